@@ -1,0 +1,35 @@
+"""Files that are either complete or not there."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees part of it, whatever happens in between.
+
+    Until all of it is on the disk it has a hidden name of its own in the same folder. Raises OSError, and
+    then leaves nothing behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, on the file systems that can promise it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

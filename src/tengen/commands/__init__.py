@@ -1,0 +1,88 @@
+"""The command line: one thin module per command.
+
+Each has `add(subparsers)`, which declares its arguments and sets `run`, a function from the parsed arguments
+to the exit code. What takes long to import is imported in there, so that `tengen --help` answers at once.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import tengen
+from tengen.errors import TengenError
+from tengen.schema import quote, unknown
+
+_COMMANDS = ("config", "games", "bench")
+
+_USER_ERROR = 2
+# What a shell reports for a program that was stopped by these signals.
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code. An error that the user can put right shows no traceback."""
+    _accept_any_terminal()
+    try:
+        code = _run(argv)
+        if sys.stdout is not None:  # it is None in a process that was started without one
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        _discard_output()
+        return _BROKEN_PIPE
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _Parser(prog="tengen", description=tengen.__doc__)
+    parser.add_argument("--version", action="version", version=f"tengen {tengen.__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name in _COMMANDS:
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            continue  # TODO: not written yet; remove these two lines when games and bench are
+        importlib.import_module(f"{__name__}.{name}").add(subparsers)
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:  # argparse has printed its help or its complaint
+        return stop.code if isinstance(stop.code, int) else _USER_ERROR
+    if "run" not in args:
+        parser.print_help()
+        return 0
+    try:
+        return args.run(args)
+    except TengenError as error:
+        print(error, file=sys.stderr)
+        return _USER_ERROR
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that takes no abbreviations, and knows what a misspelt command was meant to be."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, allow_abbrev=False, **kwargs)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            noun = action.metavar.lower() if isinstance(action.metavar, str) else "choice"
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(None, f"{quote(value)}: {unknown(noun, str(value), known)}")
+
+
+def _accept_any_terminal() -> None:
+    """Let a terminal that cannot show a character show its number: in YAML's quotes that means the same."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Send what is still to be printed nowhere, or Python complains about the closed pipe when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())

@@ -1,0 +1,79 @@
+"""`tengen config`: list, show and check configurations."""
+
+import argparse
+import sys
+from typing import Any
+
+from tengen import config as configuration
+from tengen import schema
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("config", help="list, show and check configurations")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    action = actions.add_parser("list", help="list the configurations that ship with Tengen")
+    action.set_defaults(run=run_list)
+
+    action = actions.add_parser("show", help="print a complete, commented configuration to start from")
+    add_config(action)
+    action.set_defaults(run=run_show)
+
+    action = actions.add_parser(
+        "check", help="say whether a configuration is good, or all that is wrong with it"
+    )
+    add_config(action)
+    action.set_defaults(run=run_check)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments by which every command is told its configuration."""
+    parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        action="append",
+        default=[],
+        help="change one setting (may be repeated)",
+    )
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print the shipped configurations, aligned."""
+    rows = [("name", "game", "about")]
+    for name in configuration.shipped():
+        config = configuration.load(name)
+        rows.append((name, config.game.name, config.run.about))
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for name, game, about in rows:
+        print(f"{name:{widths[0]}}  {game:{widths[1]}}  {about}")
+    return 0
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print the configuration as YAML."""
+    print(configuration.render(configuration.load(args.config, args.overrides)), end="")
+    return 0
+
+
+def run_check(args: argparse.Namespace) -> int:
+    """Print what the configuration is, or everything that is wrong with it."""
+    try:
+        config = configuration.load(args.config, args.overrides)
+    except configuration.ConfigError as error:
+        count = len(error.problems)
+        print(error, file=sys.stderr)
+        print(f"{args.config}: {count} {'problem' if count == 1 else 'problems'}", file=sys.stderr)
+        return 2
+    print(f"{args.config}: good ({_summary(config)})")
+    return 0
+
+
+def _summary(config: configuration.Config) -> str:
+    """The game, its options, and how many are played."""
+    game = [
+        f"{setting.name} {configuration.render_value(value)}" for setting, value in schema.values(config.game)
+    ]
+    return f"{', '.join(game)}; {config.selfplay.games} games at once".removeprefix("name ")

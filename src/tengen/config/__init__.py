@@ -1,0 +1,23 @@
+"""What a run is: one exhaustive tree of typed sections, read from YAML.
+
+config = load("go9", overrides=["game.komi=5.5"])
+config.game.options.size
+"""
+
+from tengen.config.load import load
+from tengen.config.problems import ConfigError
+from tengen.config.render import render, render_value
+from tengen.config.sections import Config, GameSection, RunSection, SelfplaySection
+from tengen.config.source import shipped
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "GameSection",
+    "RunSection",
+    "SelfplaySection",
+    "load",
+    "render",
+    "render_value",
+    "shipped",
+]

@@ -1,0 +1,101 @@
+"""From a file or a shipped name, and overrides from the command line, to a checked configuration."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen import schema
+from tengen.config import reader, source
+from tengen.config.override import Override, apply, read_overrides
+from tengen.config.problems import ConfigError
+from tengen.config.sections import Config
+
+
+def load(config: str | Path, overrides: Iterable[str] = ()) -> Config:
+    """The configuration in a file, or the shipped one of that name, with `section.key=value` overrides.
+
+    Raises ConfigError with every problem, in the order of the file and then of the overrides.
+    """
+    found = source.find(config)
+    document = _read_sections(found.text)
+    applied, override_problems = _override(document, overrides)
+    places = _Places(found.label, document, applied)
+    instance, problems = schema.check(Config, document.data)
+    lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
+    problems = [p for p in problems if not _is_unread(p.path, document)]
+    lines += [_line(p.path, p.message, places.of(p.path)) for p in problems]
+    if instance is None or lines or override_problems:
+        raise ConfigError([text for _, text in sorted(lines, key=lambda line: line[0])] + override_problems)
+    return instance
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a problem is: `order` sorts the places of the file before those of the command line."""
+
+    order: tuple[int, float]
+    words: str
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Finds the place that a person must look at to change a key."""
+
+    label: str
+    document: reader.Document
+    overrides: Sequence[Override]
+
+    def in_file(self, line: int) -> _Place:
+        return _Place((0, line), f"{self.label}, line {line}")
+
+    def of(self, path: schema.Path) -> _Place:
+        """The place of the key itself or, if it is missing, of what it is missing from."""
+        for length in range(len(path), 0, -1):
+            start = path[:length]
+            line = self.document.lines.get(start)
+            for index, override in enumerate(self.overrides):
+                # One that sets a key below `start` has made `start` itself, if the file has not.
+                if override.path == start or (line is None and override.path[:length] == start):
+                    return _Place((1, index), override.place)
+            if line is not None:
+                return self.in_file(line)
+        return _Place((0, math.inf), self.label)
+
+
+def _read_sections(text: str) -> reader.Document:
+    """The document in `text`, with a mapping at the top, whatever the text holds."""
+    document = reader.parse(text)
+    if isinstance(document.data, dict):
+        return document
+    if not document.problems:
+        sections = ", ".join(section.name for section in schema.describe(Config))
+        found = "nothing" if document.data is None else schema.quote(document.data)
+        message = f"expected the sections {sections}, found {found}"
+        document.problems.append(reader.ReadProblem((), message, 1))
+    document.data = {}
+    document.unread.add(())
+    return document
+
+
+def _override(document: reader.Document, texts: Iterable[str]) -> tuple[list[Override], list[str]]:
+    """Change the document's data; give the overrides that it took, and what is wrong with the others."""
+    overrides, problems = read_overrides(texts)
+    applied: list[Override] = []
+    for override in overrides:
+        refusal = apply(override, document.data)
+        if refusal is None:
+            applied.append(override)
+        else:
+            problems.append(refusal)
+    return applied, problems
+
+
+def _is_unread(path: schema.Path, document: reader.Document) -> bool:
+    """Whether the value at `path` is part of something that could not be read, which is said already."""
+    return any(path[:length] in document.unread for length in range(len(path) + 1))
+
+
+def _line(path: schema.Path, message: str, place: _Place) -> tuple[tuple[int, float], str]:
+    key = f"{schema.dotted(path)}: " if path else ""
+    return place.order, f"{key}{message} ({place.words})"

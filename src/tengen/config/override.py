@@ -1,0 +1,58 @@
+"""Settings changed from the command line: `--set game.size=9`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tengen.config import reader
+from tengen.schema import Path, dotted, quote
+
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `--set`: the key that it names, the value for it, and how it was written."""
+
+    path: Path
+    value: Any
+    place: str
+
+
+def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
+    """The overrides in these texts, and a message for everything that is wrong with the texts themselves."""
+    found: dict[Path, Override] = {}
+    problems: list[str] = []
+    for text in texts:
+        place = f"--set {text if text.isprintable() and len(text) <= _LONGEST else quote(text)}"
+        key, equals, value_text = text.partition("=")
+        path = tuple(part.strip() for part in key.split("."))
+        if not equals or not all(path):
+            problems.append(f"expected --set section.key=value ({place})")
+            continue
+        value = reader.parse(value_text)
+        problems.extend(f"{dotted(path)}: {problem.message} ({place})" for problem in value.problems)
+        if path in found:
+            problems.append(f"{dotted(path)}: given twice ({found[path].place}, {place})")
+        elif not value.problems:
+            found[path] = Override(path, value.data, place)
+    return list(found.values()), problems
+
+
+def apply(override: Override, data: dict[str, Any]) -> str | None:
+    """Put the value into `data`, or say why that cannot be done.
+
+    A key that `data` does not have is added: the checks of the whole will say what is wrong with it.
+    """
+    *sections, key = override.path
+    here: Any = data
+    for depth, name in enumerate(sections, start=1):
+        here = here.setdefault(name, {})
+        if not isinstance(here, dict):
+            section = dotted(override.path[:depth])
+            return f"{dotted(override.path)}: {section} is not a section ({override.place})"
+    if isinstance(here.get(key), dict):
+        keys = ", ".join(dotted((*override.path, inner)) for inner in here[key])
+        return f"{dotted(override.path)}: a section cannot be set as a whole, only {keys} ({override.place})"
+    here[key] = override.value
+    return None

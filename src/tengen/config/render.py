@@ -1,0 +1,64 @@
+"""A configuration as complete YAML, every key with its explanation beside it.
+
+`load` reads back exactly what was rendered.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tengen import schema
+from tengen.config import reader
+from tengen.config.sections import Config
+
+_HEADER = "# A complete Tengen configuration: every key must be here, nothing is filled in behind your back."
+# Beside a longer entry the explanation would run off the screen; it then stands above.
+_WIDEST_ENTRY = 40
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .,+()/-]|:(?=[A-Za-z0-9]))*(?<! )")
+
+
+def render(config: Config) -> str:
+    """The configuration as commented YAML, ending in a newline."""
+    return "\n".join([_HEADER, *_lines(config, "")]) + "\n"
+
+
+def render_value(value: Any) -> str:
+    """The value of one setting, on one line."""
+    if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and reader.plain(value) == value:
+        return value
+    return _flow(value)
+
+
+def _lines(section: Any, indent: str) -> Iterator[str]:
+    """The settings of `section`, explanations in one column."""
+    entries = [
+        (setting, value, _entry(indent, setting.name, value)) for setting, value in schema.values(section)
+    ]
+    width = max((len(entry) for _, _, entry in entries if len(entry) <= _WIDEST_ENTRY), default=0)
+    for setting, value, entry in entries:
+        comment = f"# {setting.help}: {setting.expected}"
+        if _is_section(value):
+            yield from ("", f"{indent}# {setting.help}", entry, *_lines(value, indent + "  "))
+        elif len(entry) <= _WIDEST_ENTRY:
+            yield f"{entry:{width}}  {comment}"
+        else:
+            yield from (f"{indent}{comment}", entry)
+
+
+def _entry(indent: str, name: str, value: Any) -> str:
+    return f"{indent}{name}:" if _is_section(value) else f"{indent}{name}: {render_value(value)}"
+
+
+def _is_section(value: Any) -> bool:
+    return dataclasses.is_dataclass(value)
+
+
+def _flow(value: Any) -> str:
+    """A value in YAML's flow style."""
+    if _is_section(value):
+        return f"{{{', '.join(f'{setting.name}: {_flow(v)}' for setting, v in schema.values(value))}}}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_flow(item) for item in value)}]"
+    return schema.in_quotes(value) if isinstance(value, str) else json.dumps(value)

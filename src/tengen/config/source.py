@@ -1,0 +1,77 @@
+"""Where the text of a configuration comes from: a file, or one of those that ship with the package."""
+
+import os.path
+import re
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tengen.config.problems import ConfigError
+from tengen.schema import quote, unknown
+
+_SUFFIXES = (".yaml", ".yml")
+# A configuration takes a few thousand bytes. Whoever names a disk or a network by mistake should not wait.
+_MAX_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a configuration, and what to call the place it comes from."""
+
+    label: str
+    text: str
+
+
+def shipped() -> tuple[str, ...]:
+    """The names of the configurations that ship with the package, go9 before go19."""
+    files = resources.files("tengen.configs").iterdir()
+    found = [file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")]
+    return tuple(sorted(found, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(4), name)))
+
+
+def find(config: str | Path) -> Source:
+    """The configuration with this path or shipped name.
+
+    A Path, or a text with a slash or a YAML suffix, is always a path; anything else is always a name, so that
+    a file that happens to lie in the current folder never takes the place of a shipped one.
+    """
+    label = str(config)
+    if isinstance(config, Path) or "/" in label or label.endswith(_SUFFIXES):
+        return Source(label, _decode(_read(label), label))
+    if label not in shipped():
+        raise ConfigError([_unknown_name(label)])
+    file = resources.files("tengen.configs") / f"{label}.yaml"
+    return Source(f"shipped {label}.yaml", file.read_text("utf-8"))
+
+
+def _unknown_name(name: str) -> str:
+    if os.path.isfile(name):
+        return f"{quote(name)}: for the file of that name write ./{name}"
+    return f"{quote(name)}: {unknown('configuration', name, shipped())} (`tengen config list` shows them all)"
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError([f"{path}: there is no such file"]) from None
+    except IsADirectoryError:
+        raise ConfigError([f"{path}: is a folder, expected a YAML file"]) from None
+    except PermissionError:
+        raise ConfigError([f"{path}: may not be read, ask its owner for permission"]) from None
+    except (OSError, ValueError) as error:  # ValueError: no path can have a NUL in it
+        raise ConfigError([f"{quote(path)}: cannot be read: {getattr(error, 'strerror', error)}"]) from None
+    if len(data) > _MAX_BYTES:
+        raise ConfigError([f"{path}: has more than {_MAX_BYTES} bytes, expected a configuration"])
+    return data
+
+
+def _decode(data: bytes, label: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            [f"not UTF-8 text: byte 0x{data[error.start]:02x} ({label}, line {line})"]
+        ) from None

@@ -1,0 +1,113 @@
+"""Connect four on six rows and seven columns. See docs/games/connect_four.md."""
+
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tengen.games.core import Game, NoOptions, Observation, Symmetry, board_symmetry, identity
+from tengen.games.text import parse_grid, player_number, render_grid
+
+ROWS, COLUMNS = 6, 7
+FULL = (1 << ROWS) - 1
+PLAYERS = ("x", "o")
+
+
+class ConnectFourState(NamedTuple):
+    """A position."""
+
+    stones: Array  # UInt8[2, 7]: for each player and column, bit r is the r-th row from the bottom
+    turn: Array  # Int8: who moves
+    winner: Array  # Int8: who has four in a line, or -1
+
+
+class ConnectFour(Game[ConnectFourState]):
+    """Stones fall to the lowest free row of a column; four in a line win."""
+
+    name: ClassVar[str] = "connect_four"
+    version: ClassVar[int] = 1
+    Options: ClassVar[type] = NoOptions
+    num_actions = COLUMNS
+    max_moves = ROWS * COLUMNS
+    planes_shape = (ROWS, COLUMNS, 3)
+    num_scalars = 0
+
+    def __init__(self, options: NoOptions) -> None:
+        self.options = options
+
+    def init(self, key: Array) -> ConnectFourState:
+        del key
+        return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
+
+    def _play(self, state: ConnectFourState, action: Array) -> ConnectFourState:
+        taken = state.stones[0] | state.stones[1]
+        # A column is filled from below, so adding one to it gives the lowest free bit.
+        landing = jnp.where(jnp.arange(COLUMNS) == action, taken + 1, 0).astype(jnp.uint8)
+        mine = jnp.where(state.turn == 0, state.stones[0], state.stones[1]) | landing
+        stones = jnp.where((jnp.arange(2) == state.turn)[:, None], mine, state.stones)
+        winner = jnp.where(has_four(mine), state.turn, -1).astype(jnp.int8)
+        return ConnectFourState(stones, (1 - state.turn).astype(jnp.int8), winner)
+
+    def legal_actions(self, state: ConnectFourState) -> Array:
+        return ((state.stones[0] | state.stones[1]) != FULL) & ~self.is_over(state)
+
+    def observe(self, state: ConnectFourState) -> Observation:
+        mine = jnp.where(state.turn == 0, state.stones[0], state.stones[1])
+        theirs = jnp.where(state.turn == 0, state.stones[1], state.stones[0])
+        planes = jnp.stack([jnp.ones((ROWS, COLUMNS), bool), _board(mine), _board(theirs)], -1)
+        return Observation(planes, jnp.zeros(0, jnp.float32))
+
+    def to_play(self, state: ConnectFourState) -> Array:
+        return state.turn.astype(jnp.int32)
+
+    def is_over(self, state: ConnectFourState) -> Array:
+        full = ((state.stones[0] | state.stones[1]) == FULL).all()
+        return full | (state.winner >= 0)
+
+    def returns(self, state: ConnectFourState) -> Array:
+        won = (jnp.arange(2) == state.winner).astype(jnp.float32)
+        return won - won[::-1]
+
+    @cached_property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        mirror = board_symmetry("mirror left-right", lambda x: x[:, ::-1], (1, COLUMNS), COLUMNS)
+        return identity(COLUMNS), mirror
+
+    def render(self, state: ConnectFourState) -> str:
+        x, o = (np.asarray(_board(stones)) for stones in state.stones)
+        cells = np.where(x, "x", np.where(o, "o", ".")).tolist()
+        rows = [str(ROWS - r) for r in range(ROWS)]
+        return render_grid(cells, "1234567", rows, {"to play": PLAYERS[int(state.turn)]})
+
+    def from_text(self, text: str) -> ConnectFourState:
+        cells, notes = parse_grid(text, (ROWS, COLUMNS), ".xo", ("to play",), self.name)
+        columns = [[row[c] for row in reversed(cells)] for c in range(COLUMNS)]
+        if any("." in column[: len("".join(column).rstrip("."))] for column in columns):
+            raise ValueError(f"{self.name}: a stone hangs in the air")
+        stones = [[sum((cell == p) << r for r, cell in enumerate(column)) for column in columns] for p in PLAYERS]
+        bits = jnp.array(stones, jnp.uint8)
+        winner = next((p for p in (0, 1) if has_four(bits[p])), -1)
+        return ConnectFourState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), jnp.int8(winner))
+
+    def action_name(self, state: ConnectFourState, action: int) -> str:
+        del state
+        return str(action + 1)
+
+
+def has_four(columns: Array) -> Array:
+    """Bool: four in a line, in UInt8[7] columns of bits."""
+    x = columns.astype(jnp.uint32)
+    upright = x & x >> 1 & x >> 2 & x >> 3
+    a, b, c, d = (x[k : COLUMNS - 3 + k] for k in range(4))
+    level = a & b & c & d
+    falling = a & b >> 1 & c >> 2 & d >> 3
+    rising = a & b << 1 & c << 2 & d << 3
+    return upright.any() | (level | falling | rising).any()
+
+
+def _board(columns: Array) -> Array:
+    """Bool[6, 7], the top row first."""
+    rows = jnp.arange(ROWS - 1, -1, -1, dtype=jnp.uint32)
+    return (columns[None, :].astype(jnp.uint32) >> rows[:, None]) & 1 == 1

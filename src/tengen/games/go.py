@@ -1,0 +1,327 @@
+"""Go on square boards, area scoring (Tromp-Taylor), with three ko rules. See docs/games/go.md."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar, Literal, NamedTuple
+
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tengen.games import go_chains as rules
+from tengen.games import go_kernel as kernel
+from tengen.games.core import Game, Look, Observation, Symmetry, freeze, square_symmetries
+from tengen.games.go_chains import EMPTY
+from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
+from tengen.schema import setting
+
+PLANES = (
+    "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
+    "chain with 3 liberties", "banned by ko", "move 1 ago", "move 2 ago", "move 3 ago", "move 4 ago", "move 5 ago",
+)  # fmt: skip
+SCALARS = (
+    "pass 1 ago", "pass 2 ago", "pass 3 ago", "pass 4 ago", "pass 5 ago", "own komi / 20", "superko",
+    "positional or situational", "suicide of several stones", "a pass ends the game", "komi parity wave",
+)  # fmt: skip
+PLAYERS = ("black", "white")
+NO_POINT = -1
+REMEMBERED = 8  # positions that every node keeps: enough for a triple ko, which repeats after six moves
+NEVER = np.uint32(0xFFFFFFFF)  # an unused slot of a list of positions
+
+
+@dataclass(frozen=True)
+class GoOptions:
+    """Options of `go`."""
+
+    size: int = setting(9, "points along one side of the board", low=2, high=19)
+    komi: float = setting(7.0, "points that White gets, in halves", low=-400, high=400, multiple_of=0.5)
+    ko: Literal["simple", "positional", "situational"] = setting(
+        "positional", "simple ko, or no position (with the same player to move) twice"
+    )
+    suicide: bool = setting(False, "may several stones be played to their death (one stone never may)")
+    max_moves: int | None = setting(
+        None, "moves after which a game is scored as it stands; null: 2 * size * size, at least 50", low=1, high=10000
+    )
+
+
+class GoState(NamedTuple):
+    """A position. P points, row by row from the top left; Black is 0."""
+
+    chains: Array  # UInt8 or UInt16[P]: see go_chains
+    turn: Array  # Int8: who moves
+    moves: Array  # Int16: moves played
+    last: Array  # Int16[5]: the newest moves first, P is a pass, -1 none
+    ko: Array  # Int16: the point that simple ko bans now, or -1
+    komi: Array  # Int16: in half points
+    hash: Array  # UInt32[2]: the sum of the random numbers of all stones
+    recent: Array  # UInt32[8, 2], or [0, 2] under simple ko: the newest positions, this one first
+    history: Array  # UInt32[max_moves, 2] in the real game, [0, 2] in tree nodes and under simple ko: all positions
+
+
+class Marks(NamedTuple):
+    """Bool[P] each: what legality and the observation say of every point, for the player to move."""
+
+    mine: Array
+    theirs: Array
+    one: Array  # stones of chains with one liberty
+    two: Array
+    three: Array
+    banned: Array  # only ko forbids it
+    legal: Array
+
+
+def _is_on(situation: Array, past: Array) -> Array:
+    """Bool[P]: whether [P, 2] `situation` is on the [N, 2] list."""
+    situation, past = situation.T, past.T
+    return ((situation[0] == past[0][:, None]) & (situation[1] == past[1][:, None])).any(0)
+
+
+class Go(Game[GoState]):
+    """The rules of Go for one size, komi, ko rule and suicide rule."""
+
+    name: ClassVar[str] = "go"
+    version: ClassVar[int] = 1
+    Options: ClassVar[type] = GoOptions
+    extra_targets: ClassVar[tuple[str, ...]] = ("ownership", "score")
+
+    def __init__(self, options: GoOptions) -> None:
+        self.options = options
+        self.size = options.size
+        self.points = self.size**2
+        self.superko = options.ko != "simple"
+        self.num_actions = self.points + 1
+        self.max_moves = options.max_moves or max(2 * self.points, 50)
+        self.planes_shape = (self.size, self.size, len(PLANES))
+        self.num_scalars = len(SCALARS)
+        self._dtype = rules.chain_dtype(self.size)
+        numbers = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
+        self._stone_keys = numbers[:, :, : self.points]  # [word, colour, point]
+        self._turn_keys = numbers[:, :, self.points]  # [word, colour]
+
+    # The rules
+
+    def init(self, key: Array) -> GoState:
+        del key
+        return self.position(np.zeros(self.points, self._dtype), 0)
+
+    def position(self, chains: np.ndarray | Array, turn: int) -> GoState:
+        """A game that starts from these chains, which must all have liberties."""
+        chains = jnp.asarray(chains, self._dtype)
+        stones = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
+        total = jnp.where(stones, jnp.asarray(self._stone_keys), 0).sum((1, 2), dtype=jnp.uint32)
+        kept, all_ = (REMEMBERED, self.max_moves) if self.superko else (0, 0)
+        state = GoState(
+            chains=chains,
+            turn=jnp.int8(turn),
+            moves=jnp.int16(0),
+            last=jnp.full(5, NO_POINT, jnp.int16),
+            ko=jnp.int16(NO_POINT),
+            komi=jnp.int16(round(2 * self.options.komi)),
+            hash=total,
+            recent=jnp.full((kept, 2), NEVER, jnp.uint32),
+            history=jnp.full((all_, 2), NEVER, jnp.uint32),
+        )
+        return self._remember(state)
+
+    def _remember(self, state: GoState) -> GoState:
+        """The state with its own position on the lists that superko looks at."""
+        if not self.superko:
+            return state
+        now = self._situation(state.hash, state.turn)
+        recent = jnp.concatenate([now[None], state.recent[:-1]])
+        here = jnp.arange(state.history.shape[0]) == state.moves
+        return state._replace(recent=recent, history=jnp.where(here[:, None], now, state.history))
+
+    def _situation(self, position: Array, next_turn: Array) -> Array:
+        """UInt32[..., 2]: what must not come again when `next_turn` is to move in `position`."""
+        if self.options.ko == "positional":
+            return position
+        black, white = jnp.asarray(self._turn_keys).T
+        return position + jnp.where(next_turn == 0, black, white)
+
+    def _play(self, state: GoState, action: Array) -> GoState:
+        me = self.to_play(state)
+        move = rules.move(state.chains, action, me, self.size, self.options.suicide)
+        keys = jnp.asarray(self._stone_keys)
+        mine, theirs = jnp.where(me == 0, keys, keys[:, ::-1]).swapaxes(0, 1)
+        change = jnp.where(jnp.arange(self.points) == action, mine, 0) - jnp.where(move.captured, theirs, 0)
+        if self.options.suicide:
+            change -= jnp.where(move.died, mine, 0)
+        total = state.hash + change.sum(1, dtype=jnp.uint32)
+        return self._moved(state, action, move.chains, move.ko, total)
+
+    def _moved(self, state: GoState, action: Array, chains: Array, ko: Array, total: Array) -> GoState:
+        """The state after `action`, given what it does to the board."""
+        moved = state._replace(
+            chains=chains,
+            turn=(1 - state.turn).astype(jnp.int8),
+            moves=state.moves + jnp.int16(1),
+            last=jnp.concatenate([action[None].astype(jnp.int16), state.last[:-1]]),
+            ko=ko.astype(jnp.int16),
+            hash=total,
+        )
+        return self._remember(moved)
+
+    def _mark(self, state: GoState) -> Marks:
+        me = self.to_play(state)
+        seen = rules.survey(state.chains, me, self.size, self.options.suicide)
+        banned = jnp.arange(self.points) == state.ko
+        if self.superko:
+            keys = jnp.asarray(self._stone_keys)
+            after = rules.hashes_after(state.chains, seen, me, state.hash, keys, self.size)
+            situation = self._situation(after, 1 - me)
+            banned |= _is_on(situation, state.recent) | _is_on(situation, state.history)
+        mine, theirs = rules.colour_is(state.chains, me), rules.colour_is(state.chains, 1 - me)
+        few = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
+        legal = seen.playable & ~banned & ~self.is_over(state)
+        return Marks(mine, theirs, *few, seen.playable & banned, legal)
+
+    def legal_actions(self, state: GoState) -> Array:
+        return self._look(state, self._mark(state)).legal
+
+    def observe(self, state: GoState) -> Observation:
+        return self._look(state, self._mark(state)).observation
+
+    def look(self, state: GoState) -> Look:
+        return self._look(state, self._mark(state))
+
+    def _look(self, state: GoState, marks: Marks) -> Look:
+        points = jnp.arange(self.points, dtype=jnp.int16)
+        history = (points == state.last[k] for k in range(5))
+        planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
+        observation = Observation(planes.reshape(self.planes_shape), self._scalars(state))
+        return Look(jnp.append(marks.legal, ~self.is_over(state)), observation)
+
+    def step_and_look(self, states: GoState, actions: Array) -> tuple[GoState, Look]:
+        return lax.platform_dependent(
+            states, actions, cuda=partial(self.fused_step_and_look, interpret=False), default=super().step_and_look
+        )
+
+    def fused_step_and_look(self, states: GoState, actions: Array, interpret: bool) -> tuple[GoState, Look]:
+        """`step_and_look` as one GPU program per game; `interpret` runs it anywhere, slowly."""
+        over = jax.vmap(self.is_over)(states)
+        me = jax.vmap(self.to_play)(states)
+        actions = actions.astype(jnp.int32)
+        next_player = jnp.where(over, me, 1 - me)
+        two_passes = (actions == self.points) & (states.last[:, 0] == self.points)
+        ended = over | two_passes | (states.moves + 1 >= self.max_moves)
+        turn = kernel.Turn(
+            action=jnp.where(over, self.points, actions),
+            player=me,
+            next_player=next_player,
+            past=jnp.minimum(states.moves + 1, states.history.shape[1]),
+            ended=ended,
+            kept_ko=jnp.where(over, states.ko, NO_POINT),
+            shift=self._situation(jnp.zeros((len(actions), 2), jnp.uint32), 1 - next_player[:, None]),
+        )
+        fixed = kernel.Rules(self.size, self.options.suicide, self.superko, interpret)
+        past = (states.recent, states.history)
+        board = kernel.move_and_look(fixed, states.chains, states.hash, turn, *past, self._stone_keys)
+        moved = jax.vmap(self._moved)(states, actions, board.chains, board.ko, board.hash)
+        states = jax.vmap(freeze)(over, states, moved)
+        marks = Marks(*((board.marks >> bit) & 1 == 1 for bit in range(len(Marks._fields))))
+        return states, jax.vmap(self._look)(states, marks)
+
+    def _scalars(self, state: GoState) -> Array:
+        """KataGo's global inputs 0-8, 14 and 18."""
+        komi = jnp.where(state.turn == 1, 1, -1) * state.komi.astype(jnp.float32) / 2
+        bound = self.points + 20
+        komi = jnp.clip(komi, -bound, bound)
+        superko = {"simple": (0.0, 0.0), "positional": (1.0, 0.5), "situational": (1.0, -0.5)}[self.options.ko]
+        passes = state.last == self.points
+        # Area scores differ by two where no point is neutral: the wave says how far komi is from where a draw lies.
+        odd = self.points % 2
+        above = komi - (jnp.floor((komi - odd) / 2) * 2 + odd)
+        wave = jnp.where(above < 0.5, above, jnp.where(above < 1.5, 1 - above, above - 2))
+        rest = jnp.stack([komi / 20, *map(jnp.float32, superko), jnp.float32(self.options.suicide)])
+        return jnp.concatenate([passes, rest, jnp.stack([passes[0], wave])]).astype(jnp.float32)
+
+    def to_play(self, state: GoState) -> Array:
+        return state.turn.astype(jnp.int32)
+
+    def is_over(self, state: GoState) -> Array:
+        return (state.last[:2] == self.points).all() | (state.moves >= self.max_moves)
+
+    # The result
+
+    def ownership(self, state: GoState) -> Array:
+        """Int8[size, size]: 1 where a stone or the surroundings are Black's alone, -1 White's, 0 neither."""
+        size, empty = self.size, state.chains == EMPTY
+        stones = (rules.colour_is(state.chains, 0), rules.colour_is(state.chains, 1))
+
+        def spread(reach: Array) -> Array:
+            return reach | (empty & jnp.stack(rules.around(reach, size, False)).any(0))
+
+        def both(reached: tuple[Array, Array]) -> tuple[Array, Array]:
+            return spread(reached[0]), spread(reached[1])
+
+        def body(carry: tuple[tuple[Array, Array], Array]) -> tuple[tuple[Array, Array], Array]:
+            wider = both(both(carry[0]))
+            grew = (wider[0] != carry[0][0]) | (wider[1] != carry[0][1])
+            return wider, grew.any()
+
+        (black, white), _ = lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))
+        return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(size, size)
+
+    def score(self, state: GoState) -> Array:
+        """Float32: Black's area minus White's minus komi, as the board stands."""
+        return self.ownership(state).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
+
+    def returns(self, state: GoState) -> Array:
+        # Scoring an empty board costs nothing, so games that run do not slow down a batch in which few have ended.
+        over = self.is_over(state)
+        board = state._replace(chains=jnp.where(over, state.chains, EMPTY))
+        black = jnp.where(over, jnp.sign(self.score(board)), 0)
+        return jnp.stack([black, -black])
+
+    def final_targets(self, state: GoState) -> dict[str, Array]:
+        return {"ownership": self.ownership(state), "score": self.score(state)}
+
+    @cached_property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return square_symmetries(self.size, self.num_actions)
+
+    # Search trees
+
+    def split(self, state: GoState) -> tuple[GoState, Array]:
+        """Nodes keep the last eight positions; the list of all of them stays with the root."""
+        return state._replace(history=state.history[:0]), state.history
+
+    def join(self, node: GoState, kept: Array) -> GoState:
+        return node._replace(history=kept)
+
+    # For people
+
+    def render(self, state: GoState) -> str:
+        chains = np.asarray(state.chains).reshape(self.size, self.size)
+        cells = [["." if c == EMPTY else "XO"[(int(c) - 1) & 1] for c in row] for row in chains]
+        rows = [str(self.size - r) for r in range(self.size)]
+        point = int(state.ko)
+        notes = {
+            "to play": PLAYERS[int(state.turn)],
+            "komi": f"{int(state.komi) / 2:g}",
+            "ko": "none" if point == NO_POINT else self.action_name(state, point),
+        }
+        return render_grid(cells, GO_LETTERS[: self.size], rows, notes)
+
+    def from_text(self, text: str) -> GoState:
+        cells, notes = parse_grid(text, (self.size, self.size), ".XO", ("to play", "komi", "ko"), self.name)
+        turn = player_number(notes, PLAYERS, self.name)
+        chains = rules.chains_of([".XO".index(cell) - 1 for row in cells for cell in row], self.size)
+        try:
+            half_points = round(2 * float(notes["komi"]))
+        except (ValueError, OverflowError):
+            raise ValueError(f"go: komi: expected a number, got {notes['komi']!r}") from None
+        names = {self.action_name(None, p): p for p in range(self.points)} | {"none": NO_POINT}
+        if notes["ko"] not in names:
+            raise ValueError(f"go: ko: expected a point or none, got {notes['ko']!r}")
+        state = self.position(chains, turn)
+        return state._replace(komi=jnp.int16(half_points), ko=jnp.int16(names[notes["ko"]]))
+
+    def action_name(self, state: GoState | None, action: int) -> str:
+        del state
+        if action == self.points:
+            return "pass"
+        return f"{GO_LETTERS[action % self.size]}{self.size - action // self.size}"

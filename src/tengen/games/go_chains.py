@@ -1,0 +1,180 @@
+"""Chains of stones on a square board, as arrays over its points.
+
+`chains[p]` is 0 on an empty point and otherwise `1 + 2 * root + colour`, where `root` is one stone of the chain: so
+two stones belong together exactly when their numbers are equal, and the number tells the colour. Everything below is
+comparisons of neighbours and sums over equal numbers: no flood fill.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+EMPTY = 0
+
+
+class Around(NamedTuple):
+    """[P] each: the value above, below, left and right of every point."""
+
+    up: Array
+    down: Array
+    left: Array
+    right: Array
+
+
+def chain_dtype(size: int) -> type:
+    """The smallest type that holds every chain number."""
+    return jnp.uint8 if 2 * size * size <= 255 else jnp.uint16
+
+
+def around(values: Array, size: int, outside: int | bool) -> Around:
+    """The four neighbours of every point of [P] `values`; `outside` stands beyond the edge."""
+    grid = values.reshape(size, size)
+    padded = jnp.pad(grid, 1, constant_values=outside)
+    rows, columns = slice(1, size + 1), slice(1, size + 1)
+    return Around(
+        padded[:size, columns].reshape(-1),
+        padded[2:, columns].reshape(-1),
+        padded[rows, :size].reshape(-1),
+        padded[rows, 2:].reshape(-1),
+    )
+
+
+def colour_is(chains: Array, colour: Array | int) -> Array:
+    """Bool: a stone of that colour (0 or 1)."""
+    return (chains != EMPTY) & (((chains - 1) & 1) == colour)
+
+
+def first_of_its_chain(near: Around) -> tuple[Array, Array, Array, Array]:
+    """Bool[P] for each direction: no earlier direction shows the same chain number.
+
+    A chain that touches an empty point from several sides is counted there once, by this.
+    """
+    up, down, left, right = near
+    return (
+        jnp.ones_like(up, dtype=bool),
+        down != up,
+        (left != up) & (left != down),
+        (right != up) & (right != down) & (right != left),
+    )
+
+
+def chain_sums(chains: Array, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """For each of the [P] `values`: [P], at every stone the sum over the stones of its chain."""
+    points = chains.shape[0]
+    root = jnp.where(chains == EMPTY, points, (chains.astype(jnp.int32) - 1) >> 1)
+    return tuple(jnp.zeros(points + 1, v.dtype).at[root].add(v)[root] for v in values)
+
+
+def own_liberties(chains: Array, near: Around, size: int) -> Array:
+    """Int32[P]: the liberties that each stone is the first of its chain to claim; a chain's add up to its own."""
+    empty = chains == EMPTY
+    up, down, left, right = (around(empty & f, size, False) for f in first_of_its_chain(near))
+    # The stone above an empty point finds that point below itself, and so on.
+    claims = (up.down, down.up, left.right, right.left)
+    counted = sum(claim.astype(jnp.int32) for claim in claims)
+    return jnp.where(empty, 0, counted)
+
+
+class Move(NamedTuple):
+    """What a stone changes."""
+
+    chains: Array  # [P]
+    captured: Array  # Bool[P]: stones of the other player
+    died: Array  # Bool[P]: own stones, in a suicide
+    ko: Array  # Int32[]: where the other player may not take back at once, or -1
+
+
+def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> Move:
+    """Put a stone of player `me` on point `action`, or leave the board alone if that is no point (a pass)."""
+    points = size * size
+    placed = jnp.arange(points, dtype=jnp.int32) == action
+    row, column = action // size, action % size
+    neighbours = jnp.stack([action - size, action + size, action - 1, action + 1])
+    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (action < points)
+    beside = jnp.where(inside, chains[jnp.clip(neighbours, 0, points - 1)], EMPTY)  # [4]
+    mine, theirs = colour_is(beside, me), colour_is(beside, 1 - me)
+
+    free = (chains == EMPTY) & ~placed
+    touches_free = jnp.stack(around(free, size, False)).any(0)
+    member = chains[:, None] == beside[None, :]  # [P, 4]
+    alive = (member & touches_free[:, None]).any(0)
+    captured = (member & (theirs & ~alive)).any(1)
+    captures = captured.sum(dtype=jnp.int32)
+    joined = placed | (member & mine).any(1)
+    number = (1 + 2 * action + me).astype(chains.dtype)
+    after = jnp.where(joined, number, jnp.where(captured, EMPTY, chains))
+    died = jnp.zeros_like(placed)
+    if suicide:
+        breathes = (joined & touches_free).any() | (captures > 0)
+        died = joined & ~breathes
+        after = jnp.where(died, EMPTY, after)
+    alone = (theirs | ~inside).all()
+    ko = jnp.where((captures == 1) & alone, jnp.argmax(captured), -1)
+    return Move(after, captured, died, ko)
+
+
+class Survey(NamedTuple):
+    """What player `me` may do on every point, ko apart."""
+
+    liberties: Array  # Int32[P]: of the chain at each stone
+    playable: Array  # Bool[P]
+    lives: Array  # Bool[P]: a stone there is not suicide
+    goes: Array  # Bool[4, P]: the chain on that side disappears, counted once if it is on several sides
+
+
+def survey(chains: Array, me: Array, size: int, suicide: bool) -> Survey:
+    """Look at a whole board at once."""
+    empty = chains == EMPTY
+    mine = colour_is(chains, me)
+    near = around(chains, size, EMPTY)
+    (liberties,) = chain_sums(chains, (own_liberties(chains, near, size),))
+    free_beside = jnp.stack(around(empty, size, False)).any(0)
+    safe_beside = jnp.stack(around(mine & (liberties >= 2), size, False)).any(0)
+    capture = jnp.stack(around(~empty & ~mine & (liberties == 1), size, False))
+    own_beside = jnp.stack(around(mine, size, False))
+    lives = free_beside | safe_beside | capture.any(0)
+    playable = empty & (lives | own_beside.any(0)) if suicide else empty & lives
+    goes = jnp.where(lives, capture, own_beside) & jnp.stack(first_of_its_chain(near))
+    return Survey(liberties, playable, lives, goes)
+
+
+def hashes_after(chains: Array, seen: Survey, me: Array, now: Array, keys: Array, size: int) -> Array:
+    """UInt32[P, 2]: the hash of the position after a stone of `me` on every playable point.
+
+    `now` is the hash of the position, `keys` UInt32[2 words, 2 colours, P] the random number of every stone.
+    """
+    stones = jnp.where(colour_is(chains, 1), keys[:, 1], keys[:, 0])
+    sums = chain_sums(chains, (stones[0], stones[1]))
+    after = []
+    for word in (0, 1):
+        gone = jnp.where(seen.goes, jnp.stack(around(sums[word], size, 0)), 0).sum(0, dtype=jnp.uint32)
+        added = jnp.where(seen.lives, jnp.where(me == 0, keys[word, 0], keys[word, 1]), 0)
+        after.append(now[word] + added - gone)
+    return jnp.stack(after, -1)
+
+
+def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
+    """[P] the chain numbers of a position given as colours (-1 empty); ValueError if a chain has no liberty."""
+    chains = np.zeros(size * size, chain_dtype(size))
+    for root, colour in enumerate(colours):
+        if colour < 0 or chains[root] != EMPTY:
+            continue
+        reached, liberty = {root}, False
+        waiting = [root]
+        while waiting:
+            row, column = divmod(waiting.pop(), size)
+            for r, c in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+                point = r * size + c
+                if not (0 <= r < size and 0 <= c < size) or point in reached:
+                    continue
+                liberty |= colours[point] < 0
+                if colours[point] == colour:
+                    reached.add(point)
+                    waiting.append(point)
+        if not liberty:
+            raise ValueError(f"go: the stones around row {root // size + 1}, column {root % size + 1} have no liberty")
+        chains[list(reached)] = 1 + 2 * root + colour
+    return chains

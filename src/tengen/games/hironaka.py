@@ -1,0 +1,243 @@
+"""Hironaka's polyhedra game. See docs/games/hironaka.md.
+
+The state is a set of points with coordinates of at least zero. The host (player 0) names a subset of at least two
+coordinates; the agent (player 1) picks one of them, which becomes the sum over the subset in every point. Points that
+another one dominates (nowhere larger) disappear. The host wants a single point soon, the agent wants it late.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tengen.games.core import Game, Observation, Symmetry, identity
+from tengen.schema import setting
+
+HOST, AGENT = 0, 1
+PLAYERS = ("host", "agent")
+REMOVED = -1.0  # every coordinate of a removed point
+
+
+@dataclass(frozen=True)
+class HironakaOptions:
+    """Options of `hironaka`."""
+
+    dimension: int = setting(3, "coordinates of a point", low=2, high=10)
+    max_points: int = setting(5, "points at the start, before dominated ones go", low=2, high=256)
+    max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
+    max_moves: int = setting(40, "single choices, the host's and the agent's, after which it ends", low=1, high=10000)
+    reposition: bool = setting(False, "subtract the smallest value of each coordinate after every agent's choice")
+    rescale: bool = setting(True, "divide by the largest coordinate after every agent's choice")
+
+
+class HironakaState(NamedTuple):
+    """A position. M points of dimension D."""
+
+    points: Array  # Float32[M, D]; removed points are -1 throughout and keep their slots
+    chosen: Array  # Bool[D]: the host's subset while the agent decides, otherwise empty
+    moves: Array  # Int16: choices made
+
+
+class Hironaka(Game[HironakaState]):
+    """Host action i is the i-th subset in the order of its bitmask; agent action i is coordinate i."""
+
+    name: ClassVar[str] = "hironaka"
+    version: ClassVar[int] = 1
+    Options: ClassVar[type] = HironakaOptions
+
+    def __init__(self, options: HironakaOptions) -> None:
+        self.options = options
+        self.subsets = host_subsets(options.dimension)  # Bool[S, D]
+        self.num_actions = max(len(self.subsets), options.dimension)
+        self.max_moves = options.max_moves
+        self.planes_shape = (1, 1, 0)
+        self.num_scalars = (options.max_points + 1) * options.dimension + 1
+
+    def init(self, key: Array) -> HironakaState:
+        """Random points, never already reduced to one."""
+        shape = (self.options.max_points, self.options.dimension)
+
+        def draw(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            key, now = jax.random.split(carry[0])
+            drawn = jax.random.randint(now, shape, 0, self.options.max_value + 1)
+            return key, reduce(drawn.astype(jnp.float32))
+
+        def ended(carry: tuple[Array, Array]) -> Array:
+            return live(carry[1]).sum() <= 1
+
+        _, points = lax.while_loop(ended, draw, draw((key, jnp.zeros(shape))))
+        return self.position(points)
+
+    def position(self, points: Array) -> HironakaState:
+        """A game that starts from these points, with the host to choose."""
+        points = self._normalised(jnp.asarray(points, jnp.float32))
+        return HironakaState(points, jnp.zeros(self.options.dimension, bool), jnp.int16(0))
+
+    def _normalised(self, points: Array) -> Array:
+        """What happens to the points after each shift."""
+        if self.options.reposition:
+            points = reposition(points)
+        points = reduce(points)
+        return rescale(points) if self.options.rescale else points
+
+    def _play(self, state: HironakaState, action: Array) -> HironakaState:
+        agent = self.to_play(state) == AGENT
+        subset = jnp.asarray(self.subsets)[jnp.minimum(action, len(self.subsets) - 1)]
+        shifted = self._normalised(shift(state.points, state.chosen, action))
+        return HironakaState(
+            points=jnp.where(agent, shifted, state.points),
+            chosen=~agent & subset,
+            moves=state.moves + jnp.int16(1),
+        )
+
+    def legal_actions(self, state: HironakaState) -> Array:
+        host = np.arange(self.num_actions) < len(self.subsets)
+        agent = jnp.zeros(self.num_actions, bool).at[: self.options.dimension].set(state.chosen)
+        return jnp.where(self.to_play(state) == HOST, host, agent) & ~self.is_over(state)
+
+    def observe(self, state: HironakaState) -> Observation:
+        """No planes. Scalars: the points in sorted order, the host's subset, the share of the move limit used."""
+        used = state.moves.astype(jnp.float32)[None] / self.max_moves
+        scalars = jnp.concatenate([in_order(state.points).reshape(-1), state.chosen, used])
+        return Observation(jnp.zeros(self.planes_shape, bool), scalars.astype(jnp.float32))
+
+    def to_play(self, state: HironakaState) -> Array:
+        return state.chosen.any().astype(jnp.int32)
+
+    def is_over(self, state: HironakaState) -> Array:
+        return (live(state.points).sum() <= 1) | (state.moves >= self.max_moves)
+
+    def returns(self, state: HironakaState) -> Array:
+        """The host gets +1 for a game that ends at once and -1 for one that lasts until the move limit."""
+        host = 1 - 2 * state.moves.astype(jnp.float32) / self.max_moves
+        host = jnp.where(self.is_over(state), host, 0)
+        return jnp.stack([host, -host])
+
+    @cached_property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Permutations of the coordinates: all of them up to dimension 4, beyond that the rotations."""
+        dimension = self.options.dimension
+        if dimension <= 4:
+            orders = itertools.permutations(range(dimension))
+        else:
+            orders = ([(k + turn) % dimension for k in range(dimension)] for turn in range(dimension))
+        return tuple(self._permutation(np.array(order)) for order in orders)
+
+    def _permutation(self, to: np.ndarray) -> Symmetry:
+        """The symmetry that moves coordinate k to `to[k]`."""
+        if (to == np.arange(len(to))).all():
+            return identity(self.num_actions)
+        dimension, back = self.options.dimension, np.argsort(to)
+        actions = np.tile(np.arange(self.num_actions, dtype=np.int32), (2, 1))
+        weights = 1 << np.arange(dimension)
+        masks = list(self.subsets @ weights)
+        actions[HOST, : len(masks)] = [masks.index(mask) for mask in self.subsets[:, back] @ weights]
+        actions[AGENT, :dimension] = to
+
+        def scalars(x: Array) -> Array:
+            points, chosen = x[: -dimension - 1].reshape(-1, dimension), x[-dimension - 1 : -1]
+            return jnp.concatenate([in_order(points[:, back]).reshape(-1), chosen[back], x[-1:]])
+
+        return Symmetry(f"coordinates to {','.join(map(str, to))}", lambda x: x, scalars, actions)
+
+    def render(self, state: HironakaState) -> str:
+        rows = []
+        for point, alive in zip(np.asarray(state.points), np.asarray(live(state.points)), strict=True):
+            rows.append("  " + " ".join(f"{x:.9g}" for x in point) if alive else "  -")
+        chosen = _set_name(np.asarray(state.chosen)) if state.chosen.any() else "none"
+        return "\n".join(["points:", *rows, f"chosen: {chosen}", f"moves: {int(state.moves)}"])
+
+    def from_text(self, text: str) -> HironakaState:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        count, dimension = self.options.max_points, self.options.dimension
+        if len(lines) != count + 3 or lines[0] != "points:":
+            raise ValueError(f"hironaka: expected 'points:', {count} points, 'chosen: ...' and 'moves: ...'")
+        rows = [[REMOVED] * dimension if line == "-" else _numbers(line, dimension) for line in lines[1 : count + 1]]
+        subsets = {_set_name(subset): subset for subset in self.subsets} | {"none": np.zeros(dimension, bool)}
+        chosen = lines[count + 1].removeprefix("chosen:").strip()
+        moves = lines[count + 2].removeprefix("moves:").strip()
+        if chosen not in subsets:
+            raise ValueError(f"hironaka: chosen: expected a set like {_set_name(self.subsets[0])}, or none")
+        if not moves.isdecimal() or int(moves) > self.max_moves:
+            raise ValueError(f"hironaka: moves: expected a whole number up to {self.max_moves}, got {moves!r}")
+        return HironakaState(jnp.array(rows, jnp.float32), jnp.array(subsets[chosen]), jnp.int16(int(moves)))
+
+    def action_name(self, state: HironakaState, action: int) -> str:
+        return str(action) if self.to_play(state) == AGENT else _set_name(self.subsets[action])
+
+    def _known_action(self, state: HironakaState, action: int) -> bool:
+        return action < (self.options.dimension if self.to_play(state) == AGENT else len(self.subsets))
+
+
+def host_subsets(dimension: int) -> np.ndarray:
+    """Bool[S, D]: the subsets with at least two elements, in the order of their bitmasks."""
+    bits = (np.arange(2**dimension)[:, None] >> np.arange(dimension)) & 1 == 1
+    return bits[bits.sum(1) >= 2]
+
+
+def live(points: Array) -> Array:
+    """Bool[M]: points that have not been removed."""
+    return points[:, 0] >= 0
+
+
+def shift(points: Array, subset: Array, axis: Array) -> Array:
+    """Coordinate `axis` becomes the sum over `subset`, in every live point."""
+    total = jnp.where(subset, points, 0).sum(1, keepdims=True)
+    here = jnp.arange(points.shape[1]) == axis
+    return jnp.where(live(points)[:, None] & here, total, points)
+
+
+def reduce(points: Array) -> Array:
+    """Remove every point that another live one dominates; of equal points the first stays."""
+    index = jnp.arange(points.shape[0])
+    below = (points[None, :, :] <= points[:, None, :]).all(2) & live(points)[None, :]  # [p, q]: q <= p
+    equal = (points[None, :, :] == points[:, None, :]).all(2)
+    dominated = (below & ~(equal & (index[None, :] >= index[:, None]))).any(1)
+    return jnp.where((live(points) & ~dominated)[:, None], points, REMOVED)
+
+
+def reposition(points: Array) -> Array:
+    """Subtract from each coordinate its smallest value among the live points."""
+    alive = live(points)[:, None]
+    smallest = jnp.where(alive, points, jnp.inf).min(0)
+    return jnp.where(alive, points - smallest, REMOVED)
+
+
+def rescale(points: Array) -> Array:
+    """Divide by the largest coordinate, if that is not zero."""
+    largest = points.max()
+    scaled = points / jnp.where(largest > 1e-8, largest, 1)
+    return jnp.where(live(points)[:, None], scaled, REMOVED)
+
+
+def in_order(points: Array) -> Array:
+    """The points in descending order, compared by their last coordinate first; removed ones come last."""
+    count, dimension = points.shape
+    mine, other = points[:, None, :], points[None, :, :]
+    larger = jnp.zeros((count, count), bool)
+    equal = ~larger
+    for k in reversed(range(dimension)):
+        larger |= equal & (other[..., k] > mine[..., k])
+        equal &= other[..., k] == mine[..., k]
+    index = jnp.arange(count)
+    place = (larger | (equal & (index[None, :] < index[:, None]))).sum(1)
+    return jnp.where((place[None, :] == index[:, None])[:, :, None], points[None], 0).sum(1)
+
+
+def _set_name(subset: np.ndarray) -> str:
+    return "{" + ",".join(str(k) for k in np.flatnonzero(subset)) + "}"
+
+
+def _numbers(line: str, count: int) -> list[float]:
+    try:
+        numbers = [float(word) for word in line.split()]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count or not all(0 <= x < float("inf") for x in numbers):
+        raise ValueError(f"hironaka: expected {count} numbers of at least 0, got {line!r}")
+    return numbers

@@ -1,0 +1,182 @@
+"""Othello on 8x8, with forced passes. See docs/games/othello.md."""
+
+from functools import cached_property, reduce
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tengen.games.core import Game, NoOptions, Observation, Symmetry, square_symmetries
+from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
+
+SIDE = 8
+POINTS = SIDE * SIDE
+PASS = POINTS
+PLAYERS = ("dark", "light")
+DIRECTIONS = tuple((r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if (r, c) != (0, 0))
+NOT_FIRST_COLUMN = np.uint32(0xFEFEFEFE)
+NOT_LAST_COLUMN = np.uint32(0x7F7F7F7F)
+
+
+class Bits(NamedTuple):
+    """64 points as two UInt32: bit p of `top` is point p, of `bottom` point 32 + p. JAX has no 64-bit integers."""
+
+    top: Array
+    bottom: Array
+
+    def __and__(self, other: "Bits") -> "Bits":
+        return Bits(self.top & other.top, self.bottom & other.bottom)
+
+    def __or__(self, other: "Bits") -> "Bits":
+        return Bits(self.top | other.top, self.bottom | other.bottom)
+
+    def __invert__(self) -> "Bits":
+        return Bits(~self.top, ~self.bottom)
+
+    def any(self) -> Array:
+        return (self.top | self.bottom) != 0
+
+    def keep(self, condition: Array) -> "Bits":
+        """These points, or none."""
+        return Bits(jnp.where(condition, self.top, 0), jnp.where(condition, self.bottom, 0))
+
+    def count(self) -> Array:
+        both = lax.population_count(self.top) + lax.population_count(self.bottom)
+        return both.astype(jnp.int32)
+
+    def move(self, rows: int, columns: int) -> "Bits":
+        """Every point one step further; those that leave the board are gone."""
+        top, bottom = self
+        if columns == 1:
+            top, bottom = (top << 1) & NOT_FIRST_COLUMN, (bottom << 1) & NOT_FIRST_COLUMN
+        elif columns == -1:
+            top, bottom = (top >> 1) & NOT_LAST_COLUMN, (bottom >> 1) & NOT_LAST_COLUMN
+        if rows == 1:
+            top, bottom = top << SIDE, (bottom << SIDE) | (top >> 24)
+        elif rows == -1:
+            top, bottom = (top >> SIDE) | (bottom << 24), bottom >> SIDE
+        return Bits(top, bottom)
+
+
+class OthelloState(NamedTuple):
+    """A position."""
+
+    stones: Array  # UInt32[2, 2]: for each player the top and the bottom half of the board
+    turn: Array  # Int8: who moves
+    over: Array  # Bool: nobody can move
+
+
+class Othello(Game[OthelloState]):
+    """Enclosed stones change colour; who cannot move passes; most stones win."""
+
+    name: ClassVar[str] = "othello"
+    version: ClassVar[int] = 1
+    Options: ClassVar[type] = NoOptions
+    num_actions = POINTS + 1
+    max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone
+    planes_shape = (SIDE, SIDE, 3)
+    num_scalars = 0
+
+    def __init__(self, options: NoOptions) -> None:
+        self.options = options
+
+    def init(self, key: Array) -> OthelloState:
+        del key
+        dark = (1 << 3 * SIDE + 4, 1 << (4 - 4) * SIDE + 3)
+        light = (1 << 3 * SIDE + 3, 1 << (4 - 4) * SIDE + 4)
+        return OthelloState(jnp.array([dark, light], jnp.uint32), jnp.int8(0), jnp.bool_(False))
+
+    def _play(self, state: OthelloState, action: Array) -> OthelloState:
+        mine, theirs = self._sides(state)
+        placed = _point(action)
+        turned = reduce(Bits.__or__, (_enclosed(placed, mine, theirs, d) for d in DIRECTIONS))
+        mine, theirs = mine | placed | turned, theirs & ~turned
+        stones = jnp.stack([jnp.stack(mine), jnp.stack(theirs)])
+        stones = jnp.where(state.turn == 0, stones, stones[::-1])
+        over = ~moves_of(mine, theirs).any() & ~moves_of(theirs, mine).any()
+        return OthelloState(stones, (1 - state.turn).astype(jnp.int8), over)
+
+    def _sides(self, state: OthelloState) -> tuple[Bits, Bits]:
+        """The stones of the player to move and of the other."""
+        first, second = Bits(*state.stones[0]), Bits(*state.stones[1])
+        mine = Bits(*(jnp.where(state.turn == 0, a, b) for a, b in zip(first, second, strict=True)))
+        theirs = Bits(*(jnp.where(state.turn == 0, b, a) for a, b in zip(first, second, strict=True)))
+        return mine, theirs
+
+    def legal_actions(self, state: OthelloState) -> Array:
+        moves = moves_of(*self._sides(state))
+        must_pass = ~moves.any() & ~state.over
+        return jnp.append(_points(moves) & ~state.over, must_pass)
+
+    def observe(self, state: OthelloState) -> Observation:
+        mine, theirs = self._sides(state)
+        planes = jnp.stack([jnp.ones(POINTS, bool), _points(mine), _points(theirs)], -1)
+        return Observation(planes.reshape(self.planes_shape), jnp.zeros(0, jnp.float32))
+
+    def to_play(self, state: OthelloState) -> Array:
+        return state.turn.astype(jnp.int32)
+
+    def is_over(self, state: OthelloState) -> Array:
+        return state.over
+
+    def returns(self, state: OthelloState) -> Array:
+        lead = Bits(*state.stones[0]).count() - Bits(*state.stones[1]).count()
+        dark = jnp.where(state.over, jnp.sign(lead), 0).astype(jnp.float32)
+        return jnp.stack([dark, -dark])
+
+    @cached_property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return square_symmetries(SIDE, self.num_actions)
+
+    def render(self, state: OthelloState) -> str:
+        dark, light = (np.asarray(_points(Bits(*stones))) for stones in state.stones)
+        cells = np.where(dark, "x", np.where(light, "o", ".")).reshape(SIDE, SIDE).tolist()
+        return render_grid(cells, LETTERS[:SIDE], "12345678", {"to play": PLAYERS[int(state.turn)]})
+
+    def from_text(self, text: str) -> OthelloState:
+        cells, notes = parse_grid(text, (SIDE, SIDE), ".xo", ("to play",), self.name)
+        flat = [cell for row in cells for cell in row]
+        halves = (flat[:32], flat[32:])
+        stones = [[sum(1 << p for p, cell in enumerate(half) if cell == s) for half in halves] for s in "xo"]
+        bits = jnp.array(stones, jnp.uint32)
+        sides = Bits(*bits[0]), Bits(*bits[1])
+        over = ~moves_of(*sides).any() & ~moves_of(*sides[::-1]).any()
+        return OthelloState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), over)
+
+    def action_name(self, state: OthelloState, action: int) -> str:
+        del state
+        return "pass" if action == PASS else point_name(action, SIDE)
+
+
+def moves_of(mine: Bits, theirs: Bits) -> Bits:
+    """Where a stone of the first encloses stones of the second."""
+    empty = ~(mine | theirs)
+    found = []
+    for direction in DIRECTIONS:
+        line = mine.move(*direction) & theirs
+        for _ in range(SIDE - 3):
+            line = line | (line.move(*direction) & theirs)
+        found.append(line.move(*direction) & empty)
+    return reduce(Bits.__or__, found)
+
+
+def _enclosed(placed: Bits, mine: Bits, theirs: Bits, direction: tuple[int, int]) -> Bits:
+    """The stones of the second between `placed` and a stone of the first, in one direction."""
+    line = placed.move(*direction) & theirs
+    for _ in range(SIDE - 3):
+        line = line | (line.move(*direction) & theirs)
+    return line.keep((line.move(*direction) & mine).any())
+
+
+def _point(action: Array) -> Bits:
+    """One point; none for a pass."""
+    at = action.astype(jnp.uint32)
+    one = jnp.uint32(1) << (at & 31)
+    return Bits(jnp.where(at < 32, one, 0), jnp.where((at >= 32) & (at < POINTS), one, 0))
+
+
+def _points(half: Bits) -> Array:
+    """Bool[64]."""
+    bits = jnp.arange(32, dtype=jnp.uint32)
+    return jnp.concatenate([(half.top >> bits) & 1, (half.bottom >> bits) & 1]) == 1

@@ -1,0 +1,186 @@
+"""Games of the pgx library, so that chess, shogi and others run in all of Tengen. See docs/games/pgx.md."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tengen.errors import OptionError
+from tengen.games.core import Game, Observation
+from tengen.games.text import LETTERS, render_grid
+from tengen.schema import setting
+
+PREFIX = "pgx:"
+UNSUITABLE = {
+    "2048": "it has one player",
+    "backgammon": "it rolls dice",
+    "bridge_bidding": "it hides cards",
+    "kuhn_poker": "it hides cards",
+    "leduc_holdem": "it hides cards",
+    "sparrow_mahjong": "it hides tiles",
+}
+LONGEST = {"chess": 512, "gardner_chess": 256, "animal_shogi": 256, "shogi": 512, "go_9x9": 162, "go_19x19": 722,
+           "connect_four": 42, "tic_tac_toe": 9, "hex": 122, "othello": 120}  # fmt: skip
+# Channels of the observation that hold one number for the whole board instead of a picture.
+NUMBERS = {"chess": (113, 118), "gardner_chess": (113, 114), "animal_shogi": (193,)}
+
+
+@dataclass(frozen=True)
+class PgxOptions:
+    """Options of `pgx:NAME`."""
+
+    max_moves: int | None = setting(
+        None, "moves after which a game is a draw; null: as pgx has it, or else 1000", low=1, high=10000
+    )
+
+
+class PgxState(NamedTuple):
+    """A position."""
+
+    inner: Any  # the pgx state, its observation left out
+    first: Array  # Int32: which of pgx's players moved first; that one is our player 0
+
+
+class PgxGame(Game[PgxState]):
+    """A two-player game of pgx without chance or hidden information."""
+
+    Options: ClassVar[type] = PgxOptions
+
+    def __init__(self, name: str, options: PgxOptions) -> None:
+        self.name = name
+        self.options = options
+        self.env = _environment(name.removeprefix(PREFIX))
+        self.version = int("".join(c for c in self.env.version if c.isdigit()) or 0)
+        self.num_actions = int(self.env.num_actions)
+        self.max_moves = options.max_moves or LONGEST.get(self.env.id, 1000)
+        height, width, channels = self.env.observation_shape
+        self._numbers = NUMBERS.get(self.env.id, ())
+        self._pictures = tuple(c for c in range(channels) if c not in self._numbers)
+        self.planes_shape = (height, width, 1 + len(self._pictures))
+        self.num_scalars = len(self._numbers)
+
+    def init(self, key: Array) -> PgxState:
+        inner = self.env.init(key)
+        return PgxState(_without_observation(inner), inner.current_player.astype(jnp.int32))
+
+    def _play(self, state: PgxState, action: Array) -> PgxState:
+        return PgxState(_without_observation(self.env.step(state.inner, action)), state.first)
+
+    def legal_actions(self, state: PgxState) -> Array:
+        return state.inner.legal_action_mask & ~self.is_over(state)
+
+    def observe(self, state: PgxState) -> Observation:
+        seen = self.env.observe(state.inner)
+        pictures = seen[:, :, np.array(self._pictures)] != 0
+        on_board = jnp.ones((*self.planes_shape[:2], 1), bool)
+        numbers = seen[0, 0, np.array(self._numbers, np.int32)].astype(jnp.float32)
+        return Observation(jnp.concatenate([on_board, pictures], -1), numbers)
+
+    def to_play(self, state: PgxState) -> Array:
+        return (state.inner.current_player.astype(jnp.int32) + state.first) % 2
+
+    def is_over(self, state: PgxState) -> Array:
+        inner = state.inner
+        return inner.terminated | inner.truncated | (inner._step_count >= self.max_moves)
+
+    def returns(self, state: PgxState) -> Array:
+        rewards = state.inner.rewards.astype(jnp.float32)
+        rewards = jnp.where(state.first == 0, rewards, rewards[::-1])
+        return jnp.where(self.is_over(state), rewards, 0)
+
+    def render(self, state: PgxState) -> str:
+        notes = {"to play": str(int(self.to_play(state))), "moves": str(int(state.inner._step_count))}
+        if self.env.id == "chess":
+            fen = self._fen(state)
+            return render_grid(_squares(fen), LETTERS[:8], "87654321", notes | {"fen": fen})
+        legal = np.flatnonzero(np.asarray(self.legal_actions(state)))
+        lines = [self.name, *(f"{key}: {value}" for key, value in notes.items())]
+        return "\n".join([*lines, f"legal actions: {' '.join(map(str, legal))}"])
+
+    def from_text(self, text: str) -> PgxState:
+        if self.env.id != "chess":
+            return super().from_text(text)
+        from pgx.experimental.chess import from_fen
+
+        fens = [line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")]
+        try:
+            (fen,) = fens
+            return PgxState(_without_observation(from_fen(fen)), jnp.int32(0))
+        except (ValueError, IndexError, TypeError):
+            raise ValueError(f"{self.name}: expected one line 'fen: ...' with a chess position") from None
+
+    def action_name(self, state: PgxState, action: int) -> str:
+        return chess_move(self._fen(state), action) if self.env.id == "chess" else str(action)
+
+    def parse_action(self, state: PgxState, text: str) -> int:
+        # pgx games have thousands of actions, so only the legal ones are named.
+        wanted = text.strip().lower()
+        legal = [int(a) for a in np.flatnonzero(np.asarray(self.legal_actions(state)))]
+        names = {self.action_name(state, action): action for action in legal}
+        if wanted not in names:
+            hint = f"legal are {', '.join(list(names)[:8])}{' ...' * (len(names) > 8)}" if names else "the game is over"
+            raise ValueError(f"{self.name}: {text.strip()!r} is not a legal move here; {hint}")
+        return names[wanted]
+
+    def _fen(self, state: PgxState) -> str:
+        from pgx.experimental.chess import to_fen
+
+        return to_fen(state.inner)
+
+
+def _environment(name: str) -> Any:
+    """The pgx environment of that name; OptionError if there is none that Tengen can play."""
+    try:
+        import pgx
+    except ModuleNotFoundError:
+        raise OptionError(f"{PREFIX}{name} needs the pgx library: pip install 'tengen[pgx]'") from None
+    reason = "it has one player" if name.startswith("minatar") else UNSUITABLE.get(name)
+    known = pgx.available_envs()
+    if reason is None and name in known:
+        return pgx.make(name)
+    suitable = ", ".join(n for n in known if n not in UNSUITABLE and not n.startswith("minatar"))
+    problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game of that name"
+    raise OptionError(f"{PREFIX}{name}: {problem}; choose from {suitable}")
+
+
+def _without_observation(inner: Any) -> Any:
+    """The same state with an empty observation: `env.observe` gives it again when it is wanted."""
+    return inner.replace(observation=jnp.zeros(0, inner.observation.dtype))
+
+
+def _squares(fen: str) -> list[list[str]]:
+    """The board of a FEN, the eighth rank first, empty squares as points."""
+    ranks = fen.split()[0].split("/")
+    return [list("".join("." * int(c) if c.isdigit() else c for c in rank)) for rank in ranks]
+
+
+def chess_move(fen: str, action: int) -> str:
+    """An action in chess's usual long form, as `e2e4` or `e7e8n`. pgx counts 73 ways to leave each square."""
+    squares = _squares(fen)
+    black = fen.split()[1] == "b"
+    (column, row), way = divmod(action // 73, 8), action % 73
+    if way < 9:
+        rows, columns, promotion = 1, (0, 1, -1)[way % 3], "rbn"[way // 3]
+    else:
+        rows, columns = _ways()[way - 9]
+        promotion = ""
+    target_row, target_column = row + rows, column + columns
+    rank = (lambda r: 8 - r) if black else (lambda r: r + 1)
+    pawn = squares[8 - rank(row)][column] in "pP"
+    if pawn and target_row == 7 and not promotion:
+        promotion = "q"
+    if not (0 <= target_row < 8 and 0 <= target_column < 8):
+        return f"none ({action})"
+    return f"{LETTERS[column]}{rank(row)}{LETTERS[target_column]}{rank(target_row)}{promotion}"
+
+
+def _ways() -> list[tuple[int, int]]:
+    """(rows, columns) of pgx's 64 moves that are no underpromotion, forward being towards the other side."""
+    up, down = range(1, 8), range(-7, 0)
+    ways = [(n, 0) for n in (*down, *up)] + [(0, n) for n in (*down, *up)]
+    ways += [(n, n) for n in (*down, *up)]
+    ways += [(-n, n) for n in (*down, *up)]
+    return ways + [(-1, -2), (1, -2), (-2, -1), (2, -1), (-1, 2), (1, 2), (-2, 1), (2, 1)]

@@ -1,0 +1,59 @@
+"""Boards as text, printed and read back."""
+
+from collections.abc import Sequence
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"  # Go players leave out I
+
+
+def render_grid(
+    cells: Sequence[Sequence[str]], columns: Sequence[str], rows: Sequence[str], notes: dict[str, str], slant: int = 0
+) -> str:
+    """The board with its coordinates, then one `key: value` line per note.
+
+    Row r is moved right by r * slant characters (boards of hexagons lean).
+    """
+    width = max(len(name) for name in rows)
+    lines = [" " * (width + 1) + " ".join(columns)]
+    for r, (name, row) in enumerate(zip(rows, cells, strict=True)):
+        lines.append(" " * (r * slant) + name.rjust(width) + " " + " ".join(row))
+    return "\n".join(lines + [f"{key}: {value}" for key, value in notes.items()])
+
+
+def parse_grid(
+    text: str, shape: tuple[int, int], symbols: str, keys: Sequence[str], game: str
+) -> tuple[list[list[str]], dict[str, str]]:
+    """The cells and notes that `render_grid` printed; ValueError says what is wrong with the text."""
+    rows, columns = shape
+    lines = [line for line in text.splitlines() if line.strip()]
+    board = lines[1 : rows + 1]
+    if len(board) < rows:
+        raise ValueError(f"{game}: expected a line of column names and {rows} rows, got {len(lines)} lines")
+    cells = []
+    for line in board:
+        row = line.split()[1:]
+        if len(row) != columns or any(len(cell) != 1 or cell not in symbols for cell in row):
+            raise ValueError(f"{game}: expected a row name and {columns} of {' '.join(symbols)}, got {line!r}")
+        cells.append(row)
+    notes = {}
+    for line in lines[rows + 1 :]:
+        key, colon, value = line.partition(":")
+        if not colon or key.strip() not in keys:
+            raise ValueError(f"{game}: expected one of the notes {', '.join(keys)}, got {line!r}")
+        notes[key.strip()] = value.strip()
+    missing = [key for key in keys if key not in notes]
+    if missing:
+        raise ValueError(f"{game}: the note {missing[0]!r} is missing below the board")
+    return cells, notes
+
+
+def player_number(notes: dict[str, str], names: Sequence[str], game: str) -> int:
+    """Which of the two players the note `to play` names."""
+    if notes["to play"] not in names:
+        raise ValueError(f"{game}: to play: expected {' or '.join(names)}, got {notes['to play']!r}")
+    return list(names).index(notes["to play"])
+
+
+def point_name(point: int, columns: int) -> str:
+    """Letter for the column, number for the row counted from the top: `a1` is the top left."""
+    return f"{LETTERS[point % columns]}{point // columns + 1}"

@@ -1,0 +1,182 @@
+"""From plain data to the dataclass that declares it, or to the list of all that is wrong with the data."""
+
+import dataclasses
+import math
+import numbers
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from tengen.errors import OptionError
+from tengen.schema.declaration import (
+    REQUIRED,
+    Rule,
+    Variant,
+    choices,
+    declared,
+    describe,
+    expected,
+    item_type,
+    without_none,
+)
+from tengen.schema.words import Path, dotted, quote, unknown
+
+T = TypeVar("T")
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong, and the keys that lead to it."""
+
+    path: Path
+    message: str
+
+
+def check(cls: type[T], data: object, path: Path = ()) -> tuple[T | None, list[Problem]]:
+    """Build `cls` from plain data in which every key must be there; None if there are problems."""
+    checker = _Checker("key")
+    instance = checker.section(cls, data, path)
+    return (None if checker.problems else instance), checker.problems
+
+
+def from_options(cls: type[T], options: Mapping[str, object], what: str) -> T:
+    """Build `cls` from keyword options, with the declared defaults for those left out.
+
+    Raises OptionError, which is a ValueError, naming `what` and listing every problem.
+    """
+    defaults = {setting.name: setting.default for setting in describe(cls) if setting.default is not REQUIRED}
+    checker = _Checker("option")
+    instance = checker.section(cls, {**defaults, **options}, ())
+    if instance is None or checker.problems:
+        listed = "; ".join(f"{dotted(path)}: {message}" for path, message in checker.problems)
+        raise OptionError(f"{what}: {listed}")
+    return instance
+
+
+@dataclass(frozen=True)
+class _Checker:
+    """Collects the problems of one tree of data. `noun` is what its keys are called."""
+
+    noun: str
+    problems: list[Problem] = field(default_factory=list)
+
+    def section(self, cls: type[T], data: object, path: Path) -> T | None:
+        """`cls` from a mapping with exactly its keys; None if something is wrong."""
+        if not isinstance(data, Mapping):
+            self._report(path, f"expected {expected(cls)}, got {quote(data)}")
+            return None
+        instance, known = self._fields(cls, data, path)
+        if known is not None:
+            for key in data:
+                if key not in known:
+                    self._report((*path, str(key)), unknown(self.noun, str(key), known))
+        return instance
+
+    def _fields(
+        self, cls: type[T], data: Mapping[Any, object], path: Path, owner: str = ""
+    ) -> tuple[T | None, list[str] | None]:
+        """`cls` from its keys in `data`, and the keys that it knows: None where that cannot be told."""
+        before = len(self.problems)
+        found: dict[str, Any] = {}
+        known: list[str] = []
+        all_known = True
+        for name, annotation, rule, _ in declared(cls):
+            if isinstance(rule, Variant):
+                found[name], inner = self._variant(rule, found.get(rule.by), data, path)
+                known += inner or []
+                all_known = all_known and inner is not None
+                continue
+            known.append(name)
+            if name in data:
+                found[name] = self._value(annotation, rule, data[name], (*path, name))
+            else:
+                self._report((*path, name), f"missing{owner}, expected {expected(annotation, rule)}")
+        instance = None
+        if len(self.problems) == before:
+            instance = cls(**found)
+            self._together(instance, path)
+        return instance, known if all_known else None
+
+    def _together(self, instance: object, path: Path) -> None:
+        rules: Callable[[], Iterable[tuple[str, str]]] | None = getattr(instance, "check_together", None)
+        if rules is not None:
+            for key, message in rules():
+                self._report((*path, key), message)
+
+    def _variant(
+        self, rule: Variant, chosen: str | None, data: Mapping[Any, object], path: Path
+    ) -> tuple[Any, list[str] | None]:
+        """The settings that go with `chosen`, and their keys."""
+        if chosen is None:  # it was bad itself, and that has been reported
+            return None, None
+        try:
+            cls = rule.class_of(chosen)
+        except ValueError as error:
+            self._report((*path, rule.by), str(error))
+            return None, None
+        return self._fields(cls, data, path, owner=f" (needed by {chosen})")
+
+    def _value(self, annotation: Any, rule: Rule, value: object, path: Path) -> Any:
+        """`value` as its declared type; None, with the problems reported, if it is not that."""
+        inner = without_none(annotation)
+        kind = annotation if inner is None else inner
+        if inner is not None and value is None:
+            return None
+        if dataclasses.is_dataclass(kind):
+            return self.section(typing.cast(type, kind), value, path)
+        if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
+            return tuple(self._value(item_type(kind), rule, v, (*path, i)) for i, v in enumerate(value))
+        good = _scalar(kind, rule, value)
+        if good is None:
+            self._report(path, f"expected {expected(annotation, rule)}, got {quote(value)}")
+        return good
+
+    def _report(self, path: Path, message: str) -> None:
+        self.problems.append(Problem(path, message))
+
+
+def _scalar(kind: Any, rule: Rule, value: object) -> Any | None:
+    """`value` as a `kind` within its limits, or None."""
+    allowed = choices(kind, rule)
+    if allowed is not None:
+        # 1 == True in Python, but nobody who may write 1 may write true.
+        return next((choice for choice in allowed if type(choice) is type(value) and choice == value), None)
+    if kind is bool:
+        return value if isinstance(value, bool) else None
+    if kind is str:
+        return value if isinstance(value, str) and _is_good_text(value, rule) else None
+    number = _number(kind, value) if kind in (int, float) else None
+    return number if number is not None and _is_within(number, rule) else None
+
+
+def _number(kind: Any, value: object) -> float | None:
+    """`value` as an int or float, if it is a number of that kind: finite, and not a bool."""
+    if isinstance(value, bool):
+        return None
+    if kind is int:
+        return int(value) if isinstance(value, numbers.Integral) else None
+    try:
+        number = float(value) if isinstance(value, numbers.Real) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_within(number: float, rule: Rule) -> bool:
+    if rule.low is not None and number < rule.low:
+        return False
+    if rule.high is not None and number > rule.high:
+        return False
+    if rule.multiple_of is None:
+        return True
+    if isinstance(number, int) and isinstance(rule.multiple_of, int):
+        return number % rule.multiple_of == 0
+    return abs(math.remainder(number, rule.multiple_of)) < 1e-9 * rule.multiple_of
+
+
+def _is_good_text(text: str, rule: Rule) -> bool:
+    # Half of a surrogate pair is no character: it cannot be written to a file.
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return False
+    return rule.pattern is None or re.fullmatch(rule.pattern, text) is not None

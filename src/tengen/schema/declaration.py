@@ -1,0 +1,170 @@
+"""How a setting is declared, and what a declaration says in words."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from tengen.schema.words import quote
+
+REQUIRED: Final = dataclasses.MISSING
+"""The default of a setting that has none."""
+
+_METADATA = "tengen.schema"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a setting is for, and what it allows beyond its type."""
+
+    help: str
+    low: float | None
+    high: float | None
+    choices: tuple[Any, ...] | None
+    multiple_of: float | None
+    pattern: str | None
+    words: str | None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Settings that stand in the same mapping and depend on the value of the setting `by`."""
+
+    by: str
+    class_of: Callable[[str], type]
+
+
+class Declared(NamedTuple):
+    """One field of a class that declares settings."""
+
+    name: str
+    annotation: Any
+    rule: Rule | Variant
+    default: Any
+
+
+class Described(NamedTuple):
+    """A setting in words, for listings and comments. `default` is REQUIRED where there is none."""
+
+    name: str
+    expected: str
+    default: Any
+    help: str
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Iterable[Any] | None = None,
+    multiple_of: float | None = None,
+    pattern: str | None = None,
+    words: str | None = None,
+) -> Any:
+    """A dataclass field with its one-line explanation and its limits (both ends included).
+
+    `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for.
+    """
+    allowed = None if choices is None else tuple(choices)
+    rule = Rule(help, low, high, allowed, multiple_of, pattern, words)
+    return dataclasses.field(default=default, metadata={_METADATA: rule})
+
+
+def variant(by: str, class_of: Callable[[str], type]) -> Any:
+    """A dataclass field for the settings that go with one value of the setting `by`, declared before it.
+
+    `class_of` gives the dataclass that declares them, or raises ValueError for a value it does not know.
+    Their keys are written next to `by`, not one level below: `game: {name: go, size: 9, komi: 7.0}`.
+    """
+    return dataclasses.field(metadata={_METADATA: Variant(by, class_of)})
+
+
+def declared(cls: type) -> Iterator[Declared]:
+    """Every field of `cls`, in order."""
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        yield Declared(field.name, hints[field.name], field.metadata[_METADATA], field.default)
+
+
+def describe(cls: type) -> list[Described]:
+    """The settings of `cls` in order, without those of its variants, which depend on a value."""
+    return [_in_words(d, d.rule) for d in declared(cls) if isinstance(d.rule, Rule)]
+
+
+def values(instance: Any) -> Iterator[tuple[Described, Any]]:
+    """Every setting of `instance` with its value, those of a variant among the others."""
+    for field in declared(type(instance)):
+        value = getattr(instance, field.name)
+        if isinstance(field.rule, Rule):
+            yield _in_words(field, field.rule), value
+        else:
+            yield from values(value)
+
+
+def expected(annotation: Any, rule: Rule | None = None) -> str:
+    """What a value must be, to follow the word "expected"."""
+    inner = without_none(annotation)
+    if inner is not None:
+        return f"{expected(inner, rule)} or null"
+    if typing.get_origin(annotation) is tuple:
+        return f"a list, each item {expected(item_type(annotation), rule)}"
+    if dataclasses.is_dataclass(annotation):
+        fields = declared(typing.cast(type, annotation))
+        keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
+        return f"a section with the keys {', '.join(keys)}"
+    allowed = choices(annotation, rule)
+    if allowed is not None:
+        return f"one of {', '.join(c if isinstance(c, str) else quote(c) for c in allowed)}"
+    if annotation is bool:
+        return "true or false"
+    if annotation is str:
+        return rule.words or "text" if rule else "text"
+    if annotation in (int, float):
+        return _number(annotation, rule)
+    raise TypeError(f"a setting cannot be declared as {annotation}")
+
+
+def choices(annotation: Any, rule: Rule | None) -> tuple[Any, ...] | None:
+    """The only values allowed, if they are listed."""
+    if typing.get_origin(annotation) is Literal:
+        return typing.get_args(annotation)
+    return rule.choices if rule else None
+
+
+def without_none(annotation: Any) -> Any | None:
+    """T, for an annotation `T | None`; None for any other annotation."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return None
+    inner = [arg for arg in typing.get_args(annotation) if arg is not types.NoneType]
+    if len(inner) != 1:
+        raise TypeError(f"a setting cannot be declared as {annotation}")
+    return inner[0]
+
+
+def item_type(annotation: Any) -> Any:
+    """T, for an annotation `tuple[T, ...]`."""
+    args = typing.get_args(annotation)
+    if len(args) != 2 or args[1] is not Ellipsis:
+        raise TypeError(f"a setting cannot be declared as {annotation}, only as tuple[T, ...]")
+    return args[0]
+
+
+def _in_words(field: Declared, rule: Rule) -> Described:
+    return Described(field.name, expected(field.annotation, rule), field.default, rule.help)
+
+
+def _number(annotation: Any, rule: Rule | None) -> str:
+    noun = "a whole number" if annotation is int else "a number"
+    if rule is None:
+        return noun
+    if rule.multiple_of is not None:
+        noun = f"a multiple of {rule.multiple_of}"
+    if rule.low is not None and rule.high is not None:
+        return f"{noun} from {rule.low} to {rule.high}"
+    if rule.low is not None:
+        return f"{noun} of at least {rule.low}"
+    return noun if rule.high is None else f"{noun} of at most {rule.high}"

@@ -1,0 +1,98 @@
+"""The command line as a whole: help, exit codes, and no traceback for what a user can put right."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tengen
+from tengen.commands import config, main
+from tengen.errors import TengenError
+
+
+def run(*arguments: str, **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tengen", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | options,
+    )
+
+
+def test_alone_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in ("config", "games", "bench"))
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tengen {tengen.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["confg"], '"confg": unknown command, did you mean config?'),
+        (["xyz"], '"xyz": unknown command, expected one of config'),
+        (["config", "lst"], '"lst": unknown action, did you mean list?'),
+        (["--vers"], "unrecognized arguments: --vers"),
+    ],
+)
+def test_misspelt_commands(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:
+    assert main(arguments) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "printed"),
+    [(TengenError("put it right"), 2, "put it right\n"), (KeyboardInterrupt(), 130, "")],
+)
+def test_errors_for_people(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: int,
+    printed: str,
+) -> None:
+    def fail(args: argparse.Namespace) -> int:
+        raise error
+
+    monkeypatch.setattr(config, "run_list", fail)
+    assert main(["config", "list"]) == code
+    assert capsys.readouterr() == ("", printed)
+
+
+def test_as_a_process() -> None:
+    good = run("config", "show", "go9", "--set", "run.about=日本", PYTHONIOENCODING="ascii")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert r'about: "\u65e5\u672c"' in good.stdout
+    bad = run("config", "show", "go9", "--set", "game.size=x")
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "Traceback" not in bad.stderr
+
+
+def test_help_does_not_wait_for_jax() -> None:
+    program = "import sys; from tengen.commands import main; main(['--help']); sys.exit('jax' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize("arguments", [["config", "show", "go9"], ["--help"], ["config", "check", "no.yaml"]])
+def test_a_reader_that_has_seen_enough(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [sys.executable, "-m", "tengen", *arguments],
+        stdout=writing,
+        stderr=writing if arguments[-1] == "no.yaml" else subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert process.returncode in (0, 141)  # 0: argparse did not care
+    assert not process.stderr

@@ -1,0 +1,115 @@
+"""What is rendered is read back as the same configuration."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tengen import games, schema
+from tengen.config import Config, GameSection, RunSection, SelfplaySection, load, render, render_value
+from tengen.config.reader import parse
+
+# All characters but halves of surrogate pairs, which no file can hold.
+_characters = st.characters(exclude_categories=("Cs",))
+_lines = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=200)
+_odd_words = st.sampled_from(
+    [
+        "true",
+        "No",
+        "null",
+        "~",
+        "9",
+        "1e-3",
+        ".5",
+        "0x1",
+        "- a",
+        "a: b",
+        "a #b",
+        "&a",
+        "*a",
+        "!a",
+        "%a",
+        " a",
+        "a ",
+    ]
+)
+
+
+def _game(name: str, **options: object) -> GameSection:
+    return GameSection(name, schema.from_options(games.options_class(name), options, name))
+
+
+_games = st.one_of(
+    st.just(_game("othello")),
+    st.builds(_game, st.just("hex"), size=st.integers(3, 13), swap=st.booleans()),
+    st.builds(
+        _game,
+        st.just("go"),
+        size=st.integers(2, 19),
+        komi=st.integers(-40, 40).map(lambda halves: halves / 2),
+        ko=st.sampled_from(["simple", "positional", "situational"]),
+        suicide=st.booleans(),
+        max_moves=st.none() | st.integers(50, 2000),
+    ),
+)
+_runs = st.builds(
+    RunSection,
+    name=st.from_regex(re.compile("[A-Za-z0-9_-]{1,60}", re.ASCII), fullmatch=True) | st.just("1e5"),
+    about=_lines | _odd_words,
+    seed=st.integers(0, 2**32 - 1),
+)
+_configs = st.builds(Config, _runs, _games, st.builds(SelfplaySection, games=st.integers(1)))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("render") / "config.yaml"
+
+
+@given(_configs)
+def test_load_gives_back_what_was_rendered(file: Path, config: Config) -> None:
+    file.write_bytes(render(config).encode())
+    assert load(file) == config
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(10**290), 10**290)
+        | st.text(_characters)
+        | _odd_words
+        | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner, max_size=4).map(tuple),
+        max_leaves=6,
+    )
+)
+def test_any_value_is_written_on_one_line_and_read_back(value: Any) -> None:
+    def as_lists(value: Any) -> Any:
+        return [as_lists(item) for item in value] if isinstance(value, tuple) else value
+
+    text = f"key: {render_value(value)}  # comment"
+    assert len(text.splitlines()) == 1
+    document = parse(text)
+    assert document.problems == []
+    assert document.data == {"key": as_lists(value)}
+    assert type(document.data["key"]) is type(as_lists(value))
+
+
+def test_every_key_is_explained_in_one_column() -> None:
+    config = load("hex7")
+    text = render(config)
+    for section in (config.run, config.game, config.selfplay):
+        for setting, _ in schema.values(section):
+            assert f"# {setting.help}: {setting.expected}\n" in text
+    game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
+    assert len({line.index("#") for line in game}) == 1
+
+
+def test_a_long_value_has_its_explanation_above() -> None:
+    lines = render(load("go9", [f"run.about={'long ' * 20}"])).splitlines()
+    about = next(index for index, line in enumerate(lines) if line.startswith("  about: "))
+    assert lines[about - 1].startswith("  # what the run is for: ")

@@ -1,0 +1,89 @@
+"""A run directory has one configuration, which is never silently replaced."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tengen import atomic
+from tengen.config import ConfigError, load
+from tengen.config.run_directory import write
+
+
+def problems(config: str, base: Path, *overrides: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        write(load(config, overrides), base, ["later"])
+    return list(caught.value.problems)
+
+
+def test_writes_what_can_be_loaded_under_its_provenance(tmp_path: Path) -> None:
+    config = load("go9", ["game.komi=5.5"])
+    path = write(config, tmp_path / "runs" / "a", ["tengen 1", "python 3"])
+    assert path == tmp_path / "runs" / "a" / "config.yaml"
+    assert path.read_text().startswith("# tengen 1\n# python 3\n# A complete")
+    assert load(path) == config
+    assert [file.name for file in path.parent.iterdir()] == ["config.yaml"]
+
+
+def test_the_same_configuration_again_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, ["first"])
+    edited = path.read_text() + "# a note of mine\n"
+    path.write_text(edited)
+    assert write(load("go9"), tmp_path, ["second"]) == path
+    assert path.read_text() == edited
+
+
+def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+    assert problems("go9", tmp_path, "game.size=13", "run.seed=7") == [
+        "run.seed: 1 -> 7",
+        "game.size: 9 -> 13",
+        f"{path}: this run has other settings; keep to them, or choose another --base",
+    ]
+    assert "game.swap: (none) -> false" in problems("hex7", tmp_path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"run: [", b"run: {name: x}"])
+def test_a_damaged_configuration_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    *_, advice = problems("go9", tmp_path)
+    assert advice == (
+        f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
+    )
+    assert path.read_bytes() == content
+
+
+def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").mkdir()
+    assert problems("go9", tmp_path)[0].endswith("is a folder, expected a YAML file")
+
+
+def test_the_base_is_a_file(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.write_text("precious")
+    for path in (base, base / "below"):
+        (problem,) = problems("go9", path)
+        assert problem.startswith(f"{path}: is a file or lies below one")
+    assert base.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(13, "Permission denied"), "may not be written to"),
+        (OSError(28, "No space left on device"), "cannot be written to: No space left on device"),
+    ],
+)
+def test_what_the_disk_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(atomic, "write_bytes", fail)
+    (problem,) = problems("go9", tmp_path)
+    assert problem.startswith(f"{tmp_path}: {words}")
+    assert os.listdir(tmp_path) == []
