@@ -20,9 +20,7 @@ def add(subparsers: Any) -> None:
     add_config(action)
     action.set_defaults(run=run_show)
 
-    action = actions.add_parser(
-        "check", help="say whether a configuration is good, or all that is wrong with it"
-    )
+    action = actions.add_parser("check", help="say whether a configuration is good, or all that is wrong with it")
     add_config(action)
     action.set_defaults(run=run_check)
 
@@ -73,7 +71,5 @@ def run_check(args: argparse.Namespace) -> int:
 
 def _summary(config: configuration.Config) -> str:
     """The game, its options, and how many are played."""
-    game = [
-        f"{setting.name} {configuration.render_value(value)}" for setting, value in schema.values(config.game)
-    ]
+    game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in schema.values(config.game)]
     return f"{', '.join(game)}; {config.selfplay.games} games at once".removeprefix("name ")

@@ -102,9 +102,7 @@ class _Reader:
     def _value(self, event: Any, path: Path) -> Any:
         """The value that begins with `event`."""
         if isinstance(event, yaml.AliasEvent):
-            return self._refuse(
-                path, f"the alias {quote(event.anchor)} is not supported, write the value", event
-            )
+            return self._refuse(path, f"the alias {quote(event.anchor)} is not supported, write the value", event)
         if event.anchor is not None:
             self._note(path, f"the anchor {quote(event.anchor)} is not supported, leave it out", event)
         if event.tag is not None:
@@ -158,15 +156,11 @@ def _events(text: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=yaml.SafeLoader)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _Unreadable(
-            f"the character U+{ord(text[error.position]):04X} is not allowed in YAML", line
-        ) from None
+        raise _Unreadable(f"the character U+{ord(text[error.position]):04X} is not allowed in YAML", line) from None
     except yaml.MarkedYAMLError as error:
         _raise_marked(error)
     except (ValueError, OverflowError):  # PyYAML does not guard chr() against "\UFFFFFFFF"
-        raise _Unreadable(
-            "not valid YAML: an escape sequence that is no character", text.count("\n") + 1
-        ) from None
+        raise _Unreadable("not valid YAML: an escape sequence that is no character", text.count("\n") + 1) from None
 
 
 def _raise_marked(error: yaml.MarkedYAMLError) -> NoReturn:

@@ -33,9 +33,7 @@ def render_value(value: Any) -> str:
 
 def _lines(section: Any, indent: str) -> Iterator[str]:
     """The settings of `section`, explanations in one column."""
-    entries = [
-        (setting, value, _entry(indent, setting.name, value)) for setting, value in schema.values(section)
-    ]
+    entries = [(setting, value, _entry(indent, setting.name, value)) for setting, value in schema.values(section)]
     width = max((len(entry) for _, _, entry in entries if len(entry) <= _WIDEST_ENTRY), default=0)
     for setting, value, entry in entries:
         comment = f"# {setting.help}: {setting.expected}"

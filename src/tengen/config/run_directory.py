@@ -38,9 +38,7 @@ def _compare(path: Path, config: Config) -> None:
     try:
         old = load(path)
     except ConfigError as error:
-        advice = (
-            f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
-        )
+        advice = f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
         raise ConfigError([*error.problems, advice]) from None
     if old == config:
         return

@@ -72,6 +72,4 @@ def _decode(data: bytes, label: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            [f"not UTF-8 text: byte 0x{data[error.start]:02x} ({label}, line {line})"]
-        ) from None
+        raise ConfigError([f"not UTF-8 text: byte 0x{data[error.start]:02x} ({label}, line {line})"]) from None

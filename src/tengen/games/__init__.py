@@ -6,12 +6,13 @@
 """
 
 import importlib
+from typing import Any
 
 from tengen import schema
 from tengen.errors import OptionError
 from tengen.games.core import Game, Look, Observation, Symmetry
 
-__all__ = ["Game", "Look", "Observation", "Symmetry", "make", "names", "options_class"]
+__all__ = ["Game", "Look", "Observation", "Symmetry", "game_class", "make", "names", "options_class"]
 
 _CLASSES = {
     "tic_tac_toe": "TicTacToe",
@@ -29,18 +30,22 @@ def names() -> tuple[str, ...]:
     return tuple(_CLASSES)
 
 
-def _game_class(name: str) -> type[Game]:
-    module = "pgx_adapter" if name.startswith(_PGX) else name
-    if module not in _CLASSES and module != "pgx_adapter":
+def game_class(name: str) -> type[Game]:
+    """The class that plays the game; ValueError if there is no such game."""
+    if name.startswith(_PGX):
+        from tengen.games import pgx_adapter
+
+        pgx_adapter.check_name(name)
+        return pgx_adapter.PgxGame
+    if name not in _CLASSES:
         hint = schema.unknown("game", name, names())
         raise OptionError(f"{name}: {hint} (pgx:NAME is a game of the pgx library)")
-    class_name = _CLASSES.get(module, "PgxGame")
-    return getattr(importlib.import_module(f"tengen.games.{module}"), class_name)
+    return getattr(importlib.import_module(f"tengen.games.{name}"), _CLASSES[name])
 
 
 def options_class(name: str) -> type:
     """The frozen dataclass that declares the options of a game; ValueError if there is no such game."""
-    return _game_class(name).Options
+    return game_class(name).Options
 
 
 def make(name: str, **options: object) -> Game:
@@ -48,6 +53,6 @@ def make(name: str, **options: object) -> Game:
 
     ValueError names every option that is unknown or wrong, and what was expected.
     """
-    cls = _game_class(name)
+    cls: Any = game_class(name)
     chosen = schema.from_options(cls.Options, options, name)
     return cls(name, chosen) if name.startswith(_PGX) else cls(chosen)

@@ -24,10 +24,10 @@ class ConnectFourState(NamedTuple):
 
 
 class ConnectFour(Game[ConnectFourState]):
-    """Stones fall to the lowest free row of a column; four in a line win."""
+    """Connect four: stones fall to the lowest free row of a column; four in a line win."""
 
-    name: ClassVar[str] = "connect_four"
-    version: ClassVar[int] = 1
+    name = "connect_four"
+    version = 1
     Options: ClassVar[type] = NoOptions
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS

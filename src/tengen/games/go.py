@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar, Literal, NamedTuple
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,13 +35,14 @@ class GoOptions:
     """Options of `go`."""
 
     size: int = setting(9, "points along one side of the board", low=2, high=19)
-    komi: float = setting(7.0, "points that White gets, in halves", low=-400, high=400, multiple_of=0.5)
-    ko: Literal["simple", "positional", "situational"] = setting(
-        "positional", "simple ko, or no position (with the same player to move) twice"
-    )
-    suicide: bool = setting(False, "may several stones be played to their death (one stone never may)")
+    komi: float = setting(7.0, "points that White gets", low=-400, high=400, multiple_of=0.5)
+    ko: Literal["simple", "positional", "situational"] = setting("positional", "which repetitions are forbidden")
+    suicide: bool = setting(False, "may several stones at once be played to their death")
     max_moves: int | None = setting(
-        None, "moves after which a game is scored as it stands; null: 2 * size * size, at least 50", low=1, high=10000
+        None,
+        "moves until the board is scored as it stands (null: 2 * size * size, at least 50)",
+        low=1,
+        high=10000,
     )
 
 
@@ -72,17 +72,24 @@ class Marks(NamedTuple):
     legal: Array
 
 
-def _is_on(situation: Array, past: Array) -> Array:
-    """Bool[P]: whether [P, 2] `situation` is on the [N, 2] list."""
-    situation, past = situation.T, past.T
-    return ((situation[0] == past[0][:, None]) & (situation[1] == past[1][:, None])).any(0)
+def _repeats(situation: Array, past: Array, count: Array | int) -> Array:
+    """Bool[P]: whether UInt32[P, 2] `situation` is among the first `count` of the list UInt32[N, 2] `past`."""
+    chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
+
+    def compare(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        start, found = carry
+        first, second = lax.dynamic_slice_in_dim(past, start, chunk).T[:, :, None]
+        return start + chunk, found | ((situation[:, 0] == first) & (situation[:, 1] == second)).any(0)
+
+    nothing = (jnp.int32(0), jnp.zeros(len(situation), bool))
+    return lax.while_loop(lambda carry: carry[0] < count, compare, nothing)[1]
 
 
 class Go(Game[GoState]):
-    """The rules of Go for one size, komi, ko rule and suicide rule."""
+    """Go on a square board, area scoring."""
 
-    name: ClassVar[str] = "go"
-    version: ClassVar[int] = 1
+    name = "go"
+    version = 1
     Options: ClassVar[type] = GoOptions
     extra_targets: ClassVar[tuple[str, ...]] = ("ownership", "score")
 
@@ -172,11 +179,13 @@ class Go(Game[GoState]):
             keys = jnp.asarray(self._stone_keys)
             after = rules.hashes_after(state.chains, seen, me, state.hash, keys, self.size)
             situation = self._situation(after, 1 - me)
-            banned |= _is_on(situation, state.recent) | _is_on(situation, state.history)
+            banned |= _repeats(situation, state.recent, len(state.recent))
+            if len(state.history):
+                banned |= _repeats(situation, state.history, state.moves + 1)
         mine, theirs = rules.colour_is(state.chains, me), rules.colour_is(state.chains, 1 - me)
-        few = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
+        one, two, three = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
         legal = seen.playable & ~banned & ~self.is_over(state)
-        return Marks(mine, theirs, *few, seen.playable & banned, legal)
+        return Marks(mine, theirs, one, two, three, seen.playable & banned, legal)
 
     def legal_actions(self, state: GoState) -> Array:
         return self._look(state, self._mark(state)).legal
@@ -196,7 +205,10 @@ class Go(Game[GoState]):
 
     def step_and_look(self, states: GoState, actions: Array) -> tuple[GoState, Look]:
         return lax.platform_dependent(
-            states, actions, cuda=partial(self.fused_step_and_look, interpret=False), default=super().step_and_look
+            states,
+            actions,
+            cuda=partial(self.fused_step_and_look, interpret=False),
+            default=super().step_and_look,
         )
 
     def fused_step_and_look(self, states: GoState, actions: Array, interpret: bool) -> tuple[GoState, Look]:

@@ -51,7 +51,13 @@ class Rules(NamedTuple):
 
 
 def move_and_look(
-    rules: Rules, chains: Array, hash_: Array, turn: Turn, recent: Array, history: Array, stone_keys: np.ndarray
+    rules: Rules,
+    chains: Array,
+    hash_: Array,
+    turn: Turn,
+    recent: Array,
+    history: Array,
+    stone_keys: np.ndarray,
 ) -> Board:
     """Play `turn.action` in every game and mark the points of the new board.
 
@@ -59,7 +65,7 @@ def move_and_look(
     UInt32[2 words, 2 colours, P] are the random numbers whose sum is the hash.
     """
     batch, points = chains.shape
-    words = lambda x: lax.bitcast_convert_type(x, jnp.int32)  # sums wrap around alike, and GPUs add int32
+    words = partial(lax.bitcast_convert_type, new_dtype=jnp.int32)  # sums wrap around alike, and GPUs add int32
     scratch = [jax.ShapeDtypeStruct((batch, points), jnp.int32)] * (3 if rules.superko else 1)
     outputs = [
         jax.ShapeDtypeStruct((batch, points), chains.dtype),
@@ -111,7 +117,7 @@ def _colour_is(chain: Array, colour: Array) -> Array:
 AROUND = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right: the order in which a liberty is claimed
 
 
-def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains, ko, new_hash, marks, *scratch):  # noqa: ANN001, ANN202
+def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains, ko, new_hash, marks, *scratch):
     game = pl.program_id(0)
     size = rules.size
     width = max(16, 1 << (size * size - 1).bit_length())
@@ -123,9 +129,13 @@ def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains
     lanes.write(new_chains, chain)
     barrier()
     near = [lanes.read(new_chains, *step)[0] for step in AROUND]
-    lanes.write(scratch[0], _claims(lanes, new_chains, chain))
+    values = [_claims(lanes, new_chains, chain)]
+    if rules.superko:
+        values += [_stone_key(keys, lanes, word, chain) for word in (0, 1)]
+    for ref, value in zip(scratch, values, strict=True):
+        lanes.write(ref, value)
     barrier()
-    sums = _chain_sums(rules, game, new_chains, scratch, keys, chain)
+    sums = _chain_sums(rules, game, new_chains, scratch, chain)
     barrier()
     for ref, value in zip(scratch, sums, strict=True):
         lanes.write(ref, value)
@@ -134,7 +144,7 @@ def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains
     lanes.write(marks, result)
 
 
-def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):  # noqa: ANN001, ANN202
+def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):
     """Play the move: the new chains, and the hash as two scalars, which are also stored with the ko point."""
     game, size, lane = lanes.game, rules.size, lanes.lane
     points = size * size
@@ -184,13 +194,21 @@ def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):  # noqa: ANN00
     return chain, placed_hash
 
 
-def _key(keys, lanes, word, colour):  # noqa: ANN001, ANN202
+def _key(keys, lanes, word, colour):
     """The random numbers of stones of that colour, one per lane."""
     on_board = lanes.row < lanes.size
     return plgpu.load(keys.at[word, colour, jnp.where(on_board, lanes.lane, 0)], mask=on_board, other=0)
 
 
-def _claims(lanes, chains, chain):  # noqa: ANN001, ANN202
+def _stone_key(keys, lanes, word, chain):
+    """The random number of the stone on every point, 0 where there is none."""
+    on_board = lanes.row < lanes.size
+    point = jnp.where(on_board, lanes.lane, 0)
+    key = plgpu.load(keys.at[word, (chain - 1) & 1, point], mask=on_board, other=0)
+    return jnp.where(chain == EMPTY, 0, key)
+
+
+def _claims(lanes, chains, chain):
     """How many liberties each stone is the first of its chain to claim, in the order of AROUND seen from them."""
 
     def other(rows: int, columns: int) -> Array:
@@ -207,23 +225,20 @@ def _claims(lanes, chains, chain):  # noqa: ANN001, ANN202
     return jnp.where(chain == EMPTY, 0, claims)
 
 
-def _chain_sums(rules, game, chains, scratch, keys, chain):  # noqa: ANN001, ANN202
-    """At every stone: the liberties of its chain and, for superko, the two sums of its stones' keys."""
+def _chain_sums(rules, game, chains, scratch, chain):
+    """At every stone: the sums of what `scratch` holds, over the stones of its chain."""
 
-    def add(point, sums):  # noqa: ANN001, ANN202
-        other = chains[game, point].astype(jnp.int32)
-        same = chain == other
-        values = [scratch[0][game, point]]
-        if rules.superko:
-            colour = (other - 1) & 1
-            values += [keys[word, colour, point] for word in (0, 1)]
-        return tuple(s + jnp.where(same, v, 0) for s, v in zip(sums, values, strict=True))
+    def add_row(row, sums):
+        for column in range(rules.size):  # unrolled, so that the loads of a row overlap
+            point = row * rules.size + column
+            same = chain == chains[game, point].astype(jnp.int32)
+            sums = tuple(s + jnp.where(same, ref[game, point], 0) for s, ref in zip(sums, scratch, strict=True))
+        return sums
 
-    zero = jnp.zeros_like(chain)
-    return lax.fori_loop(0, rules.size**2, add, (zero,) * (3 if rules.superko else 1))
+    return lax.fori_loop(0, rules.size, add_row, (jnp.zeros_like(chain),) * len(scratch))
 
 
-def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash, ko, recent, history):  # noqa: ANN001, ANN202, PLR0913
+def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash, ko, recent, history):
     """The marks of every point."""
     game, lane = lanes.game, lanes.lane
     me, past, ended = turn[game, 2], turn[game, 3], turn[game, 4]
@@ -257,8 +272,8 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
                 situation -= jnp.where(gone, lanes.read(scratch[1 + word], *step)[0], 0)
             after.append(situation)
 
-        def compare(ref):  # noqa: ANN001, ANN202
-            def body(i, seen):  # noqa: ANN001, ANN202
+        def compare(ref):
+            def body(i, seen):
                 return seen | jnp.where((after[0] == ref[game, i, 0]) & (after[1] == ref[game, i, 1]), 1, 0)
 
             return body

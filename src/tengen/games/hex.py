@@ -21,7 +21,7 @@ class HexOptions:
     """Options of `hex`."""
 
     size: int = setting(11, "points along one side of the board", low=3, high=13)
-    swap: bool = setting(False, "may the second player take over the first stone (mirrored) as the first move")
+    swap: bool = setting(False, "may the second player take over the first stone, mirrored")
 
 
 class HexState(NamedTuple):
@@ -33,14 +33,14 @@ class HexState(NamedTuple):
 
 
 class Hex(Game[HexState]):
-    """Player 0 connects top and bottom, player 1 left and right.
+    """Hex: player 0 connects top and bottom, player 1 left and right.
 
     A chain's number is one of its stones (counted from one), or P + 1 once it touches the player's first edge (top or
     left), or P + 2 once it touches the other one: a chain that gets both has won.
     """
 
-    name: ClassVar[str] = "hex"
-    version: ClassVar[int] = 1
+    name = "hex"
+    version = 1
     Options: ClassVar[type] = HexOptions
 
     def __init__(self, options: HexOptions) -> None:

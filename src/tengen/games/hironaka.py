@@ -30,9 +30,9 @@ class HironakaOptions:
     dimension: int = setting(3, "coordinates of a point", low=2, high=10)
     max_points: int = setting(5, "points at the start, before dominated ones go", low=2, high=256)
     max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
-    max_moves: int = setting(40, "single choices, the host's and the agent's, after which it ends", low=1, high=10000)
-    reposition: bool = setting(False, "subtract the smallest value of each coordinate after every agent's choice")
-    rescale: bool = setting(True, "divide by the largest coordinate after every agent's choice")
+    max_moves: int = setting(40, "choices, the host's and the agent's counted, until the game ends", low=1, high=10000)
+    reposition: bool = setting(False, "subtract the smallest value of each coordinate after every shift")
+    rescale: bool = setting(True, "divide by the largest coordinate after every shift")
 
 
 class HironakaState(NamedTuple):
@@ -44,10 +44,13 @@ class HironakaState(NamedTuple):
 
 
 class Hironaka(Game[HironakaState]):
-    """Host action i is the i-th subset in the order of its bitmask; agent action i is coordinate i."""
+    """Hironaka's polyhedra game, the host against the agent.
 
-    name: ClassVar[str] = "hironaka"
-    version: ClassVar[int] = 1
+    Host action i is the i-th subset in the order of its bitmask; agent action i is coordinate i.
+    """
+
+    name = "hironaka"
+    version = 1
     Options: ClassVar[type] = HironakaOptions
 
     def __init__(self, options: HironakaOptions) -> None:
@@ -187,7 +190,8 @@ def live(points: Array) -> Array:
 
 def shift(points: Array, subset: Array, axis: Array) -> Array:
     """Coordinate `axis` becomes the sum over `subset`, in every live point."""
-    total = jnp.where(subset, points, 0).sum(1, keepdims=True)
+    # In sorted order, because rounding depends on the order and must not depend on how coordinates are named.
+    total = jnp.sort(jnp.where(subset, points, 0), axis=1).sum(1, keepdims=True)
     here = jnp.arange(points.shape[1]) == axis
     return jnp.where(live(points)[:, None] & here, total, points)
 

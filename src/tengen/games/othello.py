@@ -41,7 +41,7 @@ class Bits(NamedTuple):
         """These points, or none."""
         return Bits(jnp.where(condition, self.top, 0), jnp.where(condition, self.bottom, 0))
 
-    def count(self) -> Array:
+    def total(self) -> Array:
         both = lax.population_count(self.top) + lax.population_count(self.bottom)
         return both.astype(jnp.int32)
 
@@ -68,10 +68,10 @@ class OthelloState(NamedTuple):
 
 
 class Othello(Game[OthelloState]):
-    """Enclosed stones change colour; who cannot move passes; most stones win."""
+    """Othello: enclosed stones change colour; who cannot move passes; most stones win."""
 
-    name: ClassVar[str] = "othello"
-    version: ClassVar[int] = 1
+    name = "othello"
+    version = 1
     Options: ClassVar[type] = NoOptions
     num_actions = POINTS + 1
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone
@@ -121,7 +121,7 @@ class Othello(Game[OthelloState]):
         return state.over
 
     def returns(self, state: OthelloState) -> Array:
-        lead = Bits(*state.stones[0]).count() - Bits(*state.stones[1]).count()
+        lead = Bits(*state.stones[0]).total() - Bits(*state.stones[1]).total()
         dark = jnp.where(state.over, jnp.sign(lead), 0).astype(jnp.float32)
         return jnp.stack([dark, -dark])
 
@@ -152,13 +152,24 @@ class Othello(Game[OthelloState]):
 def moves_of(mine: Bits, theirs: Bits) -> Bits:
     """Where a stone of the first encloses stones of the second."""
     empty = ~(mine | theirs)
-    found = []
-    for direction in DIRECTIONS:
-        line = mine.move(*direction) & theirs
-        for _ in range(SIDE - 3):
-            line = line | (line.move(*direction) & theirs)
-        found.append(line.move(*direction) & empty)
-    return reduce(Bits.__or__, found)
+    ends = tuple(mine.move(*direction) & theirs for direction in DIRECTIONS)
+
+    def walk(carry: tuple[tuple[Bits, ...], Bits]) -> tuple[tuple[Bits, ...], Bits]:
+        """Every line of the second's stones one point further, and the moves at the end of some."""
+        ends, found = carry
+        beyond = tuple(end.move(*direction) for end, direction in zip(ends, DIRECTIONS, strict=True))
+        found = reduce(Bits.__or__, (point & empty for point in beyond), found)
+        return tuple(point & theirs for point in beyond), found
+
+    def unrolled(start: tuple[tuple[Bits, ...], Bits]) -> Bits:
+        return reduce(lambda carry, _: walk(carry), range(SIDE - 2), start)[1]
+
+    def looped(start: tuple[tuple[Bits, ...], Bits]) -> Bits:
+        # On the CPU XLA would repeat unrolled operations for every point that is later read from the result.
+        return lax.fori_loop(0, SIDE - 2, lambda _, carry: walk(carry), start)[1]
+
+    nothing = mine & theirs
+    return lax.platform_dependent((ends, nothing), cpu=looped, default=unrolled)
 
 
 def _enclosed(placed: Bits, mine: Bits, theirs: Bits, direction: tuple[int, int]) -> Bits:

@@ -1,9 +1,9 @@
 """Games of the pgx library, so that chess, shogi and others run in all of Tengen. See docs/games/pgx.md."""
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -33,7 +33,7 @@ class PgxOptions:
     """Options of `pgx:NAME`."""
 
     max_moves: int | None = setting(
-        None, "moves after which a game is a draw; null: as pgx has it, or else 1000", low=1, high=10000
+        None, "moves until a game is a draw (null: what pgx has, or else 1000)", low=1, high=10000
     )
 
 
@@ -52,7 +52,7 @@ class PgxGame(Game[PgxState]):
     def __init__(self, name: str, options: PgxOptions) -> None:
         self.name = name
         self.options = options
-        self.env = _environment(name.removeprefix(PREFIX))
+        self.env: Any = check_name(name).make(name.removeprefix(PREFIX))
         self.version = int("".join(c for c in self.env.version if c.isdigit()) or 0)
         self.num_actions = int(self.env.num_actions)
         self.max_moves = options.max_moves or LONGEST.get(self.env.id, 1000)
@@ -131,19 +131,20 @@ class PgxGame(Game[PgxState]):
         return to_fen(state.inner)
 
 
-def _environment(name: str) -> Any:
-    """The pgx environment of that name; OptionError if there is none that Tengen can play."""
+def check_name(name: str) -> ModuleType:
+    """The pgx library, which has that game; OptionError if it has none of that name that Tengen can play."""
     try:
         import pgx
     except ModuleNotFoundError:
-        raise OptionError(f"{PREFIX}{name} needs the pgx library: pip install 'tengen[pgx]'") from None
-    reason = "it has one player" if name.startswith("minatar") else UNSUITABLE.get(name)
+        raise OptionError(f"{name} needs the pgx library: pip install 'tengen[pgx]'") from None
+    inner = name.removeprefix(PREFIX)
+    reason = "it has one player" if inner.startswith("minatar") else UNSUITABLE.get(inner)
     known = pgx.available_envs()
-    if reason is None and name in known:
-        return pgx.make(name)
+    if reason is None and inner in known:
+        return pgx
     suitable = ", ".join(n for n in known if n not in UNSUITABLE and not n.startswith("minatar"))
     problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game of that name"
-    raise OptionError(f"{PREFIX}{name}: {problem}; choose from {suitable}")
+    raise OptionError(f"{name}: {problem}; choose from {suitable}")
 
 
 def _without_observation(inner: Any) -> Any:
@@ -183,4 +184,4 @@ def _ways() -> list[tuple[int, int]]:
     ways = [(n, 0) for n in (*down, *up)] + [(0, n) for n in (*down, *up)]
     ways += [(n, n) for n in (*down, *up)]
     ways += [(-n, n) for n in (*down, *up)]
-    return ways + [(-1, -2), (1, -2), (-2, -1), (2, -1), (-1, 2), (1, 2), (-2, 1), (2, 1)]
+    return [*ways, (-1, -2), (1, -2), (-2, -1), (2, -1), (-1, 2), (1, 2), (-2, 1), (2, 1)]

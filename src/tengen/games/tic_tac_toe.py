@@ -14,9 +14,7 @@ SIDE = 3
 POINTS = SIDE * SIDE
 PLAYERS = ("x", "o")
 LINES = np.array(
-    [0b111 << 3 * row for row in range(3)]
-    + [0b1001001 << column for column in range(3)]
-    + [0b100010001, 0b001010100],
+    [0b111 << 3 * row for row in range(3)] + [0b1001001 << column for column in range(3)] + [0b100010001, 0b001010100],
     np.uint32,
 )
 
@@ -29,10 +27,10 @@ class TicTacToeState(NamedTuple):
 
 
 class TicTacToe(Game[TicTacToeState]):
-    """Three in a row on 3x3."""
+    """Tic-tac-toe: three in a row on 3x3."""
 
-    name: ClassVar[str] = "tic_tac_toe"
-    version: ClassVar[int] = 1
+    name = "tic_tac_toe"
+    version = 1
     Options: ClassVar[type] = NoOptions
     num_actions = POINTS
     max_moves = POINTS

@@ -1,0 +1,51 @@
+# Each target sets up .venv by itself, on a machine that has only Python 3.11 or newer and make.
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help run test test-all lint bench format lock clean
+
+help:
+	@echo "make run       set up, then the main job (now: tengen bench games)"
+	@echo "make test      set up, then the tests (a few minutes the first time)"
+	@echo "make test-all  the tests and the long checks"
+	@echo "make lint      ruff and pyright"
+	@echo "make bench     the benchmarks that this machine can run"
+	@echo "make format    let ruff format the code"
+	@echo "make lock      choose the newest versions of all dependencies again"
+	@echo "make clean     remove .venv"
+
+run: $(READY)
+	$(BIN)/tengen bench games
+
+test: $(READY)
+	@echo "== running the tests (without the long ones: make test-all) =="
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: $(READY)
+	@echo "== running all tests, the long ones too =="
+	$(BIN)/python -m pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(READY)
+	$(BIN)/tengen bench games
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(READY): pyproject.toml constraints.txt
+	@sh ./setup.sh
+	@touch $@
+
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --quiet --upgrade --python-version 3.11 --all-extras --no-header --no-annotate \
+		-o constraints.txt pyproject.toml
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,134 @@
+"""Steps per second of the rules: step, legal mask and observation of a batch of games, next to pgx.
+
+Both sides run the same loop: choose a legal move by a cheap pseudo-random rule, play it, and keep the new state, mask
+and observation, so that all three must really be computed at every step.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen import games
+from tengen.bench.timing import median_seconds
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table."""
+
+    label: str
+    game: str
+    options: dict[str, Any]
+    batch: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured for one case; times are for one step of the whole batch."""
+
+    label: str
+    batch: int
+    bytes_per_node: int
+    microseconds: float
+    pgx_microseconds: float | None  # None: pgx does not have the game, or is not installed
+    device: str
+
+    @property
+    def steps_per_second(self) -> float:
+        return self.batch / self.microseconds * 1e6
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"steps_per_second": self.steps_per_second}
+
+
+def suite(batch: int | None) -> list[Case]:
+    """The games that `tengen bench games` measures when it is told nothing; `batch` None suits the device."""
+    large = jax.default_backend() != "cpu"
+    usual = batch or (4096 if large else 256)
+    return [
+        Case("tic_tac_toe", "tic_tac_toe", {}, usual),
+        Case("connect_four", "connect_four", {}, usual),
+        Case("othello", "othello", {}, usual),
+        Case("hex 11x11", "hex", {"size": 11, "swap": True}, usual),
+        Case("hironaka", "hironaka", {}, usual),
+        Case("go 9x9", "go", {"size": 9, "komi": 7.5, "ko": "positional"}, usual),
+        Case("go 19x19", "go", {"size": 19, "komi": 7.5, "ko": "positional"}, batch or (512 if large else 256)),
+    ]
+
+
+def measure(cases: list[Case], steps: int, repeats: int, with_pgx: bool, seed: int) -> Iterator[Result]:
+    """One result per case, as soon as it is there."""
+    for case in cases:
+        game = games.make(case.game, **case.options)
+        keys = jax.random.split(jax.random.key(seed), case.batch)
+        node = jax.eval_shape(lambda key, game=game: game.split(game.init(key))[0], keys[0])
+        microseconds = _ours(game, keys, steps, repeats)
+        pgx_game = _pgx_counterpart(case.game, case.options) if with_pgx else None
+        theirs = _pgx(pgx_game, keys, steps, repeats) if pgx_game else None
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(node))
+        yield Result(case.label, case.batch, size, microseconds, theirs, jax.devices()[0].device_kind)
+
+
+def pgx_is_installed() -> bool:
+    """Whether there is something to compare with."""
+    try:
+        import pgx  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def choose(legal: Array, step: Array) -> Array:
+    """Int32[B]: a legal action each, different from game to game and from step to step; the last one (pass) rarely."""
+    batch, actions = legal.shape
+    salt = jnp.arange(batch, dtype=jnp.uint32)[:, None] * jnp.uint32(97531) + step.astype(jnp.uint32) * jnp.uint32(
+        40503
+    )
+    weight = ((jnp.arange(actions, dtype=jnp.uint32) * jnp.uint32(2654435761) + salt) >> 8).astype(jnp.int32) + 2
+    weight = jnp.where(jnp.arange(actions) == actions - 1, 1, weight)
+    return jnp.argmax(jnp.where(legal, weight, 0), -1).astype(jnp.int32)
+
+
+def _microseconds(
+    start: Any, step: Callable[[Any, Array], Any], mask: Callable[[Any], Array], steps: int, repeats: int
+) -> float:
+    """The time of one step of the loop that both sides run. `start` is all that a step gives."""
+
+    @jax.jit
+    def loop(start: Any) -> Any:
+        return jax.lax.fori_loop(0, steps, lambda i, now: step(now, choose(mask(now), i)), start)
+
+    return median_seconds(loop, start, repeats=repeats) / steps * 1e6
+
+
+def _ours(game: games.Game, keys: Array, steps: int, repeats: int) -> float:
+    states = jax.jit(jax.vmap(game.init))(keys)
+    start = (states, jax.jit(jax.vmap(game.look))(states))
+    return _microseconds(
+        start, lambda now, actions: game.step_and_look(now[0], actions), lambda now: now[1].legal, steps, repeats
+    )
+
+
+def _pgx(env: Any, keys: Array, steps: int, repeats: int) -> float:
+    start = jax.jit(jax.vmap(env.init))(keys)
+    step = jax.vmap(env.step)
+    return _microseconds(start, step, lambda now: now.legal_action_mask, steps, repeats)
+
+
+def _pgx_counterpart(game: str, options: dict[str, Any]) -> Any | None:
+    """The same game in pgx, or None if it has none."""
+    if not pgx_is_installed():
+        return None
+    import pgx
+    from pgx.go import Go
+
+    if game == "go":
+        return Go(size=options["size"], komi=options["komi"])
+    if game == "hex" and (options["size"], options["swap"]) != (11, True):
+        return None
+    name = game.removeprefix("pgx:")
+    return pgx.make(name) if name in pgx.available_envs() else None

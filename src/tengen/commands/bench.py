@@ -1,0 +1,116 @@
+"""`tengen bench`: measure this machine."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tengen import atomic
+from tengen.errors import TengenError
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("bench", help="measure how fast this machine is")
+    benches = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    games = benches.add_parser("games", help="steps per second of the rules, next to pgx if it is installed")
+    games.add_argument("config", metavar="CONFIG", nargs="?", help="only the game of this configuration")
+    games.add_argument("--set", dest="overrides", metavar="SECTION.KEY=VALUE", action="append", default=[])
+    games.add_argument("--base", metavar="RUN", type=Path, help="with CONFIG: a run directory for both")
+    games.add_argument("--batch", metavar="N", type=_positive, help="games at once (default: what suits the device)")
+    games.add_argument(
+        "--steps", metavar="N", type=_positive, help="steps of one measurement (default: 100, on a CPU 30)"
+    )
+    games.add_argument(
+        "--repeats",
+        metavar="N",
+        type=_positive,
+        default=5,
+        help="measurements, of which the median is shown (%(default)s)",
+    )
+    games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
+    games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
+    games.set_defaults(run=run_games)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def run_games(args: argparse.Namespace) -> int:
+    """Print the table row by row while it is measured."""
+    import jax
+
+    from tengen.bench import games as bench
+
+    cases, seed = _cases(args)
+    steps = args.steps or (30 if jax.default_backend() == "cpu" else 100)
+    with_pgx = not args.no_pgx and bench.pgx_is_installed()
+    print(
+        f"step + legal mask + observation of a batch of games on {jax.devices()[0].device_kind} (JAX {jax.__version__})"
+    )
+    if not args.no_pgx and not with_pgx:
+        print("pgx is not installed, so there is nothing to compare with: pip install 'tengen[pgx]'")
+    print(
+        f"{'game':<14}{'batch':>7}{'bytes/node':>12}{'us/step':>10}{'steps/s':>15}{'pgx us/step':>14}{'ratio':>8}",
+        flush=True,
+    )
+    results = []
+    for result in _with_progress(bench.measure(cases, steps, args.repeats, with_pgx, seed), cases):
+        results.append(result.as_dict())
+        print(_row(result), flush=True)
+    for path in filter(None, (args.json, args.base and args.base / "logs" / "bench-games.json")):
+        _write(path, {"steps": steps, "repeats": args.repeats, "jax": jax.__version__, "results": results})
+    return 0
+
+
+def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
+    """What to measure, and the seed."""
+    import dataclasses
+
+    from tengen.bench import games as bench
+
+    if args.config is None:
+        if args.overrides or args.base:
+            raise TengenError("bench games: --set and --base need a CONFIG before them")
+        return bench.suite(args.batch), 0
+    from tengen import config as configuration
+    from tengen.config import provenance, run_directory
+
+    config = configuration.load(args.config, args.overrides)
+    if args.base:
+        run_directory.write(config, args.base, provenance.lines())
+    options = dataclasses.asdict(config.game.options)
+    batch = args.batch or config.selfplay.games
+    return [bench.Case(config.run.name, config.game.name, options, batch)], config.run.seed
+
+
+def _with_progress(results: Iterator[Any], cases: list[Any]) -> Iterator[Any]:
+    """The same results; on a terminal, a line below says what is being measured."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    for case in cases:
+        with console.status(f"compiling and measuring {case.label} ..."):
+            result = next(results)
+        yield result
+
+
+def _row(result: Any) -> str:
+    row = f"{result.label:<14}{result.batch:>7,}{result.bytes_per_node:>12,}{result.microseconds:>10,.1f}"
+    row += f"{result.steps_per_second:>15,.0f}"
+    if result.pgx_microseconds is None:
+        return row + f"{'-':>14}{'-':>8}"
+    return row + f"{result.pgx_microseconds:>14,.1f}{result.pgx_microseconds / result.microseconds:>7.1f}x"
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_bytes(path, json.dumps(results, indent=2).encode() + b"\n")
+    except OSError as error:
+        raise TengenError(f"{path}: cannot write the results: {error.strerror}") from error
+    print(f"results written to {path}")

@@ -1,0 +1,42 @@
+"""`tengen games`: list the games with their options."""
+
+import argparse
+import inspect
+from typing import Any
+
+from tengen import schema
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("games", help="list the games with their options")
+    parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print every game: what it is, and each option with its default and what it allows."""
+    from tengen import games
+
+    for name in (args.game,) if args.game else (*games.names(), "pgx:NAME"):
+        _print_game(name)
+    return 0
+
+
+def _print_game(name: str) -> None:
+    from tengen import games
+    from tengen.games import pgx_adapter
+
+    game = pgx_adapter.PgxGame if name == "pgx:NAME" else games.game_class(name)
+    print(f"{name}  {_first_line(game)}")
+    options = schema.describe(game.Options)
+    widths = [max((len(str(getattr(o, column))) for o in options), default=0) for column in ("name", "default")]
+    for option in options:
+        default = "null" if option.default is None else str(option.default).lower()
+        print(f"    {option.name:{widths[0]}}  {default:{widths[1]}}  {option.help}: {option.expected}")
+    if name == "pgx:NAME":
+        print(f"    NAME is one of {', '.join(sorted(pgx_adapter.LONGEST))}")
+
+
+def _first_line(game: type) -> str:
+    return (inspect.getdoc(game) or "").splitlines()[0]
