@@ -222,9 +222,7 @@ def test_go_ends_after_two_passes_in_a_row_or_at_the_move_limit() -> None:
         (25.0, [12, 25, 25], (0, 0)),
     ],
 )
-def test_go_returns_compare_the_area_with_komi(
-    komi: float, moves: list[int], returns: tuple[int, int]
-) -> None:
+def test_go_returns_compare_the_area_with_komi(komi: float, moves: list[int], returns: tuple[int, int]) -> None:
     assert after(Go(5, komi=komi), moves).returns() == returns
 
 

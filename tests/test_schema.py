@@ -166,9 +166,7 @@ def test_settings_of_a_variant_stand_beside_its_name() -> None:
 
 def test_problems_of_a_variant() -> None:
     assert problems(Shape, {"kind": "flat", "radius": 2}) == ["radius: unknown key, expected one of kind"]
-    assert problems(Shape, {"kind": "round"}) == [
-        "radius: missing (needed by round), expected a whole number"
-    ]
+    assert problems(Shape, {"kind": "round"}) == ["radius: missing (needed by round), expected a whole number"]
     # Nothing can be said about the other keys while nobody knows which they should be.
     assert problems(Shape, {"kind": "bent", "radius": 2}) == ["kind: no shape is called bent"]
     assert problems(Shape, {"kind": 3, "radius": 2}) == ["kind: expected text, got 3"]

@@ -48,9 +48,7 @@ def test_show_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean go9?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["lst"], ["show"], ["show", "go9", "--set"], ["show", "go9", "extra"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["lst"], ["show"], ["show", "go9", "--set"], ["show", "go9", "extra"]])
 def test_arguments_that_make_no_command(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert main(["config", *arguments]) == 2
     assert capsys.readouterr().err.startswith("usage: tengen")

@@ -77,10 +77,7 @@ def test_as_a_process() -> None:
 
 def test_help_does_not_wait_for_jax() -> None:
     program = "import sys; from tengen.commands import main; main(['--help']); sys.exit('jax' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode
-        == 0
-    )
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [["config", "show", "go9"], ["--help"], ["config", "check", "no.yaml"]])

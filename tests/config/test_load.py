@@ -146,9 +146,7 @@ def test_every_prefix_is_good_or_refused_in_words(file: Path) -> None:
         assert all(problems_or_none(file))
 
 
-@given(
-    st.integers(0, len(GO5)), st.integers(0, 12), st.text(max_size=6) | st.sampled_from("{}[]&*!|%@`\"'-?:")
-)
+@given(st.integers(0, len(GO5)), st.integers(0, 12), st.text(max_size=6) | st.sampled_from("{}[]&*!|%@`\"'-?:"))
 def test_every_damaged_file_is_good_or_refused_in_words(file: Path, at: int, length: int, text: str) -> None:
     file.write_text(GO5[:at] + text + GO5[at + length :], "utf-8")
     assert all(len(problem.splitlines()) == 1 for problem in problems_or_none(file))

@@ -57,9 +57,7 @@ def test_a_value_that_is_not_yaml() -> None:
 
 
 def test_the_same_key_twice() -> None:
-    assert problems("go9", "run.seed=1", "run.seed=2") == [
-        "run.seed: given twice (--set run.seed=1, --set run.seed=2)"
-    ]
+    assert problems("go9", "run.seed=1", "run.seed=2") == ["run.seed: given twice (--set run.seed=1, --set run.seed=2)"]
 
 
 def test_problems_of_the_file_come_first() -> None:
@@ -73,9 +71,7 @@ def test_another_game_needs_its_own_options() -> None:
     assert load("tic_tac_toe", ["game.name=othello"]).game.name == "othello"
     assert load("tic_tac_toe", ["game.name=hex", "game.size=5", "game.swap=true"]).game.options.size == 5
     (problem,) = problems("tic_tac_toe", "game.name=hex", "game.size=5")
-    assert problem.startswith(
-        "game.swap: missing (needed by hex), expected true or false (shipped tic_tac_toe.yaml"
-    )
+    assert problem.startswith("game.swap: missing (needed by hex), expected true or false (shipped tic_tac_toe.yaml")
 
 
 @given(st.text())

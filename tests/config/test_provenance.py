@@ -30,9 +30,7 @@ def test_versions_and_time() -> None:
 def test_the_commit_and_whether_it_was_changed(checkout: Path) -> None:
     assert re.fullmatch(rf"tengen {tengen.__version__}, commit [0-9a-f]{{40}}", provenance.lines()[0])
     (checkout / "new").touch()
-    assert re.fullmatch(
-        rf"tengen {tengen.__version__}, commit [0-9a-f]{{40}}\+changes", provenance.lines()[0]
-    )
+    assert re.fullmatch(rf"tengen {tengen.__version__}, commit [0-9a-f]{{40}}\+changes", provenance.lines()[0])
 
 
 def test_without_git_or_repository(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

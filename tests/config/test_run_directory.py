@@ -50,9 +50,7 @@ def test_a_damaged_configuration_is_not_overwritten(tmp_path: Path, content: byt
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     *_, advice = problems("go9", tmp_path)
-    assert advice == (
-        f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
-    )
+    assert advice == (f"{path}: the configuration of this run cannot be used; put it right, or choose another --base")
     assert path.read_bytes() == content
 
 
@@ -77,9 +75,7 @@ def test_the_base_is_a_file(tmp_path: Path) -> None:
         (OSError(28, "No space left on device"), "cannot be written to: No space left on device"),
     ],
 )
-def test_what_the_disk_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
-) -> None:
+def test_what_the_disk_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str) -> None:
     def fail(*_: object) -> None:
         raise error
 

@@ -204,9 +204,7 @@ class TestRules:
     def test_a_finished_game_does_not_change(self, played: Record) -> None:
         ended = played.over[:-1]
         assert ended.any()
-        jax.tree.map(
-            lambda leaf: np.testing.assert_array_equal(leaf[1:][ended], leaf[:-1][ended]), played.states
-        )
+        jax.tree.map(lambda leaf: np.testing.assert_array_equal(leaf[1:][ended], leaf[:-1][ended]), played.states)
 
     def test_returns_are_zero_sum_and_zero_before_the_end(self, played: Record) -> None:
         assert (played.returns.sum(-1) == 0).all()

@@ -63,11 +63,11 @@ class Go:
 
     def legal_actions(self) -> list[bool]:
         """[size*size + 1] which actions the side to move has; none once the game is over."""
-        return [self._verdict(point) == "legal" for point in self.points] + [not self.over]
+        return [self.verdict(point) == "legal" for point in self.points] + [not self.over]
 
     def ko_banned(self) -> set[Point]:
         """The points that only the ko rule forbids to the side to move."""
-        return {point for point in self.points if self._verdict(point) == "ko"}
+        return {point for point in self.points if self.verdict(point) == "ko"}
 
     def play(self, action: int) -> None:
         """Make the move, or raise ValueError and leave the game as it was."""
@@ -77,8 +77,8 @@ class Go:
             self.ko_point = None
         else:
             point = self.points[action]
-            if self._verdict(point) != "legal":
-                raise ValueError(f"action {action} (row, col = {point}) is illegal: {self._verdict(point)}")
+            if self.verdict(point) != "legal":
+                raise ValueError(f"action {action} (row, col = {point}) is illegal: {self.verdict(point)}")
             outcome = self._outcome(point)
             self.board = outcome.board
             self.ko_point = self._ko_point_after(point, outcome)
@@ -121,7 +121,7 @@ class Go:
         """+1 for Black alone, -1 for White alone, 0 for both or nobody."""
         return (colours == {BLACK}) - (colours == {WHITE})
 
-    def _verdict(self, point: Point) -> str:
+    def verdict(self, point: Point) -> str:
         """ "legal", or the rule that forbids the point: "over", "occupied", "suicide" or "ko"."""
         if self.over:
             return "over"

@@ -54,9 +54,7 @@ def cases(
     size = isqrt(len(marks_of(diagram)))
     yes, no = {"pass", *legal.split()}, {*illegal.split()}
     return [
-        Case(
-            f"{name}, {ko}{', suicide' * allowed}", size, ko, allowed, moves.split(), yes, no, score, diagram
-        )
+        Case(f"{name}, {ko}{', suicide' * allowed}", size, ko, allowed, moves.split(), yes, no, score, diagram)
         for ko in rules
         for allowed in suicide
     ]
@@ -166,9 +164,7 @@ KO_BLACK_ELSEWHERE = """
 2 . X O . .
 1 . . . . .
   A B C D E"""
-CASES += cases(
-    "ko, pass and elsewhere", KO_BLACK_ELSEWHERE, f"{KO_MOVES} pass E5", legal="B3 D4", illegal="C3"
-)
+CASES += cases("ko, pass and elsewhere", KO_BLACK_ELSEWHERE, f"{KO_MOVES} pass E5", legal="B3 D4", illegal="C3")
 
 # White to move. White played elsewhere and Black passed: again B3 would make a new board.
 KO_WHITE_ELSEWHERE = """
@@ -178,9 +174,7 @@ KO_WHITE_ELSEWHERE = """
 2 . X O . .
 1 . . . . .
   A B C D E"""
-CASES += cases(
-    "ko, elsewhere and pass", KO_WHITE_ELSEWHERE, f"{KO_MOVES} E5 pass", legal="B3 D4", illegal="C3"
-)
+CASES += cases("ko, elsewhere and pass", KO_WHITE_ELSEWHERE, f"{KO_MOVES} E5 pass", legal="B3 D4", illegal="C3")
 
 # Black to move. White has taken with B3, and now it is Black who may not take back at C3. Superko: C3 would
 # restore the board after E5, which stood with White to move too, namely after Black's pass.
@@ -220,9 +214,7 @@ CORNER_KO_THREAT = """
 2 . . . . . . . . .
 1 . . . . . . . . .
   A B C D E F G H J"""
-CASES += cases(
-    "ko threat", CORNER_KO_THREAT, f"{CORNER_KO_MOVES} C3 C4", legal="J9 B4 C5 D4", illegal="C3 C4"
-)
+CASES += cases("ko threat", CORNER_KO_THREAT, f"{CORNER_KO_MOVES} C3 C4", legal="J9 B4 C5 D4", illegal="C3 C4")
 
 # White to move. C3 took the one stone B3 but joined D3: White's B3 takes two back. That is no ko, and
 # leaves a board without D3 that never was.
@@ -257,9 +249,7 @@ SNAPPED_BACK = """
 1 X . X . X
   A B C D E"""
 SNAPPED_BACK_MOVES = f"{SNAPBACK_MOVES} C1"
-CASES += cases(
-    "snapped back", SNAPPED_BACK, SNAPPED_BACK_MOVES, legal="B1 D1 B2 C2 D2", illegal="C1", score=25
-)
+CASES += cases("snapped back", SNAPPED_BACK, SNAPPED_BACK_MOVES, legal="B1 D1 B2 C2 D2", illegal="C1", score=25)
 
 # --- Several kos --------------------------------------------------------------------------------------------
 # Black holds the ko of a row with a stone on C (B empty), White with a stone on B (C empty).
@@ -284,9 +274,7 @@ DOUBLE_KO_EXCHANGED = """
 2 . X O . .
 1 . . . . .
   A B C D E"""
-CASES += cases(
-    "double ko taken", DOUBLE_KO_EXCHANGED, f"{DOUBLE_KO_MOVES} B3", legal="B5 A4 A2", illegal="C3"
-)
+CASES += cases("double ko taken", DOUBLE_KO_EXCHANGED, f"{DOUBLE_KO_MOVES} B3", legal="B5 A4 A2", illegal="C3")
 
 # Black to move, after a black pass and B5. C5 is the plain ko ban. C3 would take row 3 and restore the board
 # before C5, which stood with Black to move and would now stand with White to move: the position repeats, the
@@ -314,9 +302,7 @@ TRIPLE_KO = """
 1 X . X O .
   A B C D E"""
 TRIPLE_KO_MOVES = "A5 C4 B4 D5 A3 D3 B2 C2 A1 D1 C3 B5 pass B1 C5 B3 C1 B5 C3"
-CASES += cases(
-    "triple ko", TRIPLE_KO, TRIPLE_KO_MOVES, legal="B1 A4 C5 D4", illegal="B3 A2", rules=("simple",)
-)
+CASES += cases("triple ko", TRIPLE_KO, TRIPLE_KO_MOVES, legal="B1 A4 C5 D4", illegal="B3 A2", rules=("simple",))
 CASES += cases("triple ko", TRIPLE_KO, TRIPLE_KO_MOVES, legal="A4 C5 D4", illegal="B1 B3 A2", rules=SUPERKO)
 
 # Black to move, the lap complete as only the simple rule allows: the next may begin. C1 was just taken.
@@ -328,9 +314,7 @@ TRIPLE_KO_AGAIN = """
 1 X O . O .
   A B C D E"""
 AGAIN_MOVES = f"{TRIPLE_KO_MOVES} B1"
-CASES += cases(
-    "triple ko again", TRIPLE_KO_AGAIN, AGAIN_MOVES, legal="C5 A4", illegal="C1", rules=("simple",)
-)
+CASES += cases("triple ko again", TRIPLE_KO_AGAIN, AGAIN_MOVES, legal="C5 A4", illegal="C1", rules=("simple",))
 
 # --- Send two, return one -----------------------------------------------------------------------------------
 
@@ -357,9 +341,7 @@ SEND_TWO_AGAIN = """
   A B C D"""
 SEND_AGAIN_MOVES = f"{SEND_TWO_MOVES} B1 pass"
 CASES += cases("send two again", SEND_TWO_AGAIN, SEND_AGAIN_MOVES, legal="A1 C1 C3", rules=("simple",))
-CASES += cases(
-    "send two again", SEND_TWO_AGAIN, SEND_AGAIN_MOVES, legal="C1 C3", illegal="A1", rules=("situational",)
-)
+CASES += cases("send two again", SEND_TWO_AGAIN, SEND_AGAIN_MOVES, legal="C1 C3", illegal="A1", rules=("situational",))
 
 # --- Suicide ------------------------------------------------------------------------------------------------
 
@@ -410,9 +392,7 @@ ALL_BLACK = """
 BLACK_FILLS = "A1 pass A2 pass A3 pass B1 pass B2 pass B3 pass C1 pass C2 pass"
 CASES += cases("Black fills all", ALL_BLACK, BLACK_FILLS, illegal="C3", score=9, suicide=(False,))
 CASES += cases("Black fills all", ALL_BLACK, BLACK_FILLS, legal="C3", rules=BUT_POSITIONAL, suicide=(True,))
-CASES += cases(
-    "Black fills all", ALL_BLACK, BLACK_FILLS, illegal="C3", rules=("positional",), suicide=(True,)
-)
+CASES += cases("Black fills all", ALL_BLACK, BLACK_FILLS, illegal="C3", rules=("positional",), suicide=(True,))
 
 # White to move. The same in the other colour, but now the empty board would stand with Black to move, as it
 # did at the start: situational superko forbids it too.
@@ -448,9 +428,7 @@ CORNER_TAKEN = """
 1 X . X .
   A B C D"""
 CORNER_TAKEN_MOVES = "A3 A2 B2 B1 C1 pass A1"
-CASES += cases(
-    "corner taken", CORNER_TAKEN, CORNER_TAKEN_MOVES, legal="A4 B3 D1", illegal="A1 A2 B1", score=16
-)
+CASES += cases("corner taken", CORNER_TAKEN, CORNER_TAKEN_MOVES, legal="A4 B3 D1", illegal="A1 A2 B1", score=16)
 
 # White to move. Two eyes: either is a suicide of one. Black has 10 stones and 2 eyes, White 6 stones and 18.
 TWO_EYES = """

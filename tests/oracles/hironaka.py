@@ -16,10 +16,7 @@ def host_subsets(d: int) -> list[tuple[int, ...]]:
 
 def shift(points: Points, subset: Sequence[int], axis: int) -> Points:
     """Replace coordinate `axis` (one of the subset) of every live point by its sum over the subset."""
-    return [
-        None if point is None else (*point[:axis], sum_over(point, subset), *point[axis + 1 :])
-        for point in points
-    ]
+    return [None if point is None else (*point[:axis], sum_over(point, subset), *point[axis + 1 :]) for point in points]
 
 
 def sum_over(point: Vector, subset: Sequence[int]) -> Fraction:
@@ -82,9 +79,7 @@ class Hironaka:
         reposition: bool = False,
         rescale: bool = False,
     ) -> None:
-        self.points: Points = [
-            None if point is None else tuple(Fraction(value) for value in point) for point in points
-        ]
+        self.points: Points = [None if point is None else tuple(Fraction(value) for value in point) for point in points]
         self.dimension = max(len(point) for point in points if point is not None)
         self.subsets = host_subsets(self.dimension)
         self.max_moves = max_moves

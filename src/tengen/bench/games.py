@@ -85,10 +85,10 @@ def pgx_is_installed() -> bool:
 def choose(legal: Array, step: Array) -> Array:
     """Int32[B]: a legal action each, different from game to game and from step to step; the last one (pass) rarely."""
     batch, actions = legal.shape
-    salt = jnp.arange(batch, dtype=jnp.uint32)[:, None] * jnp.uint32(97531) + step.astype(jnp.uint32) * jnp.uint32(
-        40503
-    )
-    weight = ((jnp.arange(actions, dtype=jnp.uint32) * jnp.uint32(2654435761) + salt) >> 8).astype(jnp.int32) + 2
+    word = jnp.uint32
+    mixed = jnp.arange(batch, dtype=word)[:, None] * word(97531) + step.astype(word) * word(40503)
+    mixed = (mixed ^ (jnp.arange(actions, dtype=word) * word(2654435761))) * word(2246822519)
+    weight = ((mixed ^ (mixed >> 15)) >> 8).astype(jnp.int32) + 2
     weight = jnp.where(jnp.arange(actions) == actions - 1, 1, weight)
     return jnp.argmax(jnp.where(legal, weight, 0), -1).astype(jnp.int32)
 
