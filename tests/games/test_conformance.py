@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from recording import Record, jit, make, record, start
 
+from recording import Record, jit, make, record, start
 from tengen.games import Game, Symmetry
 
 
