@@ -10,7 +10,7 @@ help:
 	@echo "make test      set up, then the tests (a few minutes the first time)"
 	@echo "make test-all  the tests and the long checks"
 	@echo "make lint      ruff and pyright"
-	@echo "make bench     the benchmarks that this machine can run"
+	@echo "make bench     how fast the games are here, next to pgx"
 	@echo "make format    let ruff format the code"
 	@echo "make lock      choose the newest versions of all dependencies again"
 	@echo "make clean     remove .venv"
@@ -38,9 +38,15 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(READY): pyproject.toml constraints.txt
-	@sh ./setup.sh
+# A checkout that was moved is set up again: the scripts in .venv hold the path where it was made.
+MOVED := $(shell [ "$$(cat .venv/.made-in 2>/dev/null)" = "$$PWD" ] || echo moved)
+
+$(READY): pyproject.toml constraints.txt setup.sh $(MOVED)
+	@PYTHON="$(PYTHON)" sh ./setup.sh
 	@touch $@
+
+.PHONY: moved
+moved:
 
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv

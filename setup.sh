@@ -3,26 +3,43 @@
 set -eu
 cd "$(dirname "$0")"
 
+# A .venv is good if its Python is new enough, has pip, and lies where it was made (its scripts hold that path).
+is_good() {
+    [ -x .venv/bin/python ] && [ "$(cat .venv/.made-in 2>/dev/null)" = "$PWD" ] && new_enough .venv/bin/python &&
+        .venv/bin/python -m pip --version >/dev/null 2>&1
+}
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-python=""
-for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
-    if command -v "$candidate" >/dev/null && new_enough "$candidate"; then python=$candidate; break; fi
-done
-if [ -z "$python" ]; then
-    echo "Tengen needs Python 3.11 or newer; looked for: ${PYTHON:-python3, python3.14 ... python3.11}." >&2
-    echo "Install one, or name it: make run PYTHON=/path/to/python3.12" >&2
-    exit 1
-fi
+find_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        command -v "$PYTHON" >/dev/null && new_enough "$PYTHON" && echo "$PYTHON"
+        return
+    fi
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+        if command -v "$candidate" >/dev/null && new_enough "$candidate"; then echo "$candidate"; return; fi
+    done
+}
 
-if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c '' 2>/dev/null; then
+if ! is_good; then
+    python=$(find_python) || true
+    if [ -z "$python" ]; then
+        echo "Tengen needs Python 3.11 or newer; looked for: ${PYTHON:-python3, python3.14 ... python3.11}." >&2
+        echo "Install one, or name it: make run PYTHON=/path/to/python3.12" >&2
+        exit 1
+    fi
+    if [ ! -w . ]; then
+        echo "Tengen sets itself up in .venv, but $PWD may not be written to; use a copy that may." >&2
+        exit 1
+    fi
     echo "== making .venv with $("$python" --version) =="
     rm -rf .venv
     if ! "$python" -m venv .venv; then
-        echo "That Python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2
+        echo "That Python could not make a virtual environment (see above)." >&2
+        echo "On Debian and Ubuntu this usually helps: apt install python3-venv" >&2
         rm -rf .venv
         exit 1
     fi
+    echo "$PWD" >.venv/.made-in
 fi
 extras=dev
 if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then extras=dev,cuda; fi

@@ -27,9 +27,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def _sync_folder(folder: Path) -> None:
     """Make the new name itself survive a power cut, on the file systems that can promise it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)

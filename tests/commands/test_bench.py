@@ -38,8 +38,8 @@ def test_pgx_is_measured_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--steps", "0"], "expected a whole number of at least 1"),
-        (["--batch", "many"], "expected a whole number of at least 1"),
+        (["--steps", "0"], "expected a whole number from 1"),
+        (["--batch", "many"], "expected a whole number from 1"),
         (["--base", "somewhere"], "need a CONFIG"),
         (["nothing"], "nothing"),
         (["go9", "--set", "game.size=99"], "game.size: expected a whole number from 2 to 19"),

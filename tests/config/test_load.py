@@ -23,6 +23,10 @@ game:
   max_moves: null
 selfplay:
   games: 8
+net:
+  name: b2c16
+  heads: [ownership, score]
+  dtype: float32
 """
 
 
@@ -56,6 +60,7 @@ def test_a_good_file(file: Path) -> None:
     assert config.game.options.size == 5
     assert config.game.options.komi == 7.0
     assert config.game.options.max_moves is None
+    assert (config.net.name, config.net.heads, config.net.dtype) == ("b2c16", ("ownership", "score"), "float32")
     assert config.selfplay.games == 8
 
 
@@ -72,6 +77,7 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         .replace("size: 5", "size: many")
         .replace("ko: positional", "ko: super")
         .replace("  games: 8", "  games: 0\nnett:\n  x: 1")
+        .replace("dtype: float32", "dtype: float")
     )
     assert problems(file, text) == [
         "run.seed: missing, expected a whole number from 0 to 4294967295 (mine.yaml, line 1)",
@@ -79,14 +85,15 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         "run.name: given twice, first on line 2 (mine.yaml, line 5)",
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
-        "selfplay.games: expected a whole number of at least 1, got 0 (mine.yaml, line 14)",
-        "nett: unknown key, expected one of run, game, selfplay (mine.yaml, line 15)",
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 14)",
+        "nett: unknown key, did you mean net? (mine.yaml, line 15)",
+        'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 20)',
     ]
 
 
 def test_a_missing_section(file: Path) -> None:
-    assert problems(file, GO5.partition("selfplay:")[0]) == [
-        "selfplay: missing, expected a section with the keys games (mine.yaml)"
+    assert problems(file, GO5.partition("net:")[0]) == [
+        "net: missing, expected a section with the keys name, heads, dtype (mine.yaml)"
     ]
 
 
@@ -114,13 +121,35 @@ def test_about_is_one_line(file: Path) -> None:
     assert problem.startswith("run.about: expected one line of text")
 
 
+def test_a_network_that_does_not_exist(file: Path) -> None:
+    (problem,) = problems(file, GO5.replace("b2c16", "b2x16"))
+    assert problem.startswith('net.name: "b2x16": no network has that name, expected one like b6c96 ')
+    assert problem.endswith("(mine.yaml, line 15)")
+    assert problems(file, GO5.replace("ownership, score", "score, score")) == [
+        "net.heads: expected each head once, got score, score (mine.yaml, line 16)"
+    ]
+
+
+def test_a_network_that_cannot_play_the_game(file: Path) -> None:
+    assert problems(file, GO5.replace("b2c16", "mlp3x256")) == [
+        "net.name: go is played on a 5x5 board, expected a tower such as b6c96 (mine.yaml, line 15)"
+    ]
+    file.write_text(find("othello").text)
+    with pytest.raises(ConfigError) as caught:
+        load(file, ["net.heads=[moves_left, ownership]"])
+    assert caught.value.problems == (
+        "net.heads: othello has no ownership to learn from, expected some of opponent_policy, moves_left "
+        "(--set net.heads=[moves_left, ownership])",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("", "nothing"), ("# x\n", "nothing"), ("go", '"go"'), ("- run", "a list"), ("3", "3")],
 )
 def test_not_a_configuration_at_all(file: Path, text: str, found: str) -> None:
     assert problems(file, text, "game.size=5") == [
-        f"expected the sections run, game, selfplay, found {found} (mine.yaml, line 1)"
+        f"expected the sections run, game, net, selfplay, found {found} (mine.yaml, line 1)"
     ]
 
 
@@ -135,7 +164,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number of at least 1, got "no" (mine.yaml, line 13)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 13)',
     ]
 
 

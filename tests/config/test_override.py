@@ -32,7 +32,7 @@ def test_values_are_read_as_in_a_file() -> None:
         ),
         ("game.siz=5", "game.siz: unknown key, did you mean size? (--set game.siz=5)"),
         ("gam.size=5", "gam: unknown key, did you mean game? (--set gam.size=5)"),
-        ("size=5", "size: unknown key, expected one of run, game, selfplay (--set size=5)"),
+        ("size=5", "size: unknown key, expected one of run, game, net, selfplay (--set size=5)"),
         ("game.size", "expected --set section.key=value (--set game.size)"),
         ("", "expected --set section.key=value (--set )"),
         ("=5", "expected --set section.key=value (--set =5)"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen import games, schema
-from tengen.config import Config, GameSection, RunSection, SelfplaySection, load, render, render_value
+from tengen.config import Config, GameSection, NetSection, RunSection, SelfplaySection, load, render, render_value
 from tengen.config.reader import parse
 
 # All characters but halves of surrogate pairs, which no file can hold.
@@ -61,7 +61,13 @@ _runs = st.builds(
     about=_lines | _odd_words,
     seed=st.integers(0, 2**32 - 1),
 )
-_configs = st.builds(Config, _runs, _games, st.builds(SelfplaySection, games=st.integers(1)))
+_nets = st.builds(
+    NetSection,
+    name=st.sampled_from(["b6c96", "b1c8-se-mish", "b2c16nbt"]),
+    heads=st.lists(st.sampled_from(["opponent_policy", "moves_left"]), unique=True).map(tuple),
+    dtype=st.sampled_from(["bfloat16", "float32"]),
+)
+_configs = st.builds(Config, _runs, _games, _nets, st.builds(SelfplaySection, games=st.integers(1, 1_000_000)))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +108,7 @@ def test_any_value_is_written_on_one_line_and_read_back(value: Any) -> None:
 def test_every_key_is_explained_in_one_column() -> None:
     config = load("hex7")
     text = render(config)
-    for section in (config.run, config.game, config.selfplay):
+    for section in (config.run, config.game, config.net, config.selfplay):
         for setting, _ in schema.values(section):
             assert f"# {setting.help}: {setting.expected}\n" in text
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()

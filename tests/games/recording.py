@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import games
-from tengen.games import Game
+from tengen.games import Game, Look
 
 ANY = -1  # in place of an action: draw one
 
@@ -54,10 +54,29 @@ def jit(function: Any) -> Any:
     return jax.jit(function, compiler_options=quick())
 
 
+_GAMES: dict[tuple[str, Any], Game] = {}
+
+
 @cache
 def make(name: str, **options: Any) -> Game:
     """The game; the same object for the same options, so that what was compiled for it is used again."""
-    return games.make(name, **options)
+    game = games.make(name, **options)
+    return _GAMES.setdefault((name, game.options), game)
+
+
+@cache
+def alone(game: Game) -> Any:
+    """A program for ONE game: (state, action) to (state, look, to_play, targets) after that action.
+
+    `look` is made from its parts here, whereas records take it from the game: tests compare the two.
+    """
+
+    def after(state: Any, action: Any) -> tuple[Any, ...]:
+        state = game.step(state, action)
+        parts = game.legal_actions(state), game.observe(state), game.is_over(state), game.returns(state)
+        return state, Look(*parts), game.to_play(state), game.final_targets(state)
+
+    return jit(after)
 
 
 @cache
@@ -69,8 +88,7 @@ def _init(game: Game) -> Any:
 def _play(game: Game) -> Any:
     def moment(states: Any, given: tuple[Any, Any, Any]) -> tuple[Any, Record]:
         key, wanted, liking = given
-        legal, seen = jax.vmap(game.look)(states)
-        over = jax.vmap(game.is_over)(states)
+        legal, seen, over, returns = jax.vmap(game.look)(states)
         # A finished game gets any action at all: it must not care.
         weights = jnp.where(legal | over[:, None], liking, -jnp.inf)
         drawn = jax.random.categorical(key, weights, axis=-1).astype(jnp.int32)
@@ -83,7 +101,7 @@ def _play(game: Game) -> Any:
             seen.scalars,
             jax.vmap(game.to_play)(states),
             over,
-            jax.vmap(game.returns)(states),
+            returns,
             jax.vmap(game.final_targets)(states),
         )
         return jax.vmap(game.step)(states, actions), now
@@ -99,6 +117,11 @@ def _play(game: Game) -> Any:
 def start(game: Game, batch: int = 64, seed: int = 0) -> Any:
     """New games."""
     return _init(game)(jax.random.split(jax.random.key(seed), batch))
+
+
+def new(game: Game) -> Any:
+    """One new game."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), start(game))
 
 
 def record(

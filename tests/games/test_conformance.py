@@ -1,15 +1,15 @@
 """What every game promises: the contract of `tengen.games.core`, tested in the same way for all of them."""
 
 import random
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pytest
 
-from recording import Record, jit, make, record, start
+from recording import Record, alone, jit, make, record, start
 from tengen.games import Game, Symmetry
 
 
@@ -40,7 +40,7 @@ CASES = [
     Case("hironaka", {"dimension": 2, "reposition": True, "rescale": False}),
     Case("pgx:tic_tac_toe"),
     Case("pgx:connect_four"),
-    Case("pgx:othello", batch=16),
+    Case("pgx:othello"),
 ]
 SLOW = [
     Case("hex", {"size": 13, "swap": True}, batch=16),
@@ -89,32 +89,6 @@ def _played(game: Game, batch: int) -> Record:
     return record(game, start(game, batch), seed=1)
 
 
-@cache
-def _alone(game: Game) -> Any:
-    """One move of ONE game, and what there is to see after it."""
-
-    def after(state: Any, action: Any) -> tuple[Any, ...]:
-        state = game.step(state, action)
-        legal, (planes, scalars) = game.look(state)
-        return (
-            state,
-            legal,
-            planes,
-            scalars,
-            game.to_play(state),
-            game.is_over(state),
-            game.returns(state),
-            game.final_targets(state),
-        )
-
-    return jit(after)
-
-
-@cache
-def _legal(game: Game) -> Any:
-    return jit(game.legal_actions)
-
-
 def sample(played: Record, count: int, over: bool | None = None, seed: int = 0) -> list[tuple[int, int]]:
     """Some (moment, game) of the record: starts, middles and ends; `over` picks finished or running ones."""
     last = len(played.over) - 1
@@ -131,6 +105,11 @@ def same(one: Any, other: Any) -> None:
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_array_equal(a, b)
+
+
+def choose(first: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """[B, ...] of the one where `first` Bool[B] says so, otherwise of the other."""
+    return np.where(first.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
 
 def cells_of(text: str, shape: tuple[int, int]) -> np.ndarray:
@@ -150,47 +129,42 @@ class TestRules:
         state = jax.eval_shape(game.init, key)
         after = jax.eval_shape(game.step, state, jax.ShapeDtypeStruct((), np.int32))
         assert jax.tree.map(str, after) == jax.tree.map(str, state)
-        legal, (planes, scalars) = jax.eval_shape(game.look, state)
+        legal, (planes, scalars), over, returns = jax.eval_shape(game.look, state)
         found = {
-            "legal": legal, "planes": planes, "scalars": scalars,
+            "legal": legal, "planes": planes, "scalars": scalars, "is_over": over, "returns": returns,
             "to_play": jax.eval_shape(game.to_play, state),
-            "is_over": jax.eval_shape(game.is_over, state),
-            "returns": jax.eval_shape(game.returns, state),
         }  # fmt: skip
         assert {what: (value.shape, str(value.dtype)) for what, value in found.items()} == {
             "legal": ((game.num_actions,), "bool"),
             "planes": (game.planes_shape, "bool"),
             "scalars": ((game.num_scalars,), "float32"),
-            "to_play": ((), "int32"),
             "is_over": ((), "bool"),
             "returns": ((2,), "float32"),
+            "to_play": ((), "int32"),
         }
         assert set(jax.eval_shape(game.final_targets, state)) == set(game.extra_targets)
         assert game.name == case.name
         assert type(game.version) is int
         assert isinstance(game.options, game.Options)
 
-    def test_a_batch_plays_as_its_games_do_alone(self, game: Game, played: Record) -> None:
+    def test_a_batch_plays_as_its_games_do_alone_and_look_is_all_its_parts(self, game: Game, played: Record) -> None:
         for g in (0, 1):
             state, moves = played.state(0, g), min(played.length(g) + 1, len(played.over) - 1)
             for t in range(moves):
-                state, *seen = _alone(game)(state, played.actions[t, g])
+                state, look, to_play, targets = alone(game)(state, played.actions[t, g])
                 same(state, played.state(t + 1, g))
-                for one, batched in zip(seen, played[2:], strict=True):
-                    jax.tree.map(lambda a, b: same(a, b[t + 1, g]), one, batched)  # noqa: B023
+                seen = (look.legal, *look.observation, to_play, look.over, look.returns, targets)
+                same(seen, jax.tree.map(lambda leaf: leaf[t + 1, g], tuple(played[2:])))  # noqa: B023
 
     def test_step_and_look_is_step_then_look(self, game: Game, played: Record) -> None:
-        def all_ways(states: Any, actions: Any) -> Any:
-            after, look = game.step_and_look(states, actions)
-            return after, look, jax.vmap(game.legal_actions)(after), jax.vmap(game.observe)(after)
-
-        program = jit(all_ways)
+        program = jit(game.step_and_look)
+        seen = (played.states, played.legal, (played.planes, played.scalars), played.over, played.returns)
         for t in sorted({0, 1, len(played.over) // 3, len(played.over) // 2, len(played.over) - 2}):
-            now, then = (jax.tree.map(lambda leaf, t=t: leaf[t], played.states) for t in (t, t + 1))
-            after, (legal, seen), legal_again, seen_again = program(now, played.actions[t])
-            same(after, then)
-            same((legal, *seen), (played.legal[t + 1], played.planes[t + 1], played.scalars[t + 1]))
-            same((legal, seen), (legal_again, seen_again))
+            now, then = (jax.tree.map(lambda leaf, t=t: leaf[t], seen) for t in (t, t + 1))
+            stay = np.random.default_rng(t).random(len(played.actions[t])) < 0.3
+            expected = jax.tree.map(partial(choose, stay), now, then)
+            found = program(now[0], played.actions[t], stay)
+            same(jax.tree.leaves(found), jax.tree.leaves(expected))
 
     def test_random_games_end_within_max_moves(self, case: Case, game: Game, played: Record) -> None:
         for seed in (2, 3, None):
@@ -206,11 +180,11 @@ class TestRules:
         assert ended.any()
         jax.tree.map(lambda leaf: np.testing.assert_array_equal(leaf[1:][ended], leaf[:-1][ended]), played.states)
 
-    def test_returns_are_zero_sum_and_zero_before_the_end(self, played: Record) -> None:
+    def test_returns_are_zero_sum_and_zero_before_the_end(self, game: Game, played: Record) -> None:
         assert (played.returns.sum(-1) == 0).all()
         assert (np.abs(played.returns) <= 1).all()
         assert (played.returns[~played.over] == 0).all()
-        assert (played.returns[played.over] != 0).any()
+        assert (played.returns[played.over] != 0).any() or game.name == "pgx:chess"  # 40 random moves rarely win
 
     def test_two_players_move(self, played: Record) -> None:
         assert (played.to_play[0] == 0).all()
@@ -286,7 +260,8 @@ class TestSymmetries:
                 np.testing.assert_array_equal(moved[there], policy)
 
     def test_they_commute_with_step_mask_and_observation(self, game: Game, played: Record) -> None:
-        for symmetry in game.symmetries:
+        # On a square, one of each kind; test_core.py has all eight by hand.
+        for symmetry in game.symmetries[1::3] if game.name == "go" else game.symmetries:
             states = starts_seen_through(game, symmetry, played)
             actions = symmetry.actions[played.to_play, played.actions]
             mirrored = record(game, states, actions=actions)
@@ -313,6 +288,11 @@ def on_boards(symmetry: Symmetry, values: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.asarray(symmetry.board(boards)), (0, 1), (2, 3))
 
 
+@cache
+def _read(game: Game, text: str) -> Any:
+    return game.from_text(text)
+
+
 def starts_seen_through(game: Game, symmetry: Symmetry, played: Record) -> Any:
     """The starting positions seen through the symmetry, made from their text or their points."""
     starts = jax.tree.map(lambda leaf: leaf[0], played.states)
@@ -326,7 +306,7 @@ def starts_seen_through(game: Game, symmetry: Symmetry, played: Record) -> Any:
     cells = np.asarray(symmetry.board(cells_of("\n".join(lines), (height, width))))
     for r, row in enumerate(cells, start=1):
         lines[r] = f"{lines[r].split()[0]} {' '.join(row)}"
-    state = game.from_text("\n".join(lines))
+    state = _read(game, "\n".join(lines))
     return jax.tree.map(lambda leaf, like: np.broadcast_to(leaf, like.shape), state, starts)
 
 
@@ -343,16 +323,21 @@ class TestText:
     @only(*READABLE)
     def test_positions_can_be_read_back(self, game: Game, played: Record) -> None:
         # Two passes end a game of Go, and what was played before is not part of its text.
-        for t, g in sample(played, 4, over=False if game.name == "go" else None):
-            state = played.state(t, g)
-            text = game.render(state)
-            again = game.from_text(text)
-            assert game.render(again) == text
+        moments = sample(played, 4, over=False if game.name == "go" else None)
+        texts = [game.render(played.state(t, g)) for t, g in moments]
+        states = [game.from_text(text) for text in texts]
+        assert [game.render(state) for state in states] == texts
+        batch = played.over.shape[1]
+        again = record(game, jax.tree.map(lambda *leaves: np.resize(leaves, (batch, *leaves[0].shape)), *states))
+        for n, (t, g) in enumerate(moments):
             expected = played.legal[t, g].copy()
             if game.name == "go":  # nor is the past that superko looks at
-                forgotten = played.planes[t, g, ..., 6].reshape(-1) & (np.arange(game.num_actions - 1) != state.ko)
-                expected[:-1] |= forgotten
-            np.testing.assert_array_equal(_legal(game)(again), expected)
+                ko = played.states.ko[t, g]
+                expected[:-1] |= played.planes[t, g, ..., 6].reshape(-1) & (np.arange(game.num_actions - 1) != ko)
+            np.testing.assert_array_equal(again.legal[0, n], expected)
+            assert again.to_play[0, n] == played.to_play[t, g]
+            assert again.over[0, n] == played.over[t, g]
+            np.testing.assert_array_equal(again.planes[0, n, ..., :3], played.planes[t, g, ..., :3])
 
     @only(*READABLE)
     def test_damaged_text_is_refused(self, game: Game, played: Record) -> None:
@@ -388,13 +373,22 @@ def damages(text: str) -> Iterator[str]:
 
 
 class TestActionNames:
-    @pytest.fixture(autouse=True)
-    def _compiled(self, game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(game, "legal_actions", _legal(game))
+    @pytest.fixture
+    def at(self, game: Game, played: Record, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Any]:
+        """The state at a moment of a game, with its mask from the record, because compiling takes seconds."""
 
-    def test_names_of_legal_actions_are_unique_and_understood(self, game: Game, played: Record) -> None:
+        def at(t: int, g: int) -> Any:
+            monkeypatch.setitem(vars(game), "_legal_actions", lambda state: played.legal[t, g])
+            monkeypatch.setattr(game, "is_over", lambda state: played.over[t, g])
+            return played.state(t, g)
+
+        return at
+
+    def test_names_of_legal_actions_are_unique_and_understood(
+        self, game: Game, played: Record, at: Callable[[int, int], Any]
+    ) -> None:
         for t, g in sample(played, 6, over=False):
-            state = played.state(t, g)
+            state = at(t, g)
             legal = np.flatnonzero(played.legal[t, g]).tolist()
             names = {game.action_name(state, action): action for action in legal}
             assert len({name.lower() for name in names}) == len(legal)
@@ -402,27 +396,34 @@ class TestActionNames:
                 for spelling in (name, name.upper(), name.lower(), f" {name}\n"):
                     assert game.parse_action(state, spelling) == action
 
-    def test_illegal_names_are_refused(self, game: Game, played: Record) -> None:
+    def test_illegal_names_are_refused(self, game: Game, played: Record, at: Callable[[int, int], Any]) -> None:
+        """A move that was legal one move earlier and is not any more: the very one that was played, on a board."""
         for t, g in sample(played, 4, over=False):
-            state = played.state(t, g)
-            legal = {game.action_name(state, int(a)).lower() for a in np.flatnonzero(played.legal[t, g])}
-            before = played.state(max(t - 1, 0), g)
-            old = {game.action_name(before, int(a)) for a in np.flatnonzero(played.legal[max(t - 1, 0), g])}
-            for name in sorted(name for name in old if name.lower() not in legal)[:4]:
+            now, before = ((u, g) for u in (t, max(t - 1, 0)))
+            legal, old = (
+                {game.action_name(played.state(*when), int(a)) for a in np.flatnonzero(played.legal[when])}
+                for when in (now, before)
+            )
+            for name in sorted(old - legal)[:4]:
                 with pytest.raises(ValueError, match=rf"^{game.name}: "):
-                    game.parse_action(state, name)
+                    game.parse_action(at(t, g), name)
+
+    def test_only_actions_have_names(self, game: Game, at: Callable[[int, int], Any]) -> None:
+        for action in (-1, game.num_actions):
+            with pytest.raises(ValueError, match=rf"^{game.name}: there is no action {action} here"):
+                game.action_name(at(0, 0), action)
 
     @pytest.mark.parametrize("name", ["", " ", "zz99", "-1", "a0", "nowhere", "{0,99}", "\u2460"])
-    def test_unknown_names_are_refused(self, game: Game, played: Record, name: str) -> None:
+    def test_unknown_names_are_refused(self, game: Game, at: Callable[[int, int], Any], name: str) -> None:
         with pytest.raises(ValueError, match=rf"^{game.name}: "):
-            game.parse_action(played.state(0, 0), name)
+            game.parse_action(at(0, 0), name)
 
-    def test_nothing_is_played_after_the_end(self, game: Game, played: Record) -> None:
+    def test_nothing_is_played_after_the_end(self, game: Game, played: Record, at: Callable[[int, int], Any]) -> None:
         t, g = sample(played, 1, over=True)[0]
         first = game.action_name(played.state(0, g), int(played.legal[0, g].argmax()))
         for name in (first, "nowhere"):
             with pytest.raises(ValueError, match=rf"^{game.name}: "):
-                game.parse_action(played.state(t, g), name)
+                game.parse_action(at(t, g), name)
 
 
 class TestSearchTrees:
@@ -437,8 +438,7 @@ class TestSearchTrees:
         node, _ = jax.eval_shape(game.split, state)
         after = jax.eval_shape(game.step, node, jax.ShapeDtypeStruct((), np.int32))
         assert jax.tree.map(str, after) == jax.tree.map(str, node)
-        legal, _ = jax.eval_shape(game.look, node)
-        assert legal.shape == (game.num_actions,)
+        assert jax.eval_shape(game.look, node).legal.shape == (game.num_actions,)
 
     @pytest.mark.parametrize("ko", ["simple", "positional", "situational"])
     @pytest.mark.parametrize(("size", "limit"), [(9, 400), (19, 1200)])

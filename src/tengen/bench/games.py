@@ -14,6 +14,7 @@ from jax import Array
 
 from tengen import games
 from tengen.bench.timing import median_seconds
+from tengen.errors import TengenError
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,15 @@ def suite(batch: int | None) -> list[Case]:
     ]
 
 
-def measure(cases: list[Case], steps: int, repeats: int, with_pgx: bool, seed: int) -> Iterator[Result]:
-    """One result per case, as soon as it is there."""
+def measure(cases: list[Case], steps: int, after: int, repeats: int, with_pgx: bool, seed: int) -> Iterator[Result]:
+    """One result per case, as soon as it is there; `after` moves are played before the steps that count."""
     for case in cases:
         game = games.make(case.game, **case.options)
         keys = jax.random.split(jax.random.key(seed), case.batch)
         node = jax.eval_shape(lambda key, game=game: game.split(game.init(key))[0], keys[0])
-        microseconds = _ours(game, keys, steps, repeats)
+        microseconds = _ours(game, keys, steps, after, repeats)
         pgx_game = _pgx_counterpart(case.game, case.options) if with_pgx else None
-        theirs = _pgx(pgx_game, keys, steps, repeats) if pgx_game else None
+        theirs = _pgx(pgx_game, keys, steps, after, repeats) if pgx_game else None
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(node))
         yield Result(case.label, case.batch, size, microseconds, theirs, jax.devices()[0].device_kind)
 
@@ -93,30 +94,34 @@ def choose(legal: Array, step: Array) -> Array:
     return jnp.argmax(jnp.where(legal, weight, 0), -1).astype(jnp.int32)
 
 
-def _microseconds(
-    start: Any, step: Callable[[Any, Array], Any], mask: Callable[[Any], Array], steps: int, repeats: int
-) -> float:
+Step = Callable[[Any, Array], Any]
+
+
+def _microseconds(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, after: int, repeats: int) -> float:
     """The time of one step of the loop that both sides run. `start` is all that a step gives."""
 
-    @jax.jit
-    def loop(start: Any) -> Any:
-        return jax.lax.fori_loop(0, steps, lambda i, now: step(now, choose(mask(now), i)), start)
+    def play(first: int, last: int) -> Callable[[Any], Any]:
+        return jax.jit(lambda now: jax.lax.fori_loop(first, last, lambda i, now: step(now, choose(mask(now), i)), now))
 
-    return median_seconds(loop, start, repeats=repeats) / steps * 1e6
+    try:
+        start = play(0, after)(start) if after else start
+        return median_seconds(play(after, after + steps), start, repeats=repeats) / steps * 1e6
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" in str(error):
+            raise TengenError("bench games: that many games do not fit into memory; choose a smaller --batch") from None
+        raise
 
 
-def _ours(game: games.Game, keys: Array, steps: int, repeats: int) -> float:
+def _ours(game: games.Game, keys: Array, steps: int, after: int, repeats: int) -> float:
     states = jax.jit(jax.vmap(game.init))(keys)
     start = (states, jax.jit(jax.vmap(game.look))(states))
-    return _microseconds(
-        start, lambda now, actions: game.step_and_look(now[0], actions), lambda now: now[1].legal, steps, repeats
-    )
+    step: Step = lambda now, actions: game.step_and_look(now[0], actions)  # noqa: E731
+    return _microseconds(start, step, lambda now: now[1].legal, steps, after, repeats)
 
 
-def _pgx(env: Any, keys: Array, steps: int, repeats: int) -> float:
+def _pgx(env: Any, keys: Array, steps: int, after: int, repeats: int) -> float:
     start = jax.jit(jax.vmap(env.init))(keys)
-    step = jax.vmap(env.step)
-    return _microseconds(start, step, lambda now: now.legal_action_mask, steps, repeats)
+    return _microseconds(start, jax.vmap(env.step), lambda now: now.legal_action_mask, steps, after, repeats)
 
 
 def _pgx_counterpart(game: str, options: dict[str, Any]) -> Any | None:

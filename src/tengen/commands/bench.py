@@ -9,6 +9,8 @@ from typing import Any
 from tengen import atomic
 from tengen.errors import TengenError
 
+_MOST = 1_000_000
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
@@ -29,15 +31,22 @@ def add(subparsers: Any) -> None:
         default=5,
         help="measurements, of which the median is shown (%(default)s)",
     )
+    games.add_argument(
+        "--after", metavar="N", type=_moves, default=0, help="moves played before measuring (%(default)s)"
+    )
     games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
     games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
     games.set_defaults(run=run_games)
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    if not text.isdecimal() or not 1 <= int(text[:12]) <= _MOST:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MOST}, got {text!r}")
     return int(text)
+
+
+def _moves(text: str) -> int:
+    return 0 if text == "0" else _positive(text)
 
 
 def run_games(args: argparse.Namespace) -> int:
@@ -59,11 +68,14 @@ def run_games(args: argparse.Namespace) -> int:
         flush=True,
     )
     results = []
-    for result in _with_progress(bench.measure(cases, steps, args.repeats, with_pgx, seed), cases):
+    for result in _with_progress(bench.measure(cases, steps, args.after, args.repeats, with_pgx, seed), cases):
         results.append(result.as_dict())
         print(_row(result), flush=True)
     for path in filter(None, (args.json, args.base and args.base / "logs" / "bench-games.json")):
-        _write(path, {"steps": steps, "repeats": args.repeats, "jax": jax.__version__, "results": results})
+        _write(
+            path,
+            {"steps": steps, "after": args.after, "repeats": args.repeats, "jax": jax.__version__, "results": results},
+        )
     return 0
 
 

@@ -70,6 +70,6 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _summary(config: configuration.Config) -> str:
-    """The game, its options, and how many are played."""
+    """The game, its options, the network, and how many games are played."""
     game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in schema.values(config.game)]
-    return f"{', '.join(game)}; {config.selfplay.games} games at once".removeprefix("name ")
+    return f"{', '.join(game)}; {config.net.name}; {config.selfplay.games} games at once".removeprefix("name ")

@@ -7,13 +7,14 @@ config.game.options.size
 from tengen.config.load import load
 from tengen.config.problems import ConfigError
 from tengen.config.render import render, render_value
-from tengen.config.sections import Config, GameSection, RunSection, SelfplaySection
+from tengen.config.sections import Config, GameSection, NetSection, RunSection, SelfplaySection
 from tengen.config.source import shipped
 
 __all__ = [
     "Config",
     "ConfigError",
     "GameSection",
+    "NetSection",
     "RunSection",
     "SelfplaySection",
     "load",

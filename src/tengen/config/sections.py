@@ -4,9 +4,11 @@ To add a section, declare a frozen dataclass here and name it in `Config`. No se
 configuration file shows all that goes into a run.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from tengen import nets
 from tengen.schema import REQUIRED, setting, variant
 
 
@@ -41,8 +43,24 @@ class GameSection:
 
 
 @dataclass(frozen=True)
+class NetSection:
+    name: str = setting(REQUIRED, "which network", words="a name as `tengen nets` explains them")
+    heads: tuple[nets.Head, ...] = setting(REQUIRED, "what it predicts besides policy and value")
+    dtype: nets.Dtype = setting(REQUIRED, "what it computes in; parameters are float32")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what makes no network."""
+        try:
+            nets.spec(self.name)
+        except ValueError as error:
+            yield "name", str(error)
+        if len(set(self.heads)) < len(self.heads):
+            yield "heads", f"expected each head once, got {', '.join(self.heads)}"
+
+
+@dataclass(frozen=True)
 class SelfplaySection:
-    games: int = setting(REQUIRED, "how many games the device plays at once", low=1)
+    games: int = setting(REQUIRED, "how many games the device plays at once", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True)
@@ -51,4 +69,13 @@ class Config:
 
     run: RunSection = setting(REQUIRED, "what this run is")
     game: GameSection = setting(REQUIRED, "which rules are played")
+    net: NetSection = setting(REQUIRED, "what looks at positions")
     selfplay: SelfplaySection = setting(REQUIRED, "how games are played to learn from")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for a network that cannot play the game."""
+        from tengen import games
+
+        game = games.make(self.game.name, **asdict(self.game.options))
+        for key, message in nets.problems(nets.spec(self.net.name, self.net.heads), game):
+            yield f"net.{key}", message

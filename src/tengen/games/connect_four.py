@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from tengen.games.core import Game, NoOptions, Observation, Symmetry, board_symmetry, identity
-from tengen.games.text import parse_grid, player_number, render_grid
+from tengen.games.text import check_counts, parse_grid, player_number, render_grid
 
 ROWS, COLUMNS = 6, 7
 FULL = (1 << ROWS) - 1
@@ -88,10 +88,15 @@ class ConnectFour(Game[ConnectFourState]):
             raise ValueError(f"{self.name}: a stone hangs in the air")
         stones = [[sum((cell == p) << r for r, cell in enumerate(column)) for column in columns] for p in PLAYERS]
         bits = jnp.array(stones, jnp.uint8)
-        winner = next((p for p in (0, 1) if has_four(bits[p])), -1)
-        return ConnectFourState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), jnp.int8(winner))
+        turn = player_number(notes, PLAYERS, self.name)
+        flat = [cell for row in cells for cell in row]
+        check_counts(flat.count("x"), flat.count("o"), turn, self.name)
+        if has_four(bits[turn]):
+            raise ValueError(f"{self.name}: {PLAYERS[turn]} cannot be to play with four in a line")
+        winner = 1 - turn if has_four(bits[1 - turn]) else -1
+        return ConnectFourState(bits, jnp.int8(turn), jnp.int8(winner))
 
-    def action_name(self, state: ConnectFourState, action: int) -> str:
+    def _action_name(self, state: ConnectFourState, action: int) -> str:
         del state
         return str(action + 1)
 
@@ -102,8 +107,8 @@ def has_four(columns: Array) -> Array:
     upright = x & x >> 1 & x >> 2 & x >> 3
     a, b, c, d = (x[k : COLUMNS - 3 + k] for k in range(4))
     level = a & b & c & d
-    falling = a & b >> 1 & c >> 2 & d >> 3
-    rising = a & b << 1 & c << 2 & d << 3
+    rising = a & b >> 1 & c >> 2 & d >> 3
+    falling = a & b << 1 & c << 2 & d << 3
     return upright.any() | (level | falling | rising).any()
 
 

@@ -30,9 +30,11 @@ class Look(NamedTuple):
 
     legal: Array  # Bool[A]
     observation: Observation
+    over: Array  # Bool[]
+    returns: Array  # Float32[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Symmetry:
     """A renaming of the board that leaves the rules unchanged."""
 
@@ -116,12 +118,16 @@ class Game(abc.ABC, Generic[State]):
         """Float32[2]: the result for each player, zero-sum in [-1, 1]; zeros while the game runs."""
 
     def look(self, state: State) -> Look:
-        """`legal_actions` and `observe` together, for games that can share work between them."""
-        return Look(self.legal_actions(state), self.observe(state))
+        """All of these together, for games that can share work between them."""
+        return Look(self.legal_actions(state), self.observe(state), self.is_over(state), self.returns(state))
 
-    def step_and_look(self, states: State, actions: Array) -> tuple[State, Look]:
-        """`step`, then `look`, for a BATCH of games. A game may have a faster way than `vmap`; results are the same."""
-        states = jax.vmap(self.step)(states, actions)
+    def step_and_look(self, states: State, actions: Array, stay: Array | None = None) -> tuple[State, Look]:
+        """`step`, then `look`, for a BATCH of games; where `stay` (Bool[B]) says so, only `look`.
+
+        A game may have a faster way than `vmap`; the results are the same.
+        """
+        moved = jax.vmap(self.step)(states, actions)
+        states = moved if stay is None else jax.vmap(freeze)(stay, states, moved)
         return states, jax.vmap(self.look)(states)
 
     @cached_property
@@ -155,14 +161,20 @@ class Game(abc.ABC, Generic[State]):
         """The position that `render` printed, without its past. ValueError if the text is no such position."""
         raise ValueError(f"{self.name}: positions cannot be read from text")
 
-    @abc.abstractmethod
     def action_name(self, state: State, action: int) -> str:
-        """What players call that action."""
+        """What players call that action; ValueError if the player to move has no such action."""
+        if not (0 <= action < self.num_actions and self._known_action(state, action)):
+            raise ValueError(f"{self.name}: there is no action {action} here")
+        return self._action_name(state, action)
+
+    @abc.abstractmethod
+    def _action_name(self, state: State, action: int) -> str:
+        """`action_name`, for actions that exist."""
 
     def parse_action(self, state: State, text: str) -> int:
         """The legal action of that name; ValueError says why there is none."""
         wanted = text.strip().lower()
-        legal = np.asarray(self.legal_actions(state))
+        legal = np.asarray(self._legal_actions(state))
         for action in range(self.num_actions):
             if self._known_action(state, action) and self.action_name(state, action).lower() == wanted:
                 if legal[action]:
@@ -171,6 +183,11 @@ class Game(abc.ABC, Generic[State]):
                 raise ValueError(f"{self.name}: {text.strip()}: {reason}")
         example = self.action_name(state, int(legal.argmax()))
         raise ValueError(f"{self.name}: no move is called {text.strip()!r}; names look like {example!r}")
+
+    @cached_property
+    def _legal_actions(self) -> Callable[[State], Array]:
+        """`legal_actions`, compiled: people do not like to wait either."""
+        return jax.jit(self.legal_actions)
 
     def _known_action(self, state: State, action: int) -> bool:
         """Whether the action has a name here (in some games an action belongs to one of the players only)."""

@@ -188,53 +188,59 @@ class Go(Game[GoState]):
         return Marks(mine, theirs, one, two, three, seen.playable & banned, legal)
 
     def legal_actions(self, state: GoState) -> Array:
-        return self._look(state, self._mark(state)).legal
+        return self.look(state).legal
 
     def observe(self, state: GoState) -> Observation:
-        return self._look(state, self._mark(state)).observation
+        return self.look(state).observation
 
     def look(self, state: GoState) -> Look:
-        return self._look(state, self._mark(state))
+        return self._look(state, self._mark(state), self.returns(state))
 
-    def _look(self, state: GoState, marks: Marks) -> Look:
+    def _look(self, state: GoState, marks: Marks, returns: Array) -> Look:
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
         planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
         observation = Observation(planes.reshape(self.planes_shape), self._scalars(state))
-        return Look(jnp.append(marks.legal, ~self.is_over(state)), observation)
+        over = self.is_over(state)
+        return Look(jnp.append(marks.legal, ~over), observation, over, returns)
 
-    def step_and_look(self, states: GoState, actions: Array) -> tuple[GoState, Look]:
-        return lax.platform_dependent(
-            states,
-            actions,
-            cuda=partial(self.fused_step_and_look, interpret=False),
-            default=super().step_and_look,
-        )
+    def step_and_look(self, states: GoState, actions: Array, stay: Array | None = None) -> tuple[GoState, Look]:
+        stay = jnp.zeros(actions.shape, bool) if stay is None else stay
+        fused = partial(self.fused_step_and_look, interpret=False)
+        return lax.platform_dependent(states, actions, stay, cuda=fused, default=super().step_and_look)
 
-    def fused_step_and_look(self, states: GoState, actions: Array, interpret: bool) -> tuple[GoState, Look]:
+    def fused_step_and_look(
+        self, states: GoState, actions: Array, stay: Array | None = None, *, interpret: bool
+    ) -> tuple[GoState, Look]:
         """`step_and_look` as one GPU program per game; `interpret` runs it anywhere, slowly."""
+        stay = jnp.zeros(actions.shape, bool) if stay is None else stay
         over = jax.vmap(self.is_over)(states)
+        rests = over | stay
         me = jax.vmap(self.to_play)(states)
         actions = actions.astype(jnp.int32)
-        next_player = jnp.where(over, me, 1 - me)
+        next_player = jnp.where(rests, me, 1 - me)
         two_passes = (actions == self.points) & (states.last[:, 0] == self.points)
-        ended = over | two_passes | (states.moves + 1 >= self.max_moves)
+        ended = over | (~stay & (two_passes | (states.moves + 1 >= self.max_moves)))
         turn = kernel.Turn(
-            action=jnp.where(over, self.points, actions),
+            action=jnp.where(rests, self.points, actions),
             player=me,
             next_player=next_player,
+            # A node remembers a fixed number of positions, of which the new one, which cannot come again, will be one.
+            recent=jnp.where(rests, states.recent.shape[1], states.recent.shape[1] - 1),
             past=jnp.minimum(states.moves + 1, states.history.shape[1]),
             ended=ended,
-            kept_ko=jnp.where(over, states.ko, NO_POINT),
+            kept_ko=jnp.where(rests, states.ko, NO_POINT),
             shift=self._situation(jnp.zeros((len(actions), 2), jnp.uint32), 1 - next_player[:, None]),
         )
         fixed = kernel.Rules(self.size, self.options.suicide, self.superko, interpret)
         past = (states.recent, states.history)
         board = kernel.move_and_look(fixed, states.chains, states.hash, turn, *past, self._stone_keys)
         moved = jax.vmap(self._moved)(states, actions, board.chains, board.ko, board.hash)
-        states = jax.vmap(freeze)(over, states, moved)
+        states = jax.vmap(freeze)(rests, states, moved)
         marks = Marks(*((board.marks >> bit) & 1 == 1 for bit in range(len(Marks._fields))))
-        return states, jax.vmap(self._look)(states, marks)
+        lead = 2 * board.area - states.komi
+        black = jnp.where(ended, jnp.sign(lead), 0).astype(jnp.float32)
+        return states, jax.vmap(self._look)(states, marks, jnp.stack([black, -black], -1))
 
     def _scalars(self, state: GoState) -> Array:
         """KataGo's global inputs 0-8, 14 and 18."""
@@ -314,7 +320,7 @@ class Go(Game[GoState]):
         notes = {
             "to play": PLAYERS[int(state.turn)],
             "komi": f"{int(state.komi) / 2:g}",
-            "ko": "none" if point == NO_POINT else self.action_name(state, point),
+            "ko": "none" if point == NO_POINT else self._action_name(state, point),
         }
         return render_grid(cells, GO_LETTERS[: self.size], rows, notes)
 
@@ -323,16 +329,21 @@ class Go(Game[GoState]):
         turn = player_number(notes, PLAYERS, self.name)
         chains = rules.chains_of([".XO".index(cell) - 1 for row in cells for cell in row], self.size)
         try:
-            half_points = round(2 * float(notes["komi"]))
-        except (ValueError, OverflowError):
-            raise ValueError(f"go: komi: expected a number, got {notes['komi']!r}") from None
-        names = {self.action_name(None, p): p for p in range(self.points)} | {"none": NO_POINT}
+            half_points = 2 * float(notes["komi"])
+        except ValueError:
+            half_points = float("nan")
+        if not (half_points.is_integer() and abs(half_points) <= 800):
+            raise ValueError(f"go: komi: expected a number from -400 to 400, in halves, got {notes['komi']!r}")
+        names = {self._action_name(None, p): p for p in range(self.points)} | {"none": NO_POINT}
         if notes["ko"] not in names:
             raise ValueError(f"go: ko: expected a point or none, got {notes['ko']!r}")
+        point = names[notes["ko"]]
+        if point != NO_POINT and chains[point] != EMPTY:
+            raise ValueError(f"go: ko: there is a stone on {notes['ko']}")
         state = self.position(chains, turn)
-        return state._replace(komi=jnp.int16(half_points), ko=jnp.int16(names[notes["ko"]]))
+        return state._replace(komi=jnp.int16(int(half_points)), ko=jnp.int16(point))
 
-    def action_name(self, state: GoState | None, action: int) -> str:
+    def _action_name(self, state: GoState | None, action: int) -> str:
         del state
         if action == self.points:
             return "pass"

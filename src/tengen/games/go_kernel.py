@@ -26,10 +26,14 @@ class Turn(NamedTuple):
     action: Array  # a point, or P where the board stays as it is
     player: Array  # who plays it
     next_player: Array  # who looks at the board afterwards
-    past: Array  # how many entries of the history count
+    recent: Array  # how many of the recent positions count
+    past: Array  # how many of all positions count
     ended: Array  # 1 where nothing is legal afterwards
     kept_ko: Array  # the ko point where the move makes none, or -1
     shift: Array  # UInt32[B, 2]: what makes a hash comparable with the lists of positions
+
+
+ACTION, PLAYER, NEXT_PLAYER, RECENT, PAST, ENDED, KEPT_KO, SHIFT = range(len(Turn._fields))  # columns in the program
 
 
 class Board(NamedTuple):
@@ -39,6 +43,7 @@ class Board(NamedTuple):
     ko: Array  # Int32[B]
     hash: Array  # UInt32[B, 2]
     marks: Array  # UInt8[B, P]: the bits above
+    area: Array  # Int32[B]: Black's points minus White's where nothing is legal any more, otherwise 0
 
 
 class Rules(NamedTuple):
@@ -72,12 +77,13 @@ def move_and_look(
         jax.ShapeDtypeStruct((batch,), jnp.int32),
         jax.ShapeDtypeStruct((batch, 2), jnp.int32),
         jax.ShapeDtypeStruct((batch, points), jnp.uint8),
+        jax.ShapeDtypeStruct((batch,), jnp.int32),
     ]
     lists = [x if x.size else jnp.full((batch, 1, 2), 0xFFFFFFFF, jnp.uint32) for x in (recent, history)]
     scalars = jnp.stack([x.astype(jnp.int32) for x in turn[:-1]], -1)
     scalars = jnp.concatenate([scalars, words(turn.shift)], -1)
     warps = 1 if points <= 128 else 4
-    chains, ko, hash_, marks, *_ = pl.pallas_call(
+    chains, ko, hash_, marks, area, *_ = pl.pallas_call(
         partial(_kernel, rules),
         grid=(batch,),
         out_shape=[*outputs, *scratch],
@@ -85,7 +91,7 @@ def move_and_look(
         compiler_params=None if rules.interpret else plgpu.CompilerParams(num_warps=warps, num_stages=2),
         name="go_move_and_look",
     )(chains, words(hash_), scalars, *map(words, lists), words(jnp.asarray(stone_keys)))
-    return Board(chains, ko, lax.bitcast_convert_type(hash_, jnp.uint32), marks)
+    return Board(chains, ko, lax.bitcast_convert_type(hash_, jnp.uint32), marks, area)
 
 
 class _Lanes(NamedTuple):
@@ -117,7 +123,7 @@ def _colour_is(chain: Array, colour: Array) -> Array:
 AROUND = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right: the order in which a liberty is claimed
 
 
-def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains, ko, new_hash, marks, *scratch):
+def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains, ko, new_hash, marks, area, *scratch):
     game = pl.program_id(0)
     size = rules.size
     width = max(16, 1 << (size * size - 1).bit_length())
@@ -142,16 +148,18 @@ def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains
     barrier()
     result = _look(rules, lanes, chain, near, sums[0], scratch, turn, keys, placed_hash, ko, recent, history)
     lanes.write(marks, result)
+    barrier()
+    area[game] = _area(lanes, chain, scratch[0], turn[game, ENDED], barrier)
 
 
 def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):
     """Play the move: the new chains, and the hash as two scalars, which are also stored with the ko point."""
     game, size, lane = lanes.game, rules.size, lanes.lane
     points = size * size
-    action, me = turn[game, 0], turn[game, 1]
+    action, me = turn[game, ACTION], turn[game, PLAYER]
     on_board = lanes.row < size
     chain = lanes.read(chains)[0]
-    placed = lane == action
+    placed = on_board & (lane == action)  # a pass is no point, but there may be a lane of that number
     touches_free = jnp.zeros_like(placed)
     for rows, columns in AROUND:
         beside, inside = lanes.read(chains, rows, columns)
@@ -181,7 +189,7 @@ def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):
         chain = jnp.where(died, EMPTY, chain)
 
     ko_point = jnp.max(jnp.where(captured, lane, -1))
-    ko[game] = jnp.where((count == 1) & alone, ko_point, turn[game, 5])
+    ko[game] = jnp.where((count == 1) & alone, ko_point, turn[game, KEPT_KO])
     placed_hash = []
     for word in (0, 1):
         change = jnp.where(placed, _key(keys, lanes, word, me), 0)
@@ -241,7 +249,7 @@ def _chain_sums(rules, game, chains, scratch, chain):
 def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash, ko, recent, history):
     """The marks of every point."""
     game, lane = lanes.game, lanes.lane
-    me, past, ended = turn[game, 2], turn[game, 3], turn[game, 4]
+    me, ended = turn[game, NEXT_PLAYER], turn[game, ENDED]
     on_board = lanes.row < rules.size
     empty = on_board & (chain == EMPTY)
     mine = _colour_is(chain, me)
@@ -267,7 +275,7 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
         goes = [jnp.where(lives, c, o) & f for c, o, f in zip(captures, owns, first, strict=True)]
         after = []
         for word in (0, 1):
-            situation = placed_hash[word] + turn[game, 6 + word] + jnp.where(lives, _key(keys, lanes, word, me), 0)
+            situation = placed_hash[word] + turn[game, SHIFT + word] + jnp.where(lives, _key(keys, lanes, word, me), 0)
             for step, gone in zip(AROUND, goes, strict=True):
                 situation -= jnp.where(gone, lanes.read(scratch[1 + word], *step)[0], 0)
             after.append(situation)
@@ -278,8 +286,8 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
 
             return body
 
-        seen = lax.fori_loop(0, recent.shape[1], compare(recent), jnp.zeros_like(lane))
-        seen = lax.fori_loop(0, past, compare(history), seen)
+        seen = lax.fori_loop(0, turn[game, RECENT], compare(recent), jnp.zeros_like(lane))
+        seen = lax.fori_loop(0, turn[game, PAST], compare(history), seen)
         banned |= seen > 0
     banned &= playable
     stone = chain != EMPTY
@@ -288,3 +296,23 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
         result |= jnp.where(stone & (liberties == count), bit, 0)
     result |= jnp.where(banned, BANNED, 0)
     return result | jnp.where(playable & ~banned & (ended == 0), LEGAL, 0)
+
+
+def _area(lanes, chain, scratch, ended, barrier):
+    """Black's points minus White's in a game that has ended: stones, and empty points that one colour alone reaches."""
+    empty = (lanes.row < lanes.size) & (chain == EMPTY)
+    stones = jnp.where(chain == EMPTY, 0, 1 + ((chain - 1) & 1))  # bit 0: Black reaches it, bit 1: White does
+
+    def spread(carry):
+        reached, _ = carry
+        lanes.write(scratch, reached)
+        barrier()
+        wider = reached
+        for step in AROUND:
+            wider |= jnp.where(empty, lanes.read(scratch, *step)[0], 0)
+        barrier()
+        return wider, jnp.max(jnp.where(wider != reached, 1, 0)) > 0
+
+    reached, _ = lax.while_loop(lambda carry: carry[1], spread, (stones, ended > 0))
+    points = jnp.where(reached == 1, 1, 0) - jnp.where(reached == 2, 1, 0)
+    return jnp.where(ended > 0, jnp.sum(points), 0)

@@ -87,8 +87,8 @@ class Hex(Game[HexState]):
 
     def _mirrored(self, chains: Array) -> Array:
         """The first stone as the second player's, on the point mirrored in the long diagonal."""
-        edge = jnp.abs(chains) > self.points
-        mirrored = jnp.where(chains == 0, 0, jnp.where(edge, chains, 0)).reshape(self.size, self.size).T.reshape(-1)
+        edge = jnp.where(jnp.abs(chains) > self.points, chains, 0)
+        mirrored = edge.reshape(self.size, self.size).T.reshape(-1)
         there = (chains != 0).reshape(self.size, self.size).T.reshape(-1)
         number = jnp.where(mirrored != 0, mirrored, jnp.arange(1, self.points + 1, dtype=jnp.int16))
         return jnp.where(there, -number, 0).astype(jnp.int16)
@@ -132,15 +132,19 @@ class Hex(Game[HexState]):
     def from_text(self, text: str) -> HexState:
         cells, notes = parse_grid(text, (self.size, self.size), ".xo", ("to play", "moves"), self.name)
         turn = player_number(notes, PLAYERS, self.name)
-        if not notes["moves"].isdecimal() or int(notes["moves"]) > self.max_moves or int(notes["moves"]) % 2 != turn:
-            raise ValueError(f"hex: moves: expected the number of moves that {PLAYERS[turn]} moves after")
+        flat = [cell for row in cells for cell in row]
+        first, second = flat.count("x"), flat.count("o")
+        moves = int(notes["moves"]) if notes["moves"].isdecimal() and len(notes["moves"]) < 5 else -1
+        swapped = self.options.swap and moves >= 2 and second - first == 1 - turn
+        if moves % 2 != turn or moves != first + second + swapped or (not swapped and first - second != turn):
+            raise ValueError(f"hex: {first} and {second} stones do not go with moves: {notes['moves']}")
         chains, winner = jnp.zeros(self.points, jnp.int16), -1
-        for point, cell in enumerate(cell for row in cells for cell in row):
+        for point, cell in enumerate(flat):
             if cell != ".":
                 chains, won = self._place(chains, jnp.int32(point), jnp.int32(PLAYERS.index(cell)))
                 winner = PLAYERS.index(cell) if won else winner
-        return HexState(chains, jnp.int16(int(notes["moves"])), jnp.int8(winner))
+        return HexState(chains, jnp.int16(moves), jnp.int8(winner))
 
-    def action_name(self, state: HexState, action: int) -> str:
+    def _action_name(self, state: HexState, action: int) -> str:
         del state
         return "swap" if action == self.points else point_name(action, self.size)

@@ -32,13 +32,13 @@ class HironakaOptions:
     max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
     max_moves: int = setting(40, "choices, the host's and the agent's counted, until the game ends", low=1, high=10000)
     reposition: bool = setting(False, "subtract the smallest value of each coordinate after every shift")
-    rescale: bool = setting(True, "divide by the largest coordinate after every shift")
+    rescale: bool = setting(True, "divide what the players see by the largest coordinate")
 
 
 class HironakaState(NamedTuple):
     """A position. M points of dimension D."""
 
-    points: Array  # Float32[M, D]; removed points are -1 throughout and keep their slots
+    points: Array  # Float32[M, D]: whole numbers, never rescaled; removed points are -1 throughout and keep their slots
     chosen: Array  # Bool[D]: the host's subset while the agent decides, otherwise empty
     moves: Array  # Int16: choices made
 
@@ -82,11 +82,14 @@ class Hironaka(Game[HironakaState]):
         return HironakaState(points, jnp.zeros(self.options.dimension, bool), jnp.int16(0))
 
     def _normalised(self, points: Array) -> Array:
-        """What happens to the points after each shift."""
-        if self.options.reposition:
-            points = reposition(points)
-        points = reduce(points)
-        return rescale(points) if self.options.rescale else points
+        """What happens to the points after each shift.
+
+        They are rescaled only for those who look at them: dividing would round, and points that were equal in some
+        coordinate would no longer be, in one of twenty games.
+        """
+        points = reduce(reposition(points) if self.options.reposition else points)
+        # A power of two loses nothing, and keeps long games from running out of numbers.
+        return jnp.where((points.max() > 2.0**100) & live(points)[:, None], points * 2.0**-60, points)
 
     def _play(self, state: HironakaState, action: Array) -> HironakaState:
         agent = self.to_play(state) == AGENT
@@ -106,7 +109,8 @@ class Hironaka(Game[HironakaState]):
     def observe(self, state: HironakaState) -> Observation:
         """No planes. Scalars: the points in sorted order, the host's subset, the share of the move limit used."""
         used = state.moves.astype(jnp.float32)[None] / self.max_moves
-        scalars = jnp.concatenate([in_order(state.points).reshape(-1), state.chosen, used])
+        seen = rescale(state.points) if self.options.rescale else state.points
+        scalars = jnp.concatenate([in_order(seen).reshape(-1), state.chosen, used])
         return Observation(jnp.zeros(self.planes_shape, bool), scalars.astype(jnp.float32))
 
     def to_play(self, state: HironakaState) -> Array:
@@ -117,9 +121,10 @@ class Hironaka(Game[HironakaState]):
 
     def returns(self, state: HironakaState) -> Array:
         """The host gets +1 for a game that ends at once and -1 for one that lasts until the move limit."""
-        host = 1 - 2 * state.moves.astype(jnp.float32) / self.max_moves
+        # One rounding only, so that the two results cancel however a compiler arranges them.
+        host = (self.max_moves - 2 * state.moves.astype(jnp.float32)) / self.max_moves
         host = jnp.where(self.is_over(state), host, 0)
-        return jnp.stack([host, -host])
+        return jnp.stack([host, 0 - host])
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -166,11 +171,12 @@ class Hironaka(Game[HironakaState]):
         moves = lines[count + 2].removeprefix("moves:").strip()
         if chosen not in subsets:
             raise ValueError(f"hironaka: chosen: expected a set like {_set_name(self.subsets[0])}, or none")
-        if not moves.isdecimal() or int(moves) > self.max_moves:
-            raise ValueError(f"hironaka: moves: expected a whole number up to {self.max_moves}, got {moves!r}")
+        if not moves.isdecimal() or int(moves) > self.max_moves or int(moves) % 2 != (chosen != "none"):
+            turns = "an odd" if chosen != "none" else "an even"
+            raise ValueError(f"hironaka: moves: expected {turns} number up to {self.max_moves}, got {moves!r}")
         return HironakaState(jnp.array(rows, jnp.float32), jnp.array(subsets[chosen]), jnp.int16(int(moves)))
 
-    def action_name(self, state: HironakaState, action: int) -> str:
+    def _action_name(self, state: HironakaState, action: int) -> str:
         return str(action) if self.to_play(state) == AGENT else _set_name(self.subsets[action])
 
     def _known_action(self, state: HironakaState, action: int) -> bool:
@@ -242,6 +248,6 @@ def _numbers(line: str, count: int) -> list[float]:
         numbers = [float(word) for word in line.split()]
     except ValueError:
         numbers = []
-    if len(numbers) != count or not all(0 <= x < float("inf") for x in numbers):
+    if len(numbers) != count or not all(0 <= x <= float(np.finfo(np.float32).max) for x in numbers):
         raise ValueError(f"hironaka: expected {count} numbers of at least 0, got {line!r}")
     return numbers

@@ -96,7 +96,7 @@ class PgxGame(Game[PgxState]):
         if self.env.id == "chess":
             fen = self._fen(state)
             return render_grid(_squares(fen), LETTERS[:8], "87654321", notes | {"fen": fen})
-        legal = np.flatnonzero(np.asarray(self.legal_actions(state)))
+        legal = np.flatnonzero(np.asarray(self._legal_actions(state)))
         lines = [self.name, *(f"{key}: {value}" for key, value in notes.items())]
         return "\n".join([*lines, f"legal actions: {' '.join(map(str, legal))}"])
 
@@ -108,17 +108,20 @@ class PgxGame(Game[PgxState]):
         fens = [line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")]
         try:
             (fen,) = fens
+            board, side, *_ = fen.split()
+            if side not in ("w", "b") or board.count("k") != 1 or board.count("K") != 1:
+                raise ValueError
             return PgxState(_without_observation(from_fen(fen)), jnp.int32(0))
-        except (ValueError, IndexError, TypeError):
+        except (ValueError, IndexError, TypeError, OverflowError):
             raise ValueError(f"{self.name}: expected one line 'fen: ...' with a chess position") from None
 
-    def action_name(self, state: PgxState, action: int) -> str:
+    def _action_name(self, state: PgxState, action: int) -> str:
         return chess_move(self._fen(state), action) if self.env.id == "chess" else str(action)
 
     def parse_action(self, state: PgxState, text: str) -> int:
         # pgx games have thousands of actions, so only the legal ones are named.
         wanted = text.strip().lower()
-        legal = [int(a) for a in np.flatnonzero(np.asarray(self.legal_actions(state)))]
+        legal = [int(a) for a in np.flatnonzero(np.asarray(self._legal_actions(state)))]
         names = {self.action_name(state, action): action for action in legal}
         if wanted not in names:
             hint = f"legal are {', '.join(list(names)[:8])}{' ...' * (len(names) > 8)}" if names else "the game is over"

@@ -44,11 +44,19 @@ def parse_grid(
         key, colon, value = line.partition(":")
         if not colon or key.strip() not in keys:
             raise ValueError(f"{game}: expected one of the notes {', '.join(keys)}, got {line!r}")
+        if key.strip() in notes:
+            raise ValueError(f"{game}: the note {key.strip()!r} is there twice")
         notes[key.strip()] = value.strip()
     missing = [key for key in keys if key not in notes]
     if missing:
         raise ValueError(f"{game}: the note {missing[0]!r} is missing below the board")
     return cells, notes
+
+
+def check_counts(first: int, second: int, turn: int, game: str) -> None:
+    """ValueError unless so many stones of each player lie on the board when `turn` moves and all moves were stones."""
+    if first - second != turn:
+        raise ValueError(f"{game}: {first} and {second} stones do not go with whose turn it is")
 
 
 def player_number(notes: dict[str, str], names: Sequence[str], game: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from tengen.games.core import Game, NoOptions, Observation, Symmetry, square_symmetries
-from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
+from tengen.games.text import LETTERS, check_counts, parse_grid, player_number, point_name, render_grid
 
 SIDE = 3
 POINTS = SIDE * SIDE
@@ -88,9 +88,13 @@ class TicTacToe(Game[TicTacToeState]):
         flat = [cell for row in cells for cell in row]
         stones = [sum(1 << p for p, cell in enumerate(flat) if cell == player) for player in PLAYERS]
         turn = player_number(notes, PLAYERS, self.name)
-        return TicTacToeState(jnp.array(stones, jnp.uint16), jnp.int8(turn))
+        check_counts(flat.count("x"), flat.count("o"), turn, self.name)
+        state = TicTacToeState(jnp.array(stones, jnp.uint16), jnp.int8(turn))
+        if self._has_line(state)[turn]:
+            raise ValueError(f"{self.name}: {PLAYERS[turn]} cannot be to play with three in a row")
+        return state
 
-    def action_name(self, state: TicTacToeState, action: int) -> str:
+    def _action_name(self, state: TicTacToeState, action: int) -> str:
         del state
         return point_name(action, SIDE)
 

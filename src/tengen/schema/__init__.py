@@ -10,8 +10,8 @@ was expected.
 
 Annotations that are understood: int, float, bool, str, Literal[...], T | None, tuple[T, ...], and dataclasses
 declared in the same way. The limits of a tuple apply to each of its items. A class may define
-`check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings; it
-is asked only when each of them is good by itself.
+`check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings, where
+a key inside one of its sections is `section.key`; it is asked only when each of them is good by itself.
 """
 
 from tengen.schema.checking import Problem, check, from_options

@@ -102,7 +102,7 @@ class _Checker:
         rules: Callable[[], Iterable[tuple[str, str]]] | None = getattr(instance, "check_together", None)
         if rules is not None:
             for key, message in rules():
-                self._report((*path, key), message)
+                self._report((*path, *key.split(".")), message)
 
     def _variant(
         self, rule: Variant, chosen: str | None, data: Mapping[Any, object], path: Path

@@ -1,0 +1,183 @@
+"""Search against the bare network: evaluations per second in search, as a share of the network's own.
+
+    python benchmarks/search.py              # everything (an NVIDIA GPU), pgx + mctx measured in the same run
+    python benchmarks/search.py --small      # a small batch and network, for two CPU cores
+
+Every line measures the bare network at the same batch right before the search, on positions after 20 random moves.
+`depth` is the mean depth of the nodes of the final trees. Sharp priors (logits times 30) make trees deep.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from tengen import games, nets, search
+from tengen.bench.games import choose
+from tengen.bench.timing import median_seconds
+from tengen.games import Game, Observation
+from tengen.search.run import simulate
+
+
+class Line(NamedTuple):
+    """One measurement."""
+
+    size: int
+    net: str
+    games: int
+    algorithm: str
+    simulations: int
+    sharpness: float = 1.0
+
+
+GPU = (
+    *(Line(9, "b6c96", 4096, algorithm, n) for algorithm in ("puct", "gumbel") for n in (32, 128, 800)),
+    *(Line(9, "b6c96", 4096, algorithm, 128, 30.0) for algorithm in ("puct", "gumbel")),
+    *(Line(19, "b10c128", 512, algorithm, 128) for algorithm in ("puct", "gumbel")),
+)
+SMALL = tuple(Line(9, "b4c32", 256, algorithm, 32) for algorithm in ("puct", "gumbel"))
+
+
+def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[Any, Observation], search.Evaluation]]:
+    """Parameters, and the function of them that evaluates observations."""
+    graph, state = nnx.split(nets.fold(nets.build(nets.spec(name), game, nnx.Rngs(0))))
+
+    def evaluate(state: Any, observation: Observation) -> search.Evaluation:
+        outputs = nnx.merge(graph, state)(observation.planes, observation.scalars)
+        chances = jax.nn.softmax(outputs.value)
+        return search.Evaluation(outputs.policy * sharpness, chances[:, 0] - chances[:, 2])
+
+    return state, evaluate
+
+
+def positions(game: Game, batch: int, moves: int = 20) -> tuple[Any, Observation]:
+    """States and observations after random moves."""
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), batch))
+
+    def play(i: Any, now: Any) -> Any:
+        return game.step_and_look(now[0], choose(now[1].legal, i))
+
+    start = (states, jax.jit(jax.vmap(game.look))(states))
+    states, look = jax.jit(lambda now: jax.lax.fori_loop(0, moves, play, now))(start)
+    return states, look.observation
+
+
+def bare_seconds(state: Any, evaluate: Callable, observation: Observation, repeats: int) -> float:
+    """Time of one evaluation of the batch; each waits for the one before."""
+
+    def again(_: Any, now: Any) -> Any:
+        planes, total = now
+        found = evaluate(state, Observation(planes, observation.scalars))
+        return planes ^ (found.value > 2)[:, None, None, None], total + found.logits.sum() + found.value.sum()
+
+    loop = jax.jit(lambda planes: jax.lax.fori_loop(0, 20, again, (planes, jnp.float32(0))))
+    return median_seconds(loop, observation.planes, repeats=repeats) / 20
+
+
+def mean_depth(tree: search.Tree, sample: int = 16) -> float:
+    """Over the nodes of some trees."""
+    depths = []
+    for parents, count in zip(np.asarray(tree.parent[:sample]), np.asarray(tree.used[:sample]), strict=True):
+        depth = np.zeros(len(parents), int)
+        for node in range(1, count):  # in a tree without reuse, parents come before their children
+            depth[node] = depth[parents[node]] + 1
+        depths.append(depth[1:count].mean())
+    return float(np.mean(depths))
+
+
+def measure(line: Line, repeats: int) -> float:
+    """Print one line; evaluations per second in search."""
+    game = games.make("go", size=line.size)
+    state, evaluate = evaluator(game, line.net, line.sharpness)
+    states, observation = positions(game, line.games)
+    settings = search.Settings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
+
+    @jax.jit
+    def run(state: Any, states: Any) -> Any:
+        tree = search.plant(game, settings, states, slots=line.simulations + 1)
+        budget = jnp.full(line.games, line.simulations, jnp.int32)
+        tree = search.begin(tree, jax.random.key(1), budget, jnp.ones(line.games, bool))
+        step = lambda _, tree: simulate(lambda seen: evaluate(state, seen), tree)  # noqa: E731
+        tree = jax.lax.fori_loop(0, line.simulations + 1, step, tree)
+        return search.summarise(tree, jax.random.key(2)), tree
+
+    start = time.perf_counter()
+    _, tree = jax.block_until_ready(run(state, states))
+    compiling = time.perf_counter() - start
+    bare = bare_seconds(state, evaluate, observation, repeats)
+    seconds = median_seconds(lambda: run(state, states)[0], repeats=repeats) / (line.simulations + 1)
+    rate = line.games / seconds
+    name = f"go {line.size}x{line.size} {line.net} {line.games} games {line.algorithm} {line.simulations}"
+    sharp = f" sharpness {line.sharpness:g}" if line.sharpness != 1 else ""
+    print(
+        f"{name}{sharp}: bare {line.games / bare:,.0f}/s ({bare * 1e6:.0f} us), search {rate:,.0f}/s "
+        f"({seconds * 1e6:.0f} us), share {bare / seconds:.3f}, depth {mean_depth(tree):.1f}, "
+        f"first call {compiling:.1f} s",
+        flush=True,
+    )
+    return rate
+
+
+def measure_mctx(net: str, batch: int, simulations: int, repeats: int) -> float:
+    """pgx's 9x9 Go and mctx's Gumbel search around the same kind of network; evaluations per second."""
+    import mctx
+
+    game = games.make("pgx:go_9x9")
+    env = game.env  # type: ignore[attr-defined]
+    state, evaluate = evaluator(game, net, 1.0)
+    states, observation = positions(game, batch)
+
+    def seen(inner: Any) -> Observation:
+        return jax.vmap(lambda one: game.observe(states._replace(inner=one, first=jnp.int32(0))))(inner)
+
+    def recurrent(state: Any, key: Any, action: Any, inner: Any) -> Any:
+        mover = inner.current_player
+        inner = jax.vmap(env.step)(inner, action)
+        found = evaluate(state, seen(inner))
+        logits = jnp.where(inner.legal_action_mask, found.logits, jnp.finfo(jnp.float32).min)
+        reward = inner.rewards[jnp.arange(batch), mover]
+        discount = jnp.where(inner.terminated, 0.0, -1.0)
+        value = jnp.where(inner.terminated, 0.0, found.value)
+        return mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value), inner
+
+    @jax.jit
+    def run(state: Any, inner: Any) -> Any:
+        found = evaluate(state, seen(inner))
+        root = mctx.RootFnOutput(prior_logits=found.logits, value=found.value, embedding=inner)
+        return mctx.gumbel_muzero_policy(
+            params=state, rng_key=jax.random.key(0), root=root, recurrent_fn=recurrent,
+            num_simulations=simulations, invalid_actions=~inner.legal_action_mask,
+        ).action  # fmt: skip
+
+    inner = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
+    bare = bare_seconds(state, evaluate, observation, repeats)
+    seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
+    print(
+        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations}: bare {batch / bare:,.0f}/s, "
+        f"search {batch / seconds:,.0f}/s, share {bare / seconds:.3f}",
+        flush=True,
+    )
+    return batch / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--small", action="store_true", help="for a CPU")
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
+    ours = {line: measure(line, args.repeats) for line in (SMALL if args.small else GPU)}
+    if args.small:
+        return
+    for simulations in (32, 128):
+        theirs = measure_mctx("b6c96", 4096, simulations, args.repeats)
+        print(f"  ratio to it: {ours[Line(9, 'b6c96', 4096, 'gumbel', simulations)] / theirs:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`tengen nets`: list the networks with their size and cost, or show one in detail."""
+
+import argparse
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from tengen import config, nets, schema
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.games import Game
+
+_WIDTH = 100
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("nets", help="list the networks with their size and cost")
+    parser.add_argument("net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se")
+    parser.add_argument(
+        "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
+    )
+    parser.add_argument("--heads", metavar="HEAD", nargs="*", help="extra heads (default: all that the game can teach)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, or what one network is made of."""
+    if args.net is not None:
+        spec = nets.spec(args.net)
+        game = _game(args.game or ("hironaka" if spec.layers else "go9"))
+        _show(args.net, game, _heads(args.heads, game))
+        return 0
+    for name in (args.game,) if args.game else ("go9", "hironaka"):
+        game = _game(name)
+        _table(game, _heads(args.heads, game))
+    print("\nAny number of blocks and channels makes a name, as b3c32, b8c192nbt (nested) or mlp2x64. Endings:")
+    for ending, meaning in nets.ENDINGS.items():
+        print(f"  {ending:6} {meaning}")
+    return 0
+
+
+def _game(name: str) -> "Game":
+    """The game of that name with its usual options, or that of a configuration."""
+    from tengen import games
+
+    if name in games.names() or name.startswith("pgx:"):
+        return games.make(name)
+    chosen = config.load(name).game
+    return games.make(chosen.name, **vars(chosen.options))
+
+
+def _heads(chosen: list[str] | None, game: "Game") -> tuple[nets.Head, ...]:
+    if chosen is None:
+        return nets.possible_heads(game)
+    for head in chosen:
+        if head not in nets.HEADS:
+            raise TengenError(f"--heads {head}: {schema.unknown('head', head, nets.HEADS)}")
+    return tuple(head for head in nets.HEADS if head in chosen)
+
+
+def _label(game: "Game") -> str:
+    height, width, planes = game.planes_shape
+    return f"{game.name} {height}x{width}" if planes else game.name
+
+
+def _table(game: "Game", heads: tuple[nets.Head, ...]) -> None:
+    """Those of the zoo that fit the game."""
+    print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
+    for name in nets.names():
+        spec = nets.spec(name, heads)
+        if not list(nets.problems(nets.spec(name), game)):
+            parameters, operations = nets.parameter_count(nets.shapes(spec, game)), nets.operations(spec, game)
+            print(f"{name:16} {parameters:12,} {operations:25,}  {', '.join(heads) or 'none'}")
+
+
+def _show(name: str, game: "Game", heads: tuple[nets.Head, ...]) -> None:
+    """One network: what it is made of, and what its parts cost."""
+    spec = nets.spec(name, heads)
+    net = nets.shapes(spec, game)
+    print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")
+    print(f"{nets.operations(spec, game):,} operations per position")
+    for setting, value in schema.values(spec):
+        if setting.name in ("tower", "layers"):
+            for inner, inner_value in schema.values(value) if value is not None else ():
+                _line(inner, inner_value)
+        else:
+            _line(setting, value)
+    print("parameters of each part")
+    for part, count in nets.parts(net):
+        print(f"  {part:16} {count:12,}")
+
+
+def _line(setting: schema.Described, value: Any) -> None:
+    text = config.render_value(value)
+    explained = textwrap.wrap(setting.help, _WIDTH - 36)
+    print(f"  {setting.name:16} {text:16} {explained[0]}")
+    for line in explained[1:]:
+        print(f"{'':35} {line}")

@@ -1,0 +1,203 @@
+"""The blocks of a tower. All are residual and pre-activated: x + branch(x), a branch starting with norm and activation.
+
+Every module has `fold`, which rids it of norms, in place. A norm goes into the layer before it, except where that is
+the residual stream: there a scale and a shift per channel remain, in the same pass as the activation.
+"""
+
+import itertools
+from functools import partial
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array, lax
+
+from tengen.nets import affine_kernel
+from tengen.nets.board import Board
+from tengen.nets.layers import Conv, Dense, activate
+from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.spec import Activation, Tower
+
+
+class Branch(Protocol):
+    """What a block adds to the residual stream: [B, H, W, C] -> [B, H, W, C]."""
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array: ...
+
+    def fold(self) -> None: ...
+
+
+class Step(nnx.Module):
+    """Norm, activation, convolution."""
+
+    norm: AnyNorm
+
+    def __init__(self, conv: Conv, activation: Activation) -> None:
+        self.norm = Norm(conv.kernel.shape[2] * conv.groups)
+        self.conv = conv
+        self.activation: Activation = activation
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        """[B, H, W, I] -> [B, H, W, O]"""
+        return self.conv(shaped(x, self.norm, self.activation, board, train))
+
+
+def shaped(x: Array, norm: AnyNorm, activation: Activation, board: Board, train: bool) -> Array:
+    """[B, H, W, C]: norm, activation and mask, in one pass and rounded once."""
+
+    def plain(x: Array) -> Array:
+        return board.hide(activate(norm(x, board, train), activation).astype(x.dtype))
+
+    if isinstance(norm, Affine) and norm.kernels and board.on is None and affine_kernel.suits(x):
+        weights = norm.scale[...], norm.shift[...]
+        kernel = partial(affine_kernel.run, activation=activation, interpret=False)
+        return lax.platform_dependent(x, cuda=lambda x: kernel(x, *weights), default=plain)
+    return plain(x)
+
+
+class Chain(nnx.Module):
+    """Steps one after the other: the branch of an ordinary block."""
+
+    def __init__(self, convs: list[Conv], activation: Activation) -> None:
+        self.steps = nnx.List([Step(conv, activation) for conv in convs])
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        for step in self.steps:
+            x = step(x, board, train)
+        return x
+
+    def fold(self) -> None:
+        steps = list(self.steps)
+        steps[0].norm = without_statistics(steps[0].norm)
+        for before, step in itertools.pairwise(steps):
+            before.conv.absorb(*taken_over(step.norm))
+            step.norm = Nothing()
+
+
+class PoolBias(nnx.Module):
+    """Global pooling: some channels, pooled over the board, add a bias to each of the others."""
+
+    pooled_norm: AnyNorm
+    norm: AnyNorm
+
+    def __init__(self, regular: int, pooled: int, activation: Activation, rngs: nnx.Rngs) -> None:
+        self.pooled_norm = Norm(pooled)
+        self.dense = Dense(3 * pooled, regular, rngs)
+        self.norm = Norm(regular)
+        self.regular = regular
+        self.activation: Activation = activation
+
+    def __call__(self, x: Array, board: Board, train: bool) -> tuple[Array, Array]:
+        """Of [B, H, W, R + G]: the regular channels, biased, normed and activated, and the pool [B, 3 G] itself."""
+        regular, pooled = x[..., : self.regular], x[..., self.regular :]
+        pool = board.pool(shaped(pooled, self.pooled_norm, self.activation, board, train))
+        biased = regular + self.dense(pool)[:, None, None]
+        return shaped(biased, self.norm, self.activation, board, train), pool
+
+    def fold(self) -> tuple[Array, Array]:
+        """Float32[R + G] each: what the convolution before must multiply its outputs by and add to them."""
+        (scale, shift), (pooled_scale, pooled_shift) = taken_over(self.norm), taken_over(self.pooled_norm)
+        self.dense.absorb(scale, None)
+        self.norm, self.pooled_norm = Nothing(), Nothing()
+        return jnp.concatenate([scale, pooled_scale]), jnp.concatenate([shift, pooled_shift])
+
+
+class PoolChain(nnx.Module):
+    """KataGo's branch with global pooling. One convolution gives both the regular and the pooled channels."""
+
+    def __init__(self, first: Conv, second: Conv, activation: Activation, rngs: nnx.Rngs) -> None:
+        outputs, regular = first.kernel.shape[3], second.kernel.shape[2]
+        self.first = Step(first, activation)
+        self.pool = PoolBias(regular, outputs - regular, activation, rngs)
+        self.second = second
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        biased, _ = self.pool(self.first(x, board, train), board, train)
+        return self.second(biased)
+
+    def fold(self) -> None:
+        self.first.norm = without_statistics(self.first.norm)
+        self.first.conv.absorb(*self.pool.fold())
+
+
+class Nest(nnx.Module):
+    """A nested bottleneck: down to fewer channels, whole residual blocks there, and up again."""
+
+    def __init__(self, down: Conv, inner: "list[Residual]", up: Conv, activation: Activation) -> None:
+        self.down = Step(down, activation)
+        self.inner = nnx.List(inner)
+        self.up = Step(up, activation)
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        x = self.down(x, board, train)
+        for block in self.inner:
+            x = block(x, board, train)
+        return self.up(x, board, train)
+
+    def fold(self) -> None:
+        # Inside, the residual stream is what the norms follow, even the first: its convolution also feeds the sum.
+        self.down.norm = without_statistics(self.down.norm)
+        self.up.norm = without_statistics(self.up.norm)
+        for block in self.inner:
+            block.fold()
+
+
+class Excite(nnx.Module):
+    """Squeeze-and-excitation: the mean of all channels over the board scales each of them and adds to it."""
+
+    def __init__(self, channels: int, hidden: int, activation: Activation, rngs: nnx.Rngs) -> None:
+        self.squeeze = Dense(channels, hidden, rngs, bias=True)
+        self.expand = Dense(hidden, 2 * channels, rngs, bias=True)
+        self.activation: Activation = activation
+
+    def __call__(self, x: Array, board: Board) -> Array:
+        hidden = activate(self.squeeze(board.mean(x).astype(x.dtype)), self.activation)
+        scale, shift = jnp.split(self.expand(hidden)[:, None, None], 2, -1)
+        return x * jax.nn.sigmoid(scale) + shift
+
+
+class Residual(nnx.Module):
+    """x + branch(x), the branch excited if so wished."""
+
+    def __init__(self, branch: Branch, excite: Excite | None = None) -> None:
+        self.branch = branch
+        self.excite = excite
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        added = self.branch(x, board, train)
+        return x + (added if self.excite is None else self.excite(added, board))
+
+    def fold(self) -> None:
+        self.branch.fold()
+
+
+def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> Residual:
+    """Block `number` (from 1) of the tower."""
+    pools = number in tower.pool_blocks
+    # Each block adds to the stream: with this gain its size at the top does not depend on the number of blocks.
+    gain = tower.blocks**-0.5
+    if tower.kind == "nested":
+        channels, mid = tower.channels, tower.mid_channels
+        inside = tower.inner_blocks**-0.5
+        inner = [
+            Residual(_branch(tower, mid, pools and n == 0, inside, activation, rngs)) for n in range(tower.inner_blocks)
+        ]
+        branch = Nest(Conv(1, channels, mid, rngs), inner, Conv(1, mid, channels, rngs, gain=gain), activation)
+    else:
+        branch = _branch(tower, tower.channels, pools, gain, activation, rngs)
+    if tower.excite_ratio is None:
+        return Residual(branch)
+    return Residual(branch, Excite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
+
+
+def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
+    """The branch of a residual block on a stream of so many channels."""
+    mid, groups = tower.mid_channels, tower.groups
+    if pools:
+        second = Conv(3, mid - tower.pool_channels, channels, rngs, gain=gain)
+        return PoolChain(Conv(3, channels, mid, rngs), second, activation, rngs)
+    if groups > 1:
+        between = [Conv(1, channels, mid, rngs), Conv(3, mid, mid, rngs, groups=groups)]
+        return Chain([*between, Conv(1, mid, channels, rngs, gain=gain)], activation)
+    return Chain([Conv(3, channels, mid, rngs), Conv(3, mid, channels, rngs, gain=gain)], activation)

@@ -1,0 +1,52 @@
+"""From a spec and a game to a network, and from a trained network to one that only looks."""
+
+from typing import TypeVar, get_args
+
+from flax import nnx
+
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.nets import fitting
+from tengen.nets.layers import Conv, Dense
+from tengen.nets.network import BoardNetwork, DenseNetwork, Network
+from tengen.nets.norms import Affine
+from tengen.nets.spec import Dtype, Spec
+from tengen.schema import quote
+
+N = TypeVar("N", bound=Network)
+
+
+def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", full_board: bool = True) -> Network:
+    """A new network for the game, with float32 parameters, computing in `dtype`.
+
+    `full_board` promises that plane 0 of every position is all ones, so that nothing need be masked. With False,
+    boards of several sizes may share a batch; the parameters are the same, and `net.full_board` may be changed later.
+    ValueError if the spec is bad or not for this game.
+    """
+    if dtype not in get_args(Dtype):
+        raise OptionError(f"dtype: expected one of {', '.join(get_args(Dtype))}, got {quote(dtype)}")
+    spec = Spec.from_dict(spec.to_dict())
+    fitting.check(spec, game)
+    if spec.tower is not None:
+        return BoardNetwork(spec, spec.tower, game, rngs, dtype, full_board)
+    assert spec.layers is not None
+    return DenseNetwork(spec, spec.layers, game, rngs, dtype)
+
+
+def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
+    """The same function as plain convolutions and biases, with parameters in the type that it computes in.
+
+    Folded networks are faster and cannot be trained. `dtype` other than the network's own changes what it computes in.
+    Where it pays, `kernels` lets NVIDIA GPUs run programs of our own between the convolutions; False leaves all to XLA.
+    """
+    folded = nnx.clone(net)
+    if not net.folded:
+        folded.fold_norms()
+    folded.dtype = dtype or net.dtype
+    folded.folded = True
+    for _, module in nnx.iter_modules(folded):
+        if isinstance(module, Conv | Dense):
+            module.cast(folded.dtype)
+        if isinstance(module, Affine):
+            module.kernels = kernels
+    return folded

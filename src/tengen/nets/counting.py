@@ -1,0 +1,45 @@
+"""How large a network is, and what one look costs."""
+
+import math
+from collections.abc import Iterator
+
+import jax
+from flax import nnx
+
+from tengen.games.core import Game
+from tengen.nets.building import build
+from tengen.nets.heads import Columns
+from tengen.nets.layers import Conv, Dense
+from tengen.nets.network import Network
+from tengen.nets.spec import Spec
+
+
+def shapes(spec: Spec, game: Game) -> Network:
+    """The network with shapes in place of numbers: quick, whatever its size."""
+    return nnx.eval_shape(lambda: build(spec, game, nnx.Rngs(0)))
+
+
+def parameter_count(net: nnx.Module) -> int:
+    """Numbers that training changes by gradients, of a network or of a part of one."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(net, nnx.Param)))
+
+
+def parts(net: Network) -> Iterator[tuple[str, int]]:
+    """The parts of a network, such as `stem` and `blocks.3`, with the parameters of each."""
+    for name, child in sorted(nnx.iter_children(net), key=lambda named: named[0] != "stem"):
+        if isinstance(child, nnx.List):
+            for number, module in enumerate(child, start=1):
+                yield f"{name}.{number}", parameter_count(module)
+        elif isinstance(child, nnx.Module):
+            yield str(name), parameter_count(child)
+
+
+def operations(spec: Spec, game: Game) -> int:
+    """Multiplications and additions that the layers do for one position; norms and activations are not counted."""
+    height, width, _ = game.planes_shape
+    total = 0
+    for _, module in nnx.iter_modules(shapes(spec, game)):
+        if isinstance(module, Conv | Dense):
+            times = height * width if isinstance(module, Conv) else width if isinstance(module, Columns) else 1
+            total += 2 * times * math.prod(module.kernel.shape)
+    return total

@@ -1,0 +1,82 @@
+"""Where a network meets a game: what does not fit, and how the game's actions lie on its board."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.nets.spec import HEADS, Head, Spec
+
+# Heads that learn from what only some games can tell at their end.
+_NEEDS_TARGET = ("ownership", "score")
+
+
+def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"], str]]:
+    """What is wrong with playing `game` by this network: (is it the network or its heads, message)."""
+    height, width, planes = game.planes_shape
+    if spec.tower is not None and planes == 0:
+        yield "name", f"{game.name} has no board, expected a network of dense layers such as mlp3x256"
+    if spec.layers is not None and planes > 0:
+        yield "name", f"{game.name} is played on a {height}x{width} board, expected a tower such as b6c96"
+    for head in spec.heads:
+        if head in _NEEDS_TARGET and head not in game.extra_targets:
+            possible = ", ".join(possible_heads(game))
+            yield "heads", f"{game.name} has no {head} to learn from, expected some of {possible}"
+
+
+def possible_heads(game: Game) -> tuple[Head, ...]:
+    """The extra heads that the game can teach."""
+    return tuple(head for head in HEADS if head not in _NEEDS_TARGET or head in game.extra_targets)
+
+
+def check(spec: Spec, game: Game) -> None:
+    """OptionError if the network is not for this game."""
+    found = [message for _, message in problems(spec, game)]
+    if found:
+        raise OptionError("; ".join(found))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the actions of a game lie on its board. The first rule that fits a game with A actions holds:
+
+    - points: A is the number of points and a few more (pass, swap): one action per point, row by row, then `extra`
+      ones that belong to no point; or A is `per_point` times the number of points (chess: 73 ways to leave a square),
+      numbered point by point unless `numbering` knows better.
+    - columns: A is the width of the board (connect four).
+    - dense: anything else; nothing is assumed.
+    """
+
+    kind: Literal["points", "columns", "dense"]
+    per_point: int = 0
+    extra: int = 0
+    numbering: str | None = None  # the game, if its actions have an order of their own
+
+    def order(self, height: int, width: int) -> np.ndarray | None:
+        """Int[A]: where each action is among the numbers [H, W, per_point]; None if they are in order already."""
+        if self.numbering is None:
+            return None
+        y, x, way = np.mgrid[:height, :width, : self.per_point]
+        action = _NUMBERINGS[self.numbering](y, x, way, height, width, self.per_point)
+        return np.argsort(action.reshape(-1))
+
+
+# pgx counts squares along files, and the observation shows them turned; y = 0 is the top row of the planes.
+_NUMBERINGS = {
+    "pgx:chess": lambda y, x, way, h, w, n: (x * h + (h - 1 - y)) * n + way,
+    "pgx:gardner_chess": lambda y, x, way, h, w, n: (x * h + (h - 1 - y)) * n + way,
+    "pgx:shogi": lambda y, x, way, h, w, n: way * h * w + (w - 1 - x) * h + y,
+    "pgx:animal_shogi": lambda y, x, way, h, w, n: way * h * w + x * h + y,
+}
+
+
+def layout(game: Game) -> Layout:
+    """How the actions of the game lie on its board."""
+    height, width, _ = game.planes_shape
+    per_point, extra = divmod(game.num_actions, height * width)
+    if per_point == 1 or (per_point > 1 and extra == 0):
+        return Layout("points", per_point, extra, game.name if game.name in _NUMBERINGS else None)
+    return Layout("columns" if game.num_actions == width else "dense")

@@ -1,0 +1,212 @@
+"""The heads of a tower: from the trunk to what the network says.
+
+All heads read the same 1x1 convolution, the neck: channels for the policy, channels that it pools, then the value's.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array, lax
+
+from tengen.games.core import Game
+from tengen.nets import fitting, head_kernel
+from tengen.nets.blocks import PoolBias, shaped
+from tengen.nets.board import Board
+from tengen.nets.head_kernel import HeadSums, HeadWeights
+from tengen.nets.layers import Conv, Dense, activate
+from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.outputs import OFF_BOARD, Outputs
+from tengen.nets.spec import Activation, Head, Spec, Tower
+
+# A new network should not be sure of anything.
+OUTPUT_GAIN = 0.3
+# In what units the last layer speaks, so that its numbers stay small.
+_POINTS = 20.0
+_MOVES = 20.0
+
+
+def kinds(spec: Spec) -> int:
+    """How many policies the network gives: the mover's own, and perhaps the opponent's reply."""
+    return 2 if "opponent_policy" in spec.heads else 1
+
+
+class Columns(Dense):
+    """Numbers for each column of the board: the same layer reads every column from top to bottom."""
+
+    def __call__(self, x: Array) -> Array:
+        """[B, H, W, C] -> [B, W, O], for a kernel of H C inputs"""
+        batch, height, width, channels = x.shape
+        return super().__call__(x.swapaxes(1, 2).reshape(batch, width, height * channels))
+
+
+class PolicyHead(nnx.Module):
+    """Logits of one or two policies over all actions; `fitting.Layout` says how actions lie on the board."""
+
+    def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
+        channels, kinds_ = tower.policy_channels, kinds(spec)
+        height, width, _ = game.planes_shape
+        self.pool = PoolBias(channels, channels, spec.activation, rngs)
+        self.layout = layout = fitting.layout(game)
+        self.kinds = kinds_
+        self.points = self.extra = self.columns = self.dense = nnx.data(None)
+        if layout.kind == "points":
+            self.points = Conv(1, channels, kinds_ * layout.per_point, rngs, gain=OUTPUT_GAIN)
+            if layout.extra:
+                self.extra = Dense(3 * channels, kinds_ * layout.extra, rngs, gain=OUTPUT_GAIN)
+        elif layout.kind == "columns":
+            self.columns = Columns(height * channels, kinds_, rngs, gain=OUTPUT_GAIN)
+        else:
+            inputs, outputs = (height * width + 3) * channels, kinds_ * game.num_actions
+            self.dense = Dense(inputs, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+        """[B, H, W, 2 P] -> Float32[B, kinds, A]"""
+        x, pool = self.pool(x, board, train)
+        if self.points is not None:
+            return self.from_points(self.points(x).astype(jnp.float32), pool, board)
+        if self.columns is not None:
+            return self.columns(x).swapaxes(1, 2).astype(jnp.float32)
+        assert self.dense is not None
+        everything = jnp.concatenate([x.reshape(len(x), -1), pool], -1)
+        return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
+
+    def from_points(self, x: Array, pool: Array, board: Board) -> Array:
+        """Float32[B, kinds, A] of Float32[B, H, W, kinds N] logits of the points and the pool [B, 3 P]."""
+        batch, height, width, _ = x.shape
+        logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
+        logits = logits.reshape(batch, height * width, self.kinds, -1).swapaxes(1, 2).reshape(batch, self.kinds, -1)
+        order = self.layout.order(height, width)
+        if order is not None:
+            logits = logits[..., order]
+        if self.extra is None:
+            return logits
+        extra = self.extra(pool).reshape(batch, self.kinds, -1).astype(jnp.float32)
+        return jnp.concatenate([logits, extra], -1)
+
+
+class ValueHead(nnx.Module):
+    """Win, draw or loss, and the extra heads that say what the end will be like."""
+
+    norm: AnyNorm
+
+    def __init__(self, spec: Spec, tower: Tower, rngs: nnx.Rngs) -> None:
+        channels = tower.value_channels
+        self.norm = Norm(channels)
+        self.hidden = Dense(3 * channels, tower.value_width, rngs, bias=True)
+        self.summary = Summary(tower.value_width, spec.heads, rngs)
+        owner = Conv(1, channels, 1, rngs, gain=OUTPUT_GAIN) if "ownership" in spec.heads else None
+        self.ownership = nnx.data(owner)
+        self.activation: Activation = spec.activation
+
+    def __call__(self, x: Array, board: Board, train: bool) -> dict[str, Array]:
+        """Of [B, H, W, V]: the outputs by name."""
+        x = shaped(x, self.norm, self.activation, board, train)
+        owner = None if self.ownership is None else self.ownership(x)[..., 0].astype(jnp.float32)
+        return self.from_sums(board.mean(x), owner, board, x.dtype)
+
+    def from_sums(self, mean: Array, owner: Array | None, board: Board, dtype: jnp.dtype) -> dict[str, Array]:
+        """The outputs by name, of Float32[B, V] means over the board and Float32[B, H, W] ownership."""
+        found = self.summary(activate(self.hidden(board.scaled(mean).astype(dtype)), self.activation))
+        if self.ownership is not None and owner is not None:
+            found["ownership"] = board.hide(owner[..., None])[..., 0]
+        return found
+
+
+class Summary(nnx.Module):
+    """Outputs that are a few numbers per position, from one vector."""
+
+    def __init__(self, width: int, heads: tuple[Head, ...], rngs: nnx.Rngs) -> None:
+        def last(outputs: int) -> Dense:
+            return Dense(width, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
+
+        self.value = last(3)
+        self.score = nnx.data(last(2) if "score" in heads else None)
+        self.moves_left = nnx.data(last(1) if "moves_left" in heads else None)
+
+    def __call__(self, x: Array) -> dict[str, Array]:
+        """Of [B, V]: the outputs by name."""
+        found = {"value": self.value(x).astype(jnp.float32)}
+        if self.score is not None:
+            mean, spread = jnp.split(self.score(x).astype(jnp.float32), 2, -1)
+            found["score"] = _POINTS * jnp.concatenate([mean, jax.nn.softplus(spread)], -1)
+        if self.moves_left is not None:
+            found["moves_left"] = _MOVES * jax.nn.softplus(self.moves_left(x).astype(jnp.float32)[:, 0])
+        return found
+
+
+class Heads(nnx.Module):
+    """The norm at the tip of the trunk, the neck, and the heads."""
+
+    tip: AnyNorm
+
+    def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
+        self.tip = Norm(tower.channels)
+        self.neck = Conv(1, tower.channels, 2 * tower.policy_channels + tower.value_channels, rngs)
+        self.policy = PolicyHead(spec, tower, game, rngs)
+        self.value = ValueHead(spec, tower, rngs)
+        self.tower = tower
+        self.activation: Activation = spec.activation
+
+    def __call__(self, x: Array, board: Board, train: bool) -> Outputs:
+        """What the network says, of the trunk [B, H, W, C]."""
+        if isinstance(board.side, float) and self._has_kernel() and x.dtype == jnp.bfloat16:
+            weights = self.weights()
+            kernel = partial(head_kernel.run, side=board.side, activation=self.activation, interpret=False)
+            return lax.platform_dependent(
+                x,
+                cuda=lambda x: self.from_sums(x, kernel(x, weights), board),
+                default=lambda x: self._plain(x, board, train),
+            )
+        return self._plain(x, board, train)
+
+    def _plain(self, x: Array, board: Board, train: bool) -> Outputs:
+        x = self.neck(shaped(x, self.tip, self.activation, board, train))
+        policy = 2 * self.tower.policy_channels
+        policies = self.policy(x[..., :policy], board, train)
+        return outputs(policies, self.value(x[..., policy:], board, train))
+
+    def from_sums(self, x: Array, sums: HeadSums, board: Board) -> Outputs:
+        """What is left to do when a kernel has been over the points of the trunk `x`."""
+        area = x.shape[:3]
+        policies = self.policy.from_points(sums.points.reshape(*area, -1), sums.pool.astype(x.dtype), board)
+        return outputs(policies, self.value.from_sums(sums.mean, sums.owner.reshape(area), board, x.dtype))
+
+    def _has_kernel(self) -> bool:
+        simple = self.policy.layout.kind == "points" and self.policy.layout.per_point == 1
+        tower = self.tower
+        return (
+            simple
+            and isinstance(self.tip, Affine)
+            and self.tip.kernels
+            and head_kernel.suits(tower.channels, tower.policy_channels, tower.value_channels)
+        )
+
+    def weights(self) -> HeadWeights:
+        assert isinstance(self.tip, Affine)
+        assert self.neck.bias is not None
+        assert self.policy.points is not None
+        owner = self.value.ownership
+        nobody = jnp.zeros(self.tower.value_channels, self.neck.kernel.dtype)
+        return HeadWeights(
+            scale=self.tip.scale[...],
+            shift=self.tip.shift[...],
+            neck=self.neck.kernel[0, 0],
+            bias=self.neck.bias[...],
+            pool=self.policy.pool.dense.kernel[...],
+            points=self.policy.points.kernel[0, 0],
+            owner=nobody if owner is None else owner.kernel[0, 0, :, 0],
+        )
+
+    def fold(self) -> None:
+        self.tip = without_statistics(self.tip)
+        value = taken_over(self.value.norm)
+        self.value.norm = Nothing()
+        taken = zip(self.policy.pool.fold(), value, strict=True)
+        self.neck.absorb(*(jnp.concatenate(pair) for pair in taken))
+
+
+def outputs(policies: Array, others: dict[str, Array]) -> Outputs:
+    """All outputs, given the policies Float32[B, kinds, A] and the others by name."""
+    return Outputs(policies[:, 0], opponent_policy=policies[:, 1] if policies.shape[1] > 1 else None, **others)

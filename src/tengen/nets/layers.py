@@ -1,0 +1,89 @@
+"""Convolutions, dense layers and activations. Parameters are float32; a layer computes in the type of its input."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array, lax
+
+from tengen.nets.spec import Activation, Dtype
+
+
+def activate(x: Array, activation: Activation) -> Array:
+    """The activation in the type of `x`. Every one keeps 0 and stays above -1, as KataGo's file format asks."""
+    if activation == "relu":
+        return jnp.maximum(x, 0)
+    wide = x.astype(jnp.float32)  # in registers only; bfloat16 would lose most of exp's digits
+    return (jax.nn.silu(wide) if activation == "silu" else jax.nn.mish(wide)).astype(x.dtype)
+
+
+def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
+    """Random numbers of such a size that what goes through the layer and a relu keeps its own, times `gain`."""
+    *inputs, outputs = shape
+    bound = gain * math.sqrt(6 / math.prod(inputs))
+    size = math.prod(shape)
+    # Compiling takes longer than drawing, so few shapes are drawn: flat ones (in four dimensions XLA's CPU compiler
+    # needs twenty times as long), their sizes rounded up to powers of two.
+    numbers = jax.random.uniform(rngs.params(), (1 << (size - 1).bit_length(),), minval=-bound, maxval=bound)
+    return nnx.Param(numbers[:size].reshape(*inputs, outputs))
+
+
+class _Linear(nnx.Module):
+    """What convolutions and dense layers share: outputs on the last axis of the kernel, and perhaps a bias."""
+
+    kernel: nnx.Param  # Float32[..., I, O]
+    bias: nnx.Param | None  # Float32[O]
+
+    def absorb(self, scale: Array, shift: Array | None) -> None:
+        """Multiply the outputs by Float32[O] `scale`, then add `shift`."""
+        self.kernel = nnx.Param(self.kernel[...] * scale)
+        bias = 0.0 if self.bias is None else self.bias[...] * scale
+        if shift is not None:
+            self.bias = nnx.Param(bias + shift)
+        elif self.bias is not None:
+            self.bias = nnx.Param(bias)
+
+    def cast(self, dtype: Dtype) -> None:
+        """Keep the parameters in another type."""
+        self.kernel = nnx.Param(self.kernel[...].astype(dtype))
+        if self.bias is not None:
+            self.bias = nnx.Param(self.bias[...].astype(dtype))
+
+    def _biased(self, x: Array) -> Array:
+        return x if self.bias is None else x + self.bias[...].astype(x.dtype)
+
+
+class Conv(_Linear):
+    """A convolution that keeps the size of the board, which is surrounded by zeros."""
+
+    def __init__(
+        self, size: int, inputs: int, outputs: int, rngs: nnx.Rngs, *, groups: int = 1, gain: float = 1.0
+    ) -> None:
+        self.kernel = _kernel((size, size, inputs // groups, outputs), gain, rngs)
+        self.bias = nnx.data(None)
+        self.groups = groups
+
+    def __call__(self, x: Array) -> Array:
+        """[B, H, W, I] -> [B, H, W, O]"""
+        return self._biased(convolve(x, self.kernel[...].astype(x.dtype), self.groups))
+
+
+def convolve(x: Array, kernel: Array, groups: int = 1) -> Array:
+    """[B, H, W, I] by [K, K, I / groups, O] to [B, H, W, O]"""
+    if kernel.shape[0] == 1 and groups == 1:
+        return x @ kernel[0, 0]
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers, feature_group_count=groups)
+
+
+class Dense(_Linear):
+    """A dense layer."""
+
+    def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:
+        self.kernel = _kernel((inputs, outputs), gain, rngs)
+        self.bias = nnx.data(nnx.Param(jnp.zeros(outputs)) if bias else None)
+
+    def __call__(self, x: Array) -> Array:
+        """[..., I] -> [..., O]"""
+        return self._biased(x @ self.kernel[...].astype(x.dtype))

@@ -1,0 +1,129 @@
+"""The networks themselves."""
+
+import abc
+import itertools
+from typing import ClassVar
+
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.nets.blocks import block
+from tengen.nets.board import Board
+from tengen.nets.heads import OUTPUT_GAIN, Heads, Summary, kinds, outputs
+from tengen.nets.layers import Conv, Dense, activate, convolve
+from tengen.nets.outputs import Outputs
+from tengen.nets.spec import Dtype, Layers, Spec, Tower
+
+
+class Network(nnx.Module, abc.ABC):
+    """Looks at a batch of positions of one game.
+
+    Without `train` it changes nothing and is a pure function of its state and inputs:
+
+        graph, state = nnx.split(net)
+        outputs = nnx.merge(graph, state)(planes, scalars)      # in jit, grad, vmap, loops
+    """
+
+    def __init__(self, spec: Spec, dtype: Dtype, full_board: bool) -> None:
+        self.spec = spec
+        self.dtype = dtype
+        self.full_board = full_board
+        self.folded = False
+
+    def __call__(self, planes: Array, scalars: Array, *, train: bool = False) -> Outputs:
+        """What the network says of Bool[B, H, W, C] planes and Float[B, S] scalars.
+
+        `train` normalises by this batch and updates the running statistics. It is fixed when a function is compiled.
+        """
+        if train and self.folded:
+            raise OptionError("a folded network cannot be trained: it has no statistics any more")
+        return self._look(planes, scalars, train)
+
+    @abc.abstractmethod
+    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
+        """`__call__`, when it makes sense."""
+
+    @abc.abstractmethod
+    def fold_norms(self) -> None:
+        """Merge all norms with the layers around them, in place."""
+
+
+class Stem(nnx.Module):
+    """The first convolution; every scalar adds to all points alike."""
+
+    _MULTIPLE: ClassVar[int] = 16  # of input channels: others are slow on GPUs
+
+    def __init__(self, planes: int, scalars: int, channels: int, rngs: nnx.Rngs) -> None:
+        self.conv = Conv(3, planes, channels, rngs)
+        self.scalars = nnx.data(Dense(scalars, channels, rngs) if scalars else None)
+
+    def __call__(self, planes: Array, scalars: Array, dtype: Dtype) -> Array:
+        """Bool[B, H, W, C], Float[B, S] -> [B, H, W, channels]
+
+        Scalars go in as channels of their own, of which the kernel sees the middle only: cheaper than adding a tensor.
+        """
+        kernel = self._kernel().astype(dtype)
+        before, after = planes.shape[-1], kernel.shape[2] - planes.shape[-1] - scalars.shape[-1]
+        x = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, kernel.shape[2] - before))).astype(dtype)
+        if scalars.shape[-1]:
+            x += jnp.pad(scalars, ((0, 0), (before, after))).astype(dtype)[:, None, None]
+        return convolve(x, kernel)
+
+    def _kernel(self) -> Array:
+        """[3, 3, I, channels], I a multiple of 16: planes, scalars, nothing."""
+        kernel = self.conv.kernel[...]
+        if self.scalars is not None:
+            middle = jnp.pad(self.scalars.kernel[...][None, None], ((1, 1), (1, 1), (0, 0), (0, 0)))
+            kernel = jnp.concatenate([kernel, middle], 2)
+        return jnp.pad(kernel, ((0, 0), (0, 0), (0, -kernel.shape[2] % self._MULTIPLE), (0, 0)))
+
+    def fold(self) -> None:
+        """Put the kernel together once instead of at every call."""
+        self.conv.kernel = nnx.Param(self._kernel())
+        self.scalars = None
+
+
+class BoardNetwork(Network):
+    """A tower of residual blocks with KataGo's heads."""
+
+    def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool) -> None:
+        super().__init__(spec, dtype, full_board)
+        self.stem = Stem(game.planes_shape[2], game.num_scalars, tower.channels, rngs)
+        self.blocks = nnx.List([block(tower, n, spec.activation, rngs) for n in range(1, tower.blocks + 1)])
+        self.heads = Heads(spec, tower, game, rngs)
+
+    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
+        board = Board.of(planes, self.full_board)
+        x = self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype)
+        for residual in self.blocks:
+            x = residual(x, board, train)
+        return self.heads(x, board, train)
+
+    def fold_norms(self) -> None:
+        for part in (self.stem, *self.blocks, self.heads):
+            part.fold()
+
+
+class DenseNetwork(Network):
+    """Dense layers without norms, for games that have no board."""
+
+    def __init__(self, spec: Spec, layers: Layers, game: Game, rngs: nnx.Rngs, dtype: Dtype) -> None:
+        super().__init__(spec, dtype, full_board=True)
+        sizes = [game.num_scalars, *[layers.width] * layers.count]
+        self.layers = nnx.List([Dense(*size, rngs, bias=True) for size in itertools.pairwise(sizes)])
+        self.policy = Dense(layers.width, kinds(spec) * game.num_actions, rngs, bias=True, gain=OUTPUT_GAIN)
+        self.summary = Summary(layers.width, spec.heads, rngs)
+
+    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
+        del planes, train
+        x = scalars.astype(self.dtype)
+        for layer in self.layers:
+            x = activate(layer(x), self.spec.activation)
+        policies = self.policy(x).reshape(len(x), kinds(self.spec), -1).astype(jnp.float32)
+        return outputs(policies, self.summary(x))
+
+    def fold_norms(self) -> None:
+        """There are none."""

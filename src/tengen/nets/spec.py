@@ -1,0 +1,95 @@
+"""What a network is made of, as plain data that can be stored beside its parameters."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from tengen import schema
+from tengen.errors import OptionError
+from tengen.schema import REQUIRED, setting
+
+Activation = Literal["relu", "mish", "silu"]
+Head = Literal["ownership", "score", "opponent_policy", "moves_left"]
+HEADS: tuple[Head, ...] = get_args(Head)
+Dtype = Literal["bfloat16", "float32"]
+
+
+@dataclass(frozen=True)
+class Tower:
+    """Residual blocks on a board, and the width of the heads on top of them."""
+
+    blocks: int = setting(REQUIRED, "residual blocks", low=1, high=200)
+    channels: int = setting(REQUIRED, "channels between the blocks", low=1, high=4096)
+    kind: Literal["residual", "nested"] = setting(
+        REQUIRED, "two convolutions each, or a bottleneck around whole blocks"
+    )
+    mid_channels: int = setting(REQUIRED, "channels inside a block", low=1, high=4096)
+    inner_blocks: int = setting(REQUIRED, "residual blocks inside a nested one; 0 if not nested", low=0, high=20)
+    groups: int = setting(REQUIRED, "groups of the 3x3 convolution (ResNeXt); 1 for plain blocks", low=1, high=4096)
+    pool_blocks: tuple[int, ...] = setting(REQUIRED, "blocks with global pooling, counted from 1", low=1)
+    pool_channels: int = setting(REQUIRED, "channels that they pool", low=1, high=4096)
+    excite_ratio: int | None = setting(
+        REQUIRED, "squeeze-and-excitation: channels per hidden unit (null: without)", low=1
+    )
+    policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
+    value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
+    value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        if (self.inner_blocks > 0) != (self.kind == "nested"):
+            allowed = "at least 1 in nested blocks" if self.kind == "nested" else "0 in residual blocks"
+            yield "inner_blocks", f"expected {allowed}, got {self.inner_blocks}"
+        if self.mid_channels % self.groups:
+            yield "groups", f"expected a divisor of the {self.mid_channels} channels inside a block, got {self.groups}"
+        if list(self.pool_blocks) != sorted({n for n in self.pool_blocks if n <= self.blocks}):
+            found = ", ".join(map(str, self.pool_blocks))
+            yield "pool_blocks", f"expected rising numbers from 1 to {self.blocks}, got {found}"
+        if self.pool_blocks and self.pool_channels >= self.mid_channels:
+            yield "pool_channels", f"expected fewer than the {self.mid_channels} in a block, got {self.pool_channels}"
+        if self.excite_ratio is not None and self.excite_ratio > self.channels:
+            yield "excite_ratio", f"expected at most the {self.channels} channels, got {self.excite_ratio}"
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Dense layers, for games without a board."""
+
+    count: int = setting(REQUIRED, "hidden layers", low=1, high=200)
+    width: int = setting(REQUIRED, "units of each", low=1, high=65536)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A network, but for the game that it plays."""
+
+    tower: Tower | None = setting(REQUIRED, "for a game on a board")
+    layers: Layers | None = setting(REQUIRED, "for a game without one")
+    activation: Activation = setting(REQUIRED, "between layers")
+    heads: tuple[Head, ...] = setting(REQUIRED, "what is predicted besides policy and value")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        if (self.tower is None) == (self.layers is None):
+            yield "tower", "expected either a tower or layers, the other null"
+        if len(set(self.heads)) < len(self.heads):
+            yield "heads", f"expected each head once, got {', '.join(self.heads)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in dicts, lists, numbers, texts and None only."""
+        return _plain(asdict(self))
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
+        """Undo `to_dict`. OptionError, which is a ValueError, names `what` and lists all that is wrong with `data`."""
+        spec, problems = schema.check(Spec, data)
+        if spec is None:
+            listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)
+            raise OptionError(f"{what}: {listed}")
+        return spec
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

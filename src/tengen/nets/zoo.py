@@ -1,0 +1,136 @@
+"""Names of networks: `b6c96` has 6 blocks of 96 channels, `b18c384nbt` nested ones, `mlp3x256` is for no board.
+
+Endings change what a tower is made of, in any order: `b6c96-se-mish`.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tengen.errors import OptionError
+from tengen.nets.spec import Head, Spec
+from tengen.schema import quote
+
+ENDINGS = {
+    "-nogp": "no block pools over the whole board",
+    "-xtN": "ResNeXt: the 3x3 convolution has N groups, between two 1x1 convolutions",
+    "-se": "squeeze-and-excitation in every block, one hidden unit per 8 channels (-seN: per N)",
+    "-mish": "activation mish instead of relu",
+    "-silu": "activation silu instead of relu",
+}
+_TOWER = re.compile(r"b([1-9]\d{0,2})c([1-9]\d{0,3})(nbt)?")
+_LAYERS = re.compile(r"mlp([1-9]\d{0,2})x([1-9]\d{0,4})")
+_ENDING = re.compile(
+    r"(?P<pool_blocks>nogp)|xt(?P<groups>[1-9]\d{0,3})|se(?P<excite_ratio>([1-9]\d{0,3})?)|(?P<activation>mish|silu)"
+)
+_USUAL_RATIO = 8
+
+
+class _Size(NamedTuple):
+    """Numbers that a name of KataGo's stands for."""
+
+    pool_blocks: tuple[int, ...]
+    pool_channels: int
+    policy_channels: int
+    value_channels: int
+    value_width: int
+
+
+_KATAGO = {
+    "b2c16": _Size((2,), 8, 8, 8, 12),
+    "b4c32": _Size((3,), 16, 12, 12, 24),
+    "b6c96": _Size((3, 5), 32, 32, 32, 64),
+    "b10c128": _Size((5, 8), 32, 32, 32, 80),
+    "b15c192": _Size((7, 12), 64, 32, 32, 96),
+    "b20c256": _Size((7, 12, 17), 64, 48, 48, 112),
+    "b18c384nbt": _Size((3, 6, 9, 12, 15), 64, 48, 96, 128),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The networks that `tengen nets` lists; `spec` knows many more."""
+    return (*_KATAGO, "mlp3x256")
+
+
+def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
+    """The network of that name with these extra heads; ValueError says what is wrong with the name."""
+    base, *endings = name.split("-")
+    tower, layers = _TOWER.fullmatch(base), _LAYERS.fullmatch(base)
+    found: dict[str, Any] = {"tower": None, "layers": None, "activation": "relu", "heads": list(heads)}
+    if tower:
+        found["tower"] = _tower(base, int(tower[1]), int(tower[2]), nested=tower[3] is not None)
+    elif layers:
+        found["layers"] = {"count": int(layers[1]), "width": int(layers[2])}
+    else:
+        raise OptionError(
+            f"{quote(name)}: no network has that name, expected one like b6c96 (blocks, channels), b18c384nbt (nested) "
+            f"or mlp3x256 (layers, width), with any of the endings {', '.join(ENDINGS)}"
+        )
+    _apply(endings, found, name)
+    return Spec.from_dict(found, quote(name))
+
+
+def name_of(spec_: Spec) -> str | None:
+    """The name for which `spec` gives this network, its heads apart; None if there is none."""
+    tower, layers = spec_.tower, spec_.layers
+    if tower is not None:
+        base = f"b{tower.blocks}c{tower.channels}{'nbt' if tower.kind == 'nested' else ''}"
+        excite = tower.excite_ratio and ("se" if tower.excite_ratio == _USUAL_RATIO else f"se{tower.excite_ratio}")
+        endings = [not tower.pool_blocks and "nogp", tower.groups > 1 and f"xt{tower.groups}", excite]
+    elif layers is not None:
+        base, endings = f"mlp{layers.count}x{layers.width}", []
+    else:
+        return None
+    endings.append(spec_.activation != "relu" and spec_.activation)
+    name = "-".join([base, *(ending for ending in endings if ending)])
+    try:
+        return name if spec(name, spec_.heads) == spec_ else None
+    except OptionError:
+        return None
+
+
+def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any]:
+    mid = max(channels // 2, 1) if nested else channels
+    size = _KATAGO.get(base) or _derived(blocks, channels, mid)
+    return {
+        "blocks": blocks,
+        "channels": channels,
+        "kind": "nested" if nested else "residual",
+        "mid_channels": mid,
+        "inner_blocks": 2 if nested else 0,
+        "groups": 1,
+        "excite_ratio": None,
+        **size._asdict(),
+    }
+
+
+def _derived(blocks: int, channels: int, mid: int) -> _Size:
+    """For sizes that KataGo does not have: pooling in every third block, heads a third as wide as the trunk."""
+    pool_blocks = tuple(range(3, blocks, 3)) or (blocks // 2 + 1,)
+    third = _third(channels)
+    return _Size(pool_blocks, _third(mid), third, third, 2 * third)
+
+
+def _third(channels: int) -> int:
+    """About a third; a multiple of 8, which is what GPUs like, if that is not too much."""
+    return max(round(channels / 24) * 8, min((channels + 2) // 3, 8))
+
+
+def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
+    """Change the parts in `found` as the endings of `name` say."""
+    seen: set[str] = set()
+    for ending in endings:
+        match = _ENDING.fullmatch(ending)
+        if match is None or match.lastgroup is None:
+            known = ", ".join(ENDINGS)
+            raise OptionError(f"{quote(name)}: unknown ending {quote('-' + ending)}, expected one of {known}")
+        key, value = match.lastgroup, match[match.lastgroup]
+        if key in seen:
+            raise OptionError(f"{quote(name)}: two endings say what {key} is")
+        seen.add(key)
+        if key == "activation":
+            found[key] = value
+        elif found["tower"] is None:
+            raise OptionError(f"{quote(name)}: -{ending} is for networks on a board, such as b6c96-{ending}")
+        else:
+            found["tower"][key] = () if key == "pool_blocks" else int(value or _USUAL_RATIO)

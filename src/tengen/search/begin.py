@@ -1,0 +1,101 @@
+"""Starting a search at the root, and moving the root on with the real game."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tengen.search import packing
+from tengen.search.noise import dirichlet
+from tengen.search.tree import NONE, Tree
+from tengen.search.walk import row_at
+
+
+def begin(tree: Tree, key: Array, budget: Array, which: Array) -> Tree:
+    """Start a search of `budget` (Int32[B]) simulations at the roots of the games `which` (Bool[B]), with new noise."""
+    batch = tree.root.shape[0]
+    evaluated = tree.visits[jnp.arange(batch), tree.root] > 0
+    base = jax.vmap(lambda one: row_at(one, one.root, None).visits)(tree).astype(jnp.int32)
+    base = jnp.where(evaluated[:, None], base, 0)
+    return replace(
+        tree,
+        noise=jnp.where(which[:, None], _noise(tree, key), tree.noise),
+        base=jnp.where(which[:, None], base, tree.base),
+        done=jnp.where(which, 0, tree.done),
+        budget=jnp.where(which, budget, tree.budget),
+    )
+
+
+def _noise(tree: Tree, key: Array) -> Array:
+    """Float32[B, A]: Gumbel noise, or Dirichlet noise over the legal moves of each root."""
+    settings, shape = tree.settings, tree.noise.shape
+    if settings.algorithm == "gumbel":
+        return settings.gumbel_scale * jax.random.gumbel(key, shape)
+    if settings.noise_share == 0:
+        return jnp.zeros(shape)
+    legal = jax.vmap(tree.game.legal_actions)(tree.states(tree.root))
+    return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
+
+
+def advance(tree: Tree, actions: Array, which: Array) -> Tree:
+    """Play `actions` (Int32[B]) in the games `which`: what lies below the move becomes the tree, the rest is freed.
+
+    A move that the tree does not know leaves a root that waits for its evaluation. Searches end: see `begin`.
+    """
+    game = tree.game
+    states = jax.vmap(game.step)(tree.states(tree.root), actions)
+    nodes, kept = jax.vmap(game.split)(states)
+    over, player = jax.vmap(game.is_over)(states), jax.vmap(game.to_play)(states)
+    moved = jax.vmap(_move_root)(tree, actions, jax.vmap(packing.pack)(nodes), over, player)
+    moved = replace(moved, kept=kept)
+    choose = lambda new, old: jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)  # noqa: E731
+    return jax.tree.map(choose, moved, tree)
+
+
+def _move_root(tree: Tree, action: Array, state: Array, over: Array, player: Array) -> Tree:
+    """One tree, re-rooted."""
+    slots = tree.visits.shape[0]
+    child = tree.child[tree.root, action].astype(jnp.int32)
+    known = (child >= 0) & (tree.visits[tree.root] > 0)
+    root = jnp.where(known, child, tree.root)
+    keep = jnp.where(known, _below(tree, root), jnp.arange(slots) == root)
+    place = jnp.where(keep, jnp.cumsum(keep) - 1, keep.sum() + jnp.cumsum(~keep) - 1)
+    free = jnp.zeros(slots, jnp.int16).at[place].set(jnp.arange(slots, dtype=jnp.int16))
+
+    def at_root(table: Array, value: Array) -> Array:
+        """A root that the tree does not know is written anew."""
+        return table.at[root].set(jnp.where(known, table[root], value.astype(table.dtype)))
+
+    zero = jnp.zeros(())
+    return replace(
+        tree,
+        root=root,
+        free=free,
+        used=keep.sum(dtype=jnp.int32),
+        parent=tree.parent.at[root].set(NONE),
+        child=at_root(tree.child, jnp.int32(NONE)),
+        state=tree.state.at[root].set(jnp.where(known, tree.state[root], state)),
+        over=at_root(tree.over, over),
+        player=at_root(tree.player, player),
+        visits=at_root(tree.visits, zero),
+        total=at_root(tree.total, zero),
+        value=at_root(tree.value, zero),
+        done=jnp.int32(0),
+        budget=jnp.int32(0),
+    )
+
+
+def _below(tree: Tree, root: Array) -> Array:
+    """Bool[N]: nodes in use at or below `root`."""
+    slots = tree.visits.shape[0]
+    index = jnp.arange(slots)
+    in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
+    parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
+
+    def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        return carry[1], carry[1][carry[1]]
+
+    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first.
+    _, top = lax.while_loop(lambda carry: (carry[0] != carry[1]).any(), double, (index, parent))
+    return in_use & (top == root)

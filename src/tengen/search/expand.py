@@ -1,0 +1,137 @@
+"""One simulation: `select` finds a leaf in every tree, `expand` adds it once it has been evaluated."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tengen.games import Observation
+from tengen.search import kernels, packing
+from tengen.search.tree import NONE, Tree
+from tengen.search.walk import Path, walk
+
+
+class Evaluation(NamedTuple):
+    """What a network says about positions, for the player to move."""
+
+    logits: Array  # Float32[..., A]
+    value: Array  # Float32[...]: in [-1, 1]
+
+
+class Leaves(NamedTuple):
+    """K leaves of each of B trees: [B * K, ...], the leaves of one tree together."""
+
+    path: Path  # [B, K]
+    states: Any  # the positions, complete
+    legal: Array  # Bool[B * K, A]
+    observation: Observation  # what to evaluate
+    player: Array  # Int32[B * K]
+    over: Array  # Bool[B * K]
+    result: Array  # Float32[B * K]: for player 0 where the game is over
+
+
+def select(tree: Tree) -> Leaves:
+    """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
+    game, count = tree.game, tree.settings.leaves
+    path = _paths(tree)
+    flat = jax.tree.map(lambda x: x.reshape(-1), path)
+    trees = jnp.repeat(jnp.arange(tree.root.shape[0]), count)
+    packed = tree.state[trees, flat.parent]
+    inner = jax.vmap(lambda row: packing.unpack(row, tree.node_example))(packed)
+    before = jax.vmap(game.join)(inner, jax.tree.map(lambda x: x[trees], tree.kept))
+    stay = (tree.visits[trees, tree.root[trees]] == 0) | ~flat.fresh
+    states, look = game.step_and_look(before, flat.action, stay)
+    player = jax.vmap(game.to_play)(states)
+    return Leaves(path, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
+
+
+def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
+    """Add the leaves and back their values up to the roots."""
+    batch, count = leaves.path.node.shape
+    sign = 1.0 - 2.0 * leaves.player
+    value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
+    masked = jnp.where(leaves.legal, evaluation.logits.astype(jnp.float32), -jnp.inf)
+    logits = jax.nn.log_softmax(masked, where=leaves.legal).astype(jnp.float16)
+    logits = jnp.where(leaves.legal, logits, -jnp.inf)
+    nodes = jax.vmap(tree.game.split)(leaves.states)[0]
+    new = _New(logits, jax.vmap(packing.pack)(nodes), value, leaves.player.astype(jnp.int8), leaves.over)
+
+    def plain(tree: Tree, path: Path, new: _New) -> Tree:
+        per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
+        return jax.vmap(_expand)(tree, path, per_tree)
+
+    return _by_device(tree, plain, kernels.expand)(tree, leaves.path, new)
+
+
+def _paths(tree: Tree) -> Path:
+    return _by_device(tree, jax.vmap(walk), kernels.walk)(tree)
+
+
+def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The version that `Settings.kernels` asks for: `auto` is the kernel on NVIDIA GPUs for one leaf per tree."""
+    wish = tree.settings.kernels
+    if wish == "plain" or tree.settings.leaves > 1:
+        return plain
+    if wish == "interpret":
+        return partial(kernel, interpret=True)
+    return lambda *args: lax.platform_dependent(*args, cuda=partial(kernel, interpret=False), default=plain)
+
+
+class _New(NamedTuple):
+    """What is written for a fresh leaf."""
+
+    logits: Array
+    state: Array
+    value: Array
+    player: Array
+    over: Array
+
+
+def _expand(tree: Tree, path: Path, new: _New) -> Tree:
+    """One tree: write the fresh leaves, then add every walk's value to the nodes above its end."""
+    slots = tree.visits.shape[0]
+    stored = path.fresh & path.active & (path.node >= 0)
+    at = jnp.where(stored, path.node, slots)  # writes beyond the table are dropped
+    below = jnp.where(stored & (path.node != tree.root), path.parent, slots)
+
+    def put(table: Array, values: Array) -> Array:
+        return table.at[at].set(values.astype(table.dtype), mode="drop")
+
+    tree = replace(
+        tree,
+        child=put(tree.child, jnp.full(new.logits.shape, NONE))
+        .at[below, path.action]
+        .set(path.node.astype(jnp.int16), mode="drop"),
+        logits=put(tree.logits, new.logits),
+        state=put(tree.state, new.state),
+        value=put(tree.value, new.value),
+        player=put(tree.player, new.player),
+        over=put(tree.over, new.over),
+        visits=put(tree.visits, jnp.zeros(len(at))),
+        total=put(tree.total, jnp.zeros(len(at))),
+        parent=put(tree.parent, jnp.where(path.node == tree.root, NONE, path.parent)),
+        used=tree.used + (stored & (path.node != tree.root)).sum(),
+        done=tree.done + (path.active & (tree.visits[tree.root] > 0)).sum(),
+    )
+    # A leaf for which there was no room counts for its parent; a walk that ended on a known node takes its value.
+    end = jnp.where(path.node >= 0, path.node, path.parent)
+    value = jnp.where(path.node >= 0, tree.value[end], new.value)
+
+    def back_up(carry: tuple[Array, Array], walk: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
+        end, value, active = walk
+
+        def up(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            node, visits, total = state
+            above = jnp.where(node == tree.root, NONE, tree.parent[node].astype(jnp.int32))
+            return above, visits.at[node].add(1), total.at[node].add(value)
+
+        start = (jnp.where(active, end, NONE), *carry)
+        _, visits, total = lax.while_loop(lambda state: state[0] >= 0, up, start)
+        return (visits, total), None
+
+    (visits, total), _ = lax.scan(back_up, (tree.visits, tree.total), (end, value, path.active))
+    return replace(tree, visits=visits, total=total)

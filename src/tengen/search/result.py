@@ -1,0 +1,73 @@
+"""What a search found out about its roots."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen.search import rows
+from tengen.search.rows import Row
+from tengen.search.settings import Settings
+from tengen.search.tree import Tree
+from tengen.search.walk import row_at
+
+
+class Result(NamedTuple):
+    """For each of B roots."""
+
+    visits: Array  # Int32[B, A]
+    policy: Array  # Float32[B, A]: what a network should have said; zeros where nothing is legal
+    value: Array  # Float32[B]: for the player to move
+    action: Array  # Int32[B]: the move to play
+
+
+def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> Result:
+    """Visits, policy target, value and a move. `temperature` ([B] or one number) is that of the choice.
+
+    PUCT chooses by visits: the most visited at 0, otherwise drawn with visits ** (1 / temperature). Gumbel chooses the
+    most visited, ties decided by noise, prior and value; at a temperature above 0 it draws from its policy.
+    """
+    keys = jax.random.split(key, tree.root.shape[0])
+    temperature = jnp.broadcast_to(jnp.float32(temperature), tree.root.shape)
+    return jax.vmap(_summarise)(tree, keys, temperature)
+
+
+def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
+    settings = tree.settings
+    row = row_at(tree, tree.root, None)
+    # A root that was never evaluated has stale moves.
+    row = row._replace(logits=jnp.where(tree.visits[tree.root] > 0, row.logits, -jnp.inf))
+    if settings.algorithm == "gumbel":
+        policy = rows.improved_policy(row, settings)
+        new = row.visits - tree.base
+        best = jnp.where(new == new.max(), tree.noise + rows.improved_logits(row, settings), -jnp.inf)
+        weights = policy
+    else:
+        policy = puct_policy(row, tree.noise, settings)
+        best = jnp.where(row.legal, row.visits, -1)
+        weights = row.visits
+    drawn = jax.random.categorical(key, jnp.log(weights) / jnp.maximum(temperature, 1e-6))
+    action = jnp.where((temperature > 0) & (weights.sum() > 0), drawn, jnp.argmax(best))
+    return Result(row.visits.astype(jnp.int32), policy, row.node_value, action.astype(jnp.int32))
+
+
+def puct_policy(row: Row, noise: Array, settings: Settings) -> Array:
+    """Float32[A]: the share of visits, less those that only noise and forced playouts caused.
+
+    Every move but the most visited loses visits as long as its score stays below that of the most visited one.
+    """
+    visits = row.visits
+    if settings.forced_playouts > 0:
+        root = jnp.bool_(True)
+        prior = rows.puct_prior(row, noise, root, settings)
+        scores = rows.puct_scores(row, prior, root, settings)
+        best = jnp.argmax(visits)
+        gap = scores[best] - row.means
+        enough = jnp.ceil(rows.exploration(row, settings) * prior / jnp.maximum(gap, 1e-9) - 1)
+        pruned = jnp.where(gap > 0, jnp.clip(enough, 0, visits), visits)
+        pruned = jnp.where(pruned <= 1, 0, pruned)  # a single visit is no opinion
+        visits = jnp.where((jnp.arange(len(visits)) == best) | (visits == 0), visits, pruned)
+    prior = jnp.where(row.legal, jnp.exp(row.logits), 0)
+    total = visits.sum()
+    return jnp.where(total > 0, visits / jnp.maximum(total, 1), prior)

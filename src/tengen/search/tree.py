@@ -1,0 +1,127 @@
+"""The trees of a batch of games, as arrays.
+
+Every game has its own tree, root and budget. A tree is a table of N slots; a node is a slot. Statistics live at nodes
+(a move's visits are its child's), so an edge is only a child number and a prior: four bytes. Values are kept from the
+side of player 0, so that nothing depends on whose turn it is when they are added up.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen.errors import OptionError
+from tengen.games import Game
+from tengen.search import packing
+from tengen.search.settings import Settings
+
+NONE = -1
+LARGEST = 32767  # slots are numbered in 16 bits
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Tree:
+    """B trees of N slots with A actions. A node that waits for its evaluation has no visits."""
+
+    child: Array  # Int16[B, N, A]: the node behind a move, or -1
+    logits: Array  # Float16[B, N, A]: log of the prior; -inf for what is not legal
+    state: Array  # UInt32[B, N, W]: the packed position, without what the whole tree shares
+    visits: Array  # Int32[B, N]
+    total: Array  # Float32[B, N]: sum of the values of all visits
+    value: Array  # Float32[B, N]: what the evaluation said, or the result where the game is over
+    player: Array  # Int8[B, N]: who moves
+    over: Array  # Int8[B, N]: 1 where the game is over
+    parent: Array  # Int16[B, N]
+    free: Array  # Int16[B, N]: all slots; those from `used` on are free
+    used: Array  # Int32[B]
+    root: Array  # Int32[B]
+    kept: Any  # [B, ...]: what the game keeps once per tree (see Game.split)
+    done: Array  # Int32[B]: simulations of the present search
+    budget: Array  # Int32[B]: how many it shall have
+    noise: Array  # Float32[B, A]: Dirichlet or Gumbel, for the present search
+    base: Array  # Int32[B, A]: visits that the root's moves had when it began
+    game: Game = field(metadata={"static": True})
+    settings: Settings = field(metadata={"static": True})
+
+    @property
+    def node_example(self) -> Any:
+        """The shapes and types of one unpacked node."""
+        return node_shape(self.game)
+
+    def states(self, nodes: Array) -> Any:
+        """[B, ...] the positions at the nodes [B], joined with what their trees share."""
+        packed = jax.vmap(lambda table, node: table[node])(self.state, nodes)
+        inner = jax.vmap(lambda row: packing.unpack(row, self.node_example))(packed)
+        return jax.vmap(self.game.join)(inner, self.kept)
+
+
+def node_shape(game: Game) -> Any:
+    """The shapes and types of one state as a node keeps it."""
+    return jax.eval_shape(lambda key: game.split(game.init(key))[0], jax.random.key(0))
+
+
+def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None = None) -> int:
+    """How much memory the trees of that many games take."""
+    slots = slots or default_slots(settings)
+    example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
+    shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
+    per_node = 4 * game.num_actions + 4 * packing.words(example[0]) + 4 + 4 + 4 + 1 + 1 + 2 + 2
+    return games * (slots * per_node + 8 * game.num_actions + 16 + shared)
+
+
+def default_slots(settings: Settings) -> int:
+    """Room for the root, one search, and what it takes over from the search before."""
+    return 2 * settings.simulations + 1
+
+
+def plant(game: Game, settings: Settings, states: Any, slots: int | None = None) -> Tree:
+    """Trees [B] whose roots are these positions, not evaluated yet and with nothing to do: see `begin`.
+
+    OptionError if the trees would not fit into the memory of the device.
+    """
+    slots = slots or default_slots(settings)
+    if slots > LARGEST:
+        raise OptionError(f"search: {slots} nodes per tree are too many, at most {LARGEST}; use fewer simulations")
+    batch, actions = jax.tree.leaves(states)[0].shape[0], game.num_actions
+    _check_memory(bytes_needed(game, settings, batch, slots), batch)
+    nodes, kept = jax.vmap(game.split)(states)
+    packed = jax.vmap(packing.pack)(nodes)
+    table = (batch, slots)
+
+    def root_only(values: Array, dtype: Any) -> Array:
+        return jnp.zeros(table, dtype).at[:, 0].set(values.astype(dtype))
+
+    return Tree(
+        child=jnp.full((*table, actions), NONE, jnp.int16),
+        logits=jnp.full((*table, actions), -jnp.inf, jnp.float16),
+        state=jnp.zeros((*table, packed.shape[1]), jnp.uint32).at[:, 0].set(packed),
+        visits=jnp.zeros(table, jnp.int32),
+        total=jnp.zeros(table, jnp.float32),
+        value=jnp.zeros(table, jnp.float32),
+        player=root_only(jax.vmap(game.to_play)(states), jnp.int8),
+        over=root_only(jax.vmap(game.is_over)(states), jnp.int8),
+        parent=jnp.full(table, NONE, jnp.int16),
+        free=jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), table),
+        used=jnp.ones(batch, jnp.int32),
+        root=jnp.zeros(batch, jnp.int32),
+        kept=kept,
+        done=jnp.zeros(batch, jnp.int32),
+        budget=jnp.zeros(batch, jnp.int32),
+        noise=jnp.zeros((batch, actions), jnp.float32),
+        base=jnp.zeros((batch, actions), jnp.int32),
+        game=game,
+        settings=settings,
+    )
+
+
+def _check_memory(needed: int, batch: int) -> None:
+    stats = jax.devices()[0].memory_stats() or {}
+    limit = stats.get("bytes_limit")
+    if limit is not None and needed > limit:
+        raise OptionError(
+            f"search: the trees of {batch:,} games need {needed / 2**30:.1f} GiB, the device has {limit / 2**30:.1f}; "
+            "use fewer games or simulations"
+        )

@@ -1,0 +1,118 @@
+"""From the root to a leaf. Functions of ONE game's tree; callers `vmap`."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tengen.search import rows
+from tengen.search.schedule import wanted_visits
+from tengen.search.tree import NONE, Tree
+
+
+class Path(NamedTuple):
+    """Where K walks through one tree ended; Int32[K] unless said."""
+
+    parent: Array  # the node to play `action` at; the root if the root itself is to be evaluated
+    action: Array
+    node: Array  # the slot of the leaf: a free one if `fresh`, -1 if there was none
+    fresh: Array  # Bool[K]: a position that has not been evaluated
+    active: Array  # Bool[K]: not idle, because the search is over
+
+
+class _Pending(NamedTuple):
+    """Walks of this batch that came before: they count as visits that were lost."""
+
+    visits: Array  # Float32[N]
+    parent: Array  # Int32[K], -1 for walks still to come and those that reached no new leaf
+    action: Array  # Int32[K]
+    node: Array  # Int32[K]
+
+
+def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.Row:
+    """What the node knows about its moves."""
+    children = tree.child[node].astype(jnp.int32)
+    there, at = children >= 0, jnp.maximum(children, 0)
+    sign = 1.0 - 2.0 * tree.player[node]
+    visits = jnp.where(there, tree.visits[at], 0).astype(jnp.float32)
+    total = jnp.where(there, sign * tree.total[at], 0)
+    node_visits, node_total = tree.visits[node].astype(jnp.float32), sign * tree.total[node]
+    if pending is not None:
+        action = jnp.arange(children.shape[0])
+        new = ((pending.parent == node)[:, None] & (pending.action[:, None] == action)).sum(0)
+        extra = jnp.where(there, pending.visits[at], 0) + new
+        loss = tree.settings.virtual_loss
+        visits, total = visits + extra, total - loss * extra
+        node_visits = node_visits + pending.visits[node]
+    return rows.Row(
+        logits=tree.logits[node].astype(jnp.float32),
+        visits=visits,
+        total=total,
+        node_visits=node_visits,
+        node_value=node_total / jnp.maximum(tree.visits[node], 1),
+        first_value=sign * tree.value[node],
+    )
+
+
+def choose(tree: Tree, node: Array, done: Array, pending: _Pending | None) -> Array:
+    """Int32: the move to follow at a node that has been evaluated; `done` simulations came before this one."""
+    settings = tree.settings
+    row = row_at(tree, node, pending)
+    is_root = node == tree.root
+    if settings.algorithm == "puct":
+        return rows.puct_choice(row, tree.noise, is_root, settings)
+    considered = jnp.minimum(row.legal.sum(), settings.considered)
+    wanted = wanted_visits(considered, settings.considered, tree.budget, done)
+    return rows.gumbel_choice(row, tree.noise, tree.base, wanted, is_root, settings)
+
+
+def walk(tree: Tree) -> Path:
+    """K walks through one tree, each treating the ones before it as lost."""
+    count = tree.settings.leaves
+    slots = tree.visits.shape[0]
+    nothing = jnp.full(count, NONE, jnp.int32)
+    pending = _Pending(jnp.zeros(slots, jnp.float32), nothing, nothing, nothing)
+    evaluated = tree.visits[tree.root] > 0
+
+    def one(carry: tuple[_Pending, Array], index: Array) -> tuple[tuple[_Pending, Array], Path]:
+        pending, taken = carry
+        active = (tree.done + index < tree.budget) & (tree.over[tree.root] == 0)
+        active &= evaluated | (index == 0)
+        known = None if count == 1 else pending
+        parent, action, leaf, visits = _descend(tree, known, index, active & evaluated)
+        twin = (pending.parent == parent) & (pending.action == action)
+        new = active & evaluated & (leaf == NONE) & ~twin.any()
+        room = tree.used + taken < slots
+        slot = jnp.where(room, tree.free[jnp.minimum(tree.used + taken, slots - 1)].astype(jnp.int32), NONE)
+        node = jnp.where(new, slot, jnp.where(twin.any(), pending.node[jnp.argmax(twin)], leaf))
+        node = jnp.where(evaluated, node, tree.root)
+        here = jnp.where(new | twin.any(), parent, NONE)
+        pending = _Pending(
+            visits,
+            pending.parent.at[index].set(here),
+            pending.action.at[index].set(action),
+            pending.node.at[index].set(node),
+        )
+        fresh = active & (new | ~evaluated)
+        return (pending, taken + (new & room)), Path(parent, action, node, fresh, active)
+
+    return lax.scan(one, (pending, jnp.int32(0)), jnp.arange(count))[1]
+
+
+def _descend(tree: Tree, pending: _Pending | None, index: Array, active: Array) -> tuple[Array, Array, Array, Array]:
+    """(parent, action, leaf or -1 if it is new, pending visits with this walk's)."""
+    visits = jnp.zeros(tree.visits.shape[0]) if pending is None else pending.visits
+    start = (tree.root, jnp.int32(0), jnp.int32(NONE), visits, active)
+
+    def step(carry: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
+        node, _, _, visits, _ = carry
+        action = choose(tree, node, tree.done + index, pending)
+        child = tree.child[node, action].astype(jnp.int32)
+        ended = (child >= 0) & (tree.over[child] > 0)
+        further = (child >= 0) & ~ended
+        if pending is not None:
+            visits = visits.at[jnp.where(child >= 0, child, len(visits))].add(1, mode="drop")
+        return jnp.where(further, child, node), action, jnp.where(ended, child, NONE), visits, further
+
+    parent, action, leaf, visits, _ = lax.while_loop(lambda carry: carry[4], step, start)
+    return parent, action, leaf, visits

@@ -1,0 +1,46 @@
+"""`tengen nets`."""
+
+import pytest
+
+from tengen import nets
+from tengen.commands import main
+
+
+def test_lists_the_zoo_with_size_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nets"]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+    assert set(nets.names()) < set(rows)
+    assert rows["b6c96"][2:] == ["ownership,", "score,", "opponent_policy,", "moves_left"]
+    assert rows["mlp3x256"][2:] == ["opponent_policy,", "moves_left"]
+    assert all(ending in out for ending in nets.ENDINGS)
+
+
+def test_one_game_and_no_heads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nets", "--game", "go9", "--heads"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].split() == ["go", "9x9", "parameters", "operations", "per", "position", "extra", "heads"]
+    assert rows[3].split()[:2] == ["b6c96", "985,043"]
+    assert rows[3].endswith("none")
+
+
+def test_one_network(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nets", "b2c16-se", "--game", "othello"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("b2c16-se on othello 8x8: ")
+    assert "  excite_ratio     8 " in out
+    assert "  blocks.2 " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["b2"], '"b2": no network has that name'),
+        (["b2c8", "--game", "hironaka"], "hironaka has no board"),
+        (["b2c8", "--game", "chess"], "chess: there is no such file"),
+        (["b2c8", "--heads", "scores"], "--heads scores: unknown head, did you mean score?"),
+    ],
+)
+def test_what_cannot_be_shown(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main(["nets", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(message)

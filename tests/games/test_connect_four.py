@@ -1,0 +1,76 @@
+"""Connect four against the oracle, and against the published numbers of move sequences."""
+
+import numpy as np
+import pytest
+from oracles import connect_four as oracle
+from perft import perft
+from recording import alone, make, record, start
+
+GAME = make("connect_four")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_games(seed: int) -> None:
+    played = record(GAME, start(GAME), seed)
+    for g in range(64):
+        game = oracle.ConnectFour()
+        for t in range(played.length(g) + 1):
+            assert played.legal[t, g].tolist() == game.legal_actions()
+            assert (bool(played.over[t, g]), int(played.to_play[t, g])) == (game.over, game.to_play)
+            assert tuple(played.returns[t, g]) == game.returns()
+            for plane, player in ((1, game.to_play), (2, 1 - game.to_play)):
+                stones = played.planes[t, g, ..., plane]
+                assert {tuple(at) for at in np.argwhere(stones)} == {p for p, o in game.board.items() if o == player}
+            if not game.over:
+                game.play(int(played.actions[t, g]))
+
+
+def test_perft() -> None:
+    assert perft(GAME, 7, chunk=8192) == [7, 49, 343, 2401, 16807, 117649, 823536]
+
+
+def test_a_full_board_without_four_is_a_draw() -> None:
+    # From below, columns 0, 1, 4, 5 begin with x and 2, 3, 6 with o, and alternate.
+    pairs = [(0, 2), (1, 3), (4, 6)]
+    columns = [column for x, o in pairs for column in [x, *[o] * 6, *[x] * 5]] + [5] * 6
+    actions = np.zeros((GAME.max_moves + 2, 64), np.int32)
+    actions[: len(columns)] = np.array(columns)[:, None]
+    played = record(GAME, start(GAME), actions=actions)
+    assert not played.over[41].any()
+    assert played.over[42].all()
+    assert (played.returns[42] == 0).all()
+
+
+TEXT = """  1 2 3 4 5 6 7
+6 . . . . . . .
+5 . . . . . . .
+4 . . . . . . .
+3 . . . . . . .
+2 . . . o . . .
+1 o . x x x . o
+to play: x"""
+
+
+def test_text_by_hand() -> None:
+    state = GAME.from_text(TEXT)
+    assert GAME.render(state) == TEXT
+    assert not GAME.is_over(state)
+    won, look, *_ = alone(GAME)(state, GAME.parse_action(state, "2"))
+    assert look.returns.tolist() == [1, -1]
+    again = GAME.from_text(GAME.render(won))
+    assert bool(GAME.is_over(again))
+    assert GAME.returns(again).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("3 . .", "3 x .", "a stone hangs in the air"),
+        ("to play: x", "to play: o", "3 and 3 stones do not go with whose turn it is"),
+        ("2 . . .", "2 . . x", "4 and 3 stones do not go with whose turn it is"),
+        ("1 o . x x x . o", "1 o x x x x o o", "x cannot be to play with four in a line"),
+    ],
+)
+def test_text_that_is_no_position(old: str, new: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^connect_four: {message}"):
+        GAME.from_text(TEXT.replace(old, new))

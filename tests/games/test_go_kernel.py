@@ -1,0 +1,118 @@
+"""The GPU program of Go against the plain rules, which are its oracle: equal to the last bit."""
+
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from recording import Record, jit, make, record, start
+
+from tengen.games import Game, Look, Observation
+from tengen.games.go import Go
+
+RULES = list(product(("simple", "positional", "situational"), (False, True)))  # (ko, suicide)
+
+
+def go(size: int, ko: str, suicide: bool) -> Go:
+    game = make("go", size=size, ko=ko, suicide=suicide)
+    assert isinstance(game, Go)
+    return game
+
+
+@cache
+def _fused(game: Go, interpret: bool) -> Any:
+    return (jit if interpret else jax.jit)(partial(game.fused_step_and_look, interpret=interpret))
+
+
+@cache
+def _plain(game: Go) -> Any:
+    return jit(partial(Game.step_and_look, game))
+
+
+def same(one: Any, other: Any) -> None:
+    leaves, others = (jax.tree_util.tree_leaves_with_path(tree) for tree in (one, other))
+    for (path, a), (_, b) in zip(leaves, others, strict=True):
+        where = jax.tree_util.keystr(path)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), where
+        np.testing.assert_array_equal(a, b, err_msg=where)
+
+
+@cache
+def played(game: Go, batch: int, moments: int | None) -> Record:
+    """Random games by the plain rules, with few passes; yet some end early, and are stepped on."""
+    liking = np.zeros(game.num_actions, np.float32)
+    liking[-1] = -3
+    close = np.random.default_rng(0).integers(-6, 7, batch).astype(np.int16)  # so that a point decides
+    return record(game, start(game, batch)._replace(komi=close), seed=3, liking=liking, moments=moments)
+
+
+def compare(game: Go, times: range, batch: int = 64, moments: int | None = None, interpret: bool = True) -> None:
+    """Step random games from these times; the next moment of their record is what must come out."""
+    plain = played(game, batch, moments)
+    look = Look(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns)
+    for t in times:
+        now, then = (jax.tree.map(lambda leaf, t=t: leaf[t, :16], (plain.states, look)) for t in (t, t + 1))
+        stay = np.arange(len(now[0].turn)) % 5 == 4
+        fused = _fused(game, interpret)(now[0], plain.actions[t, :16], stay)
+        same(fused, jax.tree.map(lambda old, new: np.asarray(jax.vmap(jnp.where)(stay, old, new)), now, then))  # noqa: B023
+
+
+def compare_nodes(game: Go, times: range, interpret: bool = True) -> None:
+    """The same for nodes of a search tree, which have no list of all positions."""
+    plain = played(game, 64, None)
+    for t in times:
+        states = jax.tree.map(lambda leaf: leaf[t, :16], plain.states)  # noqa: B023
+        nodes = states._replace(history=states.history[:, :0])
+        given = nodes, plain.actions[t, :16], np.arange(16) % 5 == 4
+        same(_fused(game, interpret)(*given), _plain(game)(*given))
+
+
+@pytest.mark.parametrize(
+    ("size", "ko", "suicide"),
+    [
+        (2, "simple", True),
+        (2, "positional", False),
+        (2, "situational", False),
+        (3, "simple", False),
+        (3, "positional", True),
+        (5, "situational", False),
+    ],
+)
+def test_small_boards(size: int, ko: str, suicide: bool) -> None:
+    game = go(size, ko, suicide)
+    compare(game, range(2, game.max_moves + 1, 6))  # the last time is the end of the longest games
+
+
+def test_tree_nodes() -> None:
+    compare_nodes(go(3, "positional", True), range(0, 40, 4))
+
+
+def test_9x9() -> None:
+    compare(go(9, "positional", False), range(40, 160, 60), batch=8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ko", "suicide"), RULES)
+@pytest.mark.parametrize("size", [2, 3, 5, 9])
+def test_all_rules(size: int, ko: str, suicide: bool) -> None:
+    game = go(size, ko, suicide)
+    compare(game, range(0, game.max_moves + 1, size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ko", "suicide"), [("positional", False), ("situational", True), ("simple", False)])
+def test_19x19(ko: str, suicide: bool) -> None:
+    compare(go(19, ko, suicide), range(100, 500, 80), batch=4, moments=500)
+
+
+def test_compiled_for_a_gpu() -> None:
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX finds no GPU on this machine; the same program was interpreted by the other tests")
+    for size, (ko, suicide) in product((2, 3, 5, 9), RULES):
+        game = go(size, ko, suicide)
+        compare(game, range(game.max_moves + 1), interpret=False)
+        compare_nodes(game, range(0, game.max_moves + 1, 8), interpret=False)
+    compare(go(19, "positional", False), range(0, 500, 8), moments=502, interpret=False)

@@ -1,0 +1,312 @@
+"""A network computes what KataGo's would, whatever it is made of, and nothing outside the board matters."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax import Array
+from oracles.katago_net import Forward
+
+from tengen import games, nets
+from tengen.errors import OptionError
+from tengen.nets.blocks import Chain, Nest, PoolChain, Residual
+from tengen.nets.network import BoardNetwork
+
+GO = games.make("go", size=5)
+PLANES, SCALARS = GO.planes_shape[2], GO.num_scalars
+EVERYTHING = "b1c8nbt-xt2-se"  # nested, pooling, grouped convolutions, squeeze-and-excitation
+
+
+def positions(batch: int, side: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Random planes, all on the board, and scalars."""
+    numbers = np.random.default_rng(seed)
+    planes = numbers.random((batch, side, side, PLANES)) < 0.4
+    planes[..., 0] = True
+    return planes, numbers.normal(size=(batch, SCALARS)).astype(np.float32)
+
+
+def padded(planes: np.ndarray, side: int, seed: int = 1) -> np.ndarray:
+    """The boards in the corner of larger ones, with garbage on the planes outside."""
+    batch, height, width, channels = planes.shape
+    larger = np.random.default_rng(seed).random((batch, side, side, channels)) < 0.5
+    larger[..., 0] = False
+    larger[:, :height, :width] = planes
+    return larger
+
+
+@jax.jit(static_argnums=0)
+def _look(graph: Any, state: Any, planes: Array, scalars: Array) -> nets.Outputs:
+    return nnx.merge(graph, state)(planes, scalars)
+
+
+def look(net: nets.Network, planes: np.ndarray, scalars: np.ndarray) -> nets.Outputs:
+    """What the network says, compiled."""
+    return _look(*nnx.split(net), jnp.asarray(planes), jnp.asarray(scalars))
+
+
+# Against KataGo's description
+
+
+def as_katago(net: BoardNetwork) -> dict[str, Any]:
+    """The weights under the names of KataGo's model file."""
+
+    def array(variable: Any) -> np.ndarray:
+        return np.asarray(variable[...], np.float64)
+
+    def bn(norm: Any) -> tuple[np.ndarray, ...]:
+        return array(norm.mean), array(norm.variance), array(norm.scale), array(norm.shift)
+
+    def dense(layer: Any) -> tuple[np.ndarray, np.ndarray]:
+        return array(layer.kernel), array(layer.bias)
+
+    def block(residual: Residual) -> dict[str, Any]:
+        branch = residual.branch
+        if isinstance(branch, Chain):
+            first, second = branch.steps
+            convs = {"conv1": array(first.conv.kernel), "conv2": array(second.conv.kernel)}
+            return {"kind": "ordinary", "bn1": bn(first.norm), "bn2": bn(second.norm), **convs}
+        if isinstance(branch, PoolChain):
+            pool, kernel = branch.pool, array(branch.first.conv.kernel)
+            return {
+                "kind": "gpool",
+                "bn1": bn(branch.first.norm),
+                "regular": kernel[..., : pool.regular],
+                "gpool": kernel[..., pool.regular :],
+                "bn_pool": bn(pool.pooled_norm),
+                "matmul": array(pool.dense.kernel),
+                "bn2": bn(pool.norm),
+                "conv2": array(branch.second.kernel),
+            }
+        assert isinstance(branch, Nest)
+        return {
+            "kind": "nested_bottleneck",
+            "bn1": bn(branch.down.norm),
+            "conv1": array(branch.down.conv.kernel),
+            "inner": [block(inner) for inner in branch.inner],
+            "bn2": bn(branch.up.norm),
+            "conv2": array(branch.up.conv.kernel),
+        }
+
+    heads = net.heads
+    policy, value = heads.policy, heads.value
+    p1, g1, v1 = np.split(array(heads.neck.kernel), [policy.pool.regular, 2 * policy.pool.regular], -1)
+    hidden, bias = dense(value.hidden)
+    stem: Any = net.stem
+    return {
+        "stem": array(stem.conv.kernel),
+        "scalars": array(stem.scalars.kernel),
+        "blocks": [block(residual) for residual in net.blocks],
+        "tip": bn(heads.tip),
+        "policy": {
+            "p1": p1,
+            "g1": g1,
+            "bn_pool": bn(policy.pool.pooled_norm),
+            "matmul": array(policy.pool.dense.kernel),
+            "bn": bn(policy.pool.norm),
+            "p2": array(policy.points.kernel),
+            "pass": array(policy.extra.kernel),
+        },
+        "value": {
+            "v1": v1,
+            "bn": bn(value.norm),
+            "matmul": hidden,
+            "bias": bias,
+            "logits": dense(value.summary.value),
+            "score": dense(value.summary.score),
+            "moves_left": dense(value.summary.moves_left),
+            "ownership": array(value.ownership.kernel),
+        },
+    }
+
+
+@pytest.mark.parametrize("name", ["b2c8", "b1c8nbt-mish"])
+def test_the_same_as_katago_in_loops(random_net: Any, name: str) -> None:
+    net = random_net(name, GO, nets.HEADS, full_board=False)
+    planes, scalars = positions(2, 5)
+    planes = np.concatenate([padded(planes[:1, :4, :3], 5), planes[1:]])
+    found = look(net, planes, scalars)._asdict()
+    oracle = Forward(as_katago(net), net.spec.activation)
+    for number in range(2):
+        on = np.append(planes[number, :, :, 0].reshape(-1), True)
+        for head, expected in oracle(planes[number], scalars[number]).items():
+            mine = np.asarray(found[head][number])
+            if "policy" in head:
+                assert np.all(mine[~on] == nets.OFF_BOARD)
+                mine, expected = mine[on], expected[on]
+            np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-4, err_msg=head)
+
+
+# Boards of several sizes
+
+
+def test_a_small_board_in_a_large_one_is_a_small_board(random_net: Any) -> None:
+    net = random_net(EVERYTHING, GO, ("ownership", "opponent_policy"), full_board=True)
+    planes, scalars = positions(3, 5)
+    alone = look(net, planes, scalars)
+    net.full_board = False
+    for seed in (1, 2):
+        inside = look(net, padded(planes, 7, seed), scalars)
+        corner = np.append((np.arange(7)[:5, None] * 7 + np.arange(5)).reshape(-1), 49)
+        assert inside.ownership is not None
+        assert np.all(np.asarray(inside.ownership)[:, 5:] == 0)
+        assert np.all(np.asarray(inside.ownership)[:, :, 5:] == 0)
+        small = inside._replace(
+            policy=inside.policy[:, corner],
+            opponent_policy=None if inside.opponent_policy is None else inside.opponent_policy[:, corner],
+            ownership=inside.ownership[:, :5, :5],
+        )
+        jax.tree.map(lambda mine, other: np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5), small, alone)
+
+
+def test_statistics_count_the_points_on_the_board(random_net: Any) -> None:
+    planes, scalars = positions(4, 5)
+    alone = random_net("b1c8", GO, full_board=True)
+    inside = random_net("b1c8", GO, full_board=False)
+    step = nnx.jit(lambda net, planes, scalars: net(planes, scalars, train=True))
+    step(alone, planes, scalars)
+    step(inside, padded(planes, 6), scalars)
+    before = nnx.state(random_net("b1c8", GO), nnx.BatchStat)
+    moved = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), nnx.state(alone, nnx.BatchStat), before)
+    assert min(jax.tree.leaves(moved)) > 0
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5),
+        nnx.state(inside, nnx.BatchStat),
+        nnx.state(alone, nnx.BatchStat),
+    )
+
+
+# Training and transformations
+
+
+def test_training_normalises_by_the_batch_and_looking_changes_nothing(random_net: Any) -> None:
+    """The first norm sees the stem's output: after one batch its running mean has moved a hundredth of the way."""
+    net = random_net("b1c8", GO)
+    planes, scalars = map(jnp.asarray, positions(2, 5))
+    before = jax.tree.map(np.asarray, nnx.state(net))
+    net(planes, scalars)
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(net), before)
+    norm = net.blocks[0].branch.first.norm
+    seen = np.asarray(net.stem(planes, scalars, "float32"))
+    mean, variance = np.asarray(norm.mean[...]), np.asarray(norm.variance[...])
+    net(planes, scalars, train=True)
+    np.testing.assert_allclose(norm.mean[...], mean + 0.01 * (seen.mean((0, 1, 2)) - mean), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(norm.variance[...], variance + 0.01 * (seen.var((0, 1, 2)) - variance), rtol=1e-4)
+
+
+def test_a_new_network_learns_everywhere() -> None:
+    net = nets.build(nets.spec(EVERYTHING, nets.HEADS), GO, nnx.Rngs(0), dtype="float32")
+    graph, parameters, rest = nnx.split(net, nnx.Param, ...)
+    planes, scalars = positions(2, 5)
+
+    @jax.jit
+    @jax.grad
+    def gradient(parameters: Any) -> Array:
+        net = nnx.merge(graph, parameters, rest, copy=True)
+        outputs = net(jnp.asarray(planes), jnp.asarray(scalars), train=True)
+        wave = [jnp.sum(x * jnp.cos(jnp.arange(x.size)).reshape(x.shape)) for x in jax.tree.leaves(outputs)]
+        return jnp.stack(wave).sum()
+
+    for path, found in jax.tree_util.tree_leaves_with_path(gradient(parameters)):
+        assert jnp.isfinite(found).all(), path
+        assert float(jnp.abs(found).max()) > 1e-6, path
+
+
+def test_it_can_be_mapped_over_networks_and_run_in_loops(random_net: Any) -> None:
+    net = random_net("b1c8", GO)
+    graph, state = nnx.split(net)
+    planes, scalars = map(jnp.asarray, positions(2, 5))
+    expected = look(net, np.asarray(planes), np.asarray(scalars))
+    both = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), state)
+
+    @jax.jit
+    def run(both: Any) -> tuple[nets.Outputs, Array]:
+        mapped = jax.vmap(lambda state: nnx.merge(graph, state)(planes, scalars))(both)
+        looped = jax.lax.fori_loop(0, 2, lambda _, seen: nnx.merge(graph, state)(planes, scalars).value, mapped.value[0])
+        return mapped, looped
+
+    mapped, looped = run(both)
+    np.testing.assert_allclose(mapped.policy[0], expected.policy, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(looped, expected.value, rtol=1e-5, atol=1e-5)
+    assert float(jnp.abs(mapped.policy[1] - mapped.policy[0]).max()) > 0.1
+
+
+def test_bfloat16_is_close_and_gives_float32(random_net: Any) -> None:
+    planes, scalars = positions(2, 5)
+    precise, rough = (look(random_net("b1c8", GO, dtype=t), planes, scalars) for t in ("float32", "bfloat16"))
+    for mine, other in zip(jax.tree.leaves(rough), jax.tree.leaves(precise), strict=True):
+        assert mine.dtype == jnp.float32
+        assert 0 < float(jnp.abs(mine - other).max()) < 0.05 * float(jnp.abs(other).max())
+
+
+# Every game
+
+
+def _games() -> list[games.Game]:
+    return [games.make(name) for name in games.names()] + [games.make("hex", swap=True)]
+
+
+@pytest.mark.parametrize("game", _games(), ids=lambda game: f"{game.name}-{game.num_actions}")
+@pytest.mark.parametrize("with_heads", [False, True], ids=["plain", "heads"])
+def test_shapes_smoke(game: games.Game, with_heads: bool) -> None:
+    height, width, planes = game.planes_shape
+    heads = nets.possible_heads(game) if with_heads else ()
+    spec = nets.spec("b1c8" if planes else "mlp2x8", heads)
+
+    def outputs() -> nets.Outputs:
+        net = nets.build(spec, game, nnx.Rngs(0))
+        return net(jnp.zeros((3, *game.planes_shape), bool), jnp.zeros((3, game.num_scalars)))
+
+    found = {name: value for name, value in jax.eval_shape(outputs)._asdict().items() if value is not None}
+    every = {
+        "policy": (3, game.num_actions),
+        "value": (3, 3),
+        "ownership": (3, height, width),
+        "score": (3, 2),
+        "opponent_policy": (3, game.num_actions),
+        "moves_left": (3,),
+    }
+    assert {name: value.shape for name, value in found.items()} == {
+        name: shape for name, shape in every.items() if name in ("policy", "value", *heads)
+    }
+    assert all(value.dtype == jnp.float32 for value in found.values())
+
+
+def test_a_column_depends_on_its_own_column_most(random_net: Any) -> None:
+    """In connect four the seventh of the policy is the seventh column: mirrored boards give mirrored policies."""
+    game = games.make("connect_four")
+    net = random_net("b1c8", game)
+    # A kernel that is its own mirror image makes the whole network symmetric.
+    for _, module in nnx.iter_modules(net):
+        kernel = getattr(module, "kernel", None)
+        if kernel is not None and kernel.ndim == 4 and kernel.shape[0] == 3:
+            kernel[...] = kernel[...] + kernel[:, ::-1]
+    planes = np.random.default_rng(0).random((2, *game.planes_shape)) < 0.5
+    straight = look(net, planes, np.zeros((2, 0), np.float32))
+    mirrored = look(net, planes[:, :, ::-1], np.zeros((2, 0), np.float32))
+    np.testing.assert_allclose(mirrored.policy, straight.policy[:, ::-1], rtol=1e-4, atol=1e-5)
+    assert float(jnp.std(straight.policy)) > 0.01
+
+
+def test_layers_for_games_without_a_board(random_net: Any) -> None:
+    game = games.make("hironaka")
+    net = random_net("mlp2x8-silu", game, ("opponent_policy",))
+    scalars = np.random.default_rng(0).normal(size=(3, game.num_scalars)).astype(np.float32)
+    found = net(jnp.zeros((3, 1, 1, 0), bool), jnp.asarray(scalars))
+    x = scalars.astype(float)
+    for layer in net.layers:
+        x = x @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...])
+        x = x / (1 + np.exp(-x))
+    policies = x @ np.asarray(net.policy.kernel[...]) + np.asarray(net.policy.bias[...])
+    np.testing.assert_allclose(found.policy, policies[:, : game.num_actions], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.opponent_policy, policies[:, game.num_actions :], rtol=1e-4, atol=1e-5)
+    last = net.summary.value
+    np.testing.assert_allclose(found.value, x @ np.asarray(last.kernel[...]) + last.bias[...], rtol=1e-4, atol=1e-5)
+
+
+def test_a_folded_network_is_not_trained(random_net: Any) -> None:
+    net = nets.fold(random_net("b1c8", GO))
+    with pytest.raises(OptionError, match="folded"):
+        net(*map(jnp.asarray, positions(1, 5)), train=True)

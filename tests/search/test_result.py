@@ -1,0 +1,49 @@
+"""The choice of a move at a temperature."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from recording import jit
+from search.plans import FULL_PUCT, GUMBEL
+from search.positions import roots
+from search.recorded import BATCH, Plan, play
+from tengen import search
+from tengen.search import Result
+
+COPIES = 2000
+
+
+def drawn(plan: Plan, temperatures: list[float]) -> Iterator[tuple[Result, np.ndarray]]:
+    """For each temperature the summary of one searched tree, and how often each move was drawn, as a share."""
+    recorded = play(plan, roots(plan.game, BATCH))
+    tree = jax.tree.map(lambda leaf: np.stack([leaf[0, -1, 0]] * COPIES), recorded.trees)
+    summarise: Any = jit(search.summarise)
+    for number, temperature in enumerate(temperatures):
+        result = summarise(tree, jax.random.key(number), np.float32(temperature))
+        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], result)
+        yield first, np.bincount(result.action, minlength=9) / COPIES
+
+
+def shares(weights: np.ndarray, temperature: float) -> np.ndarray:
+    raised = weights.astype(np.float64) ** (1 / temperature)
+    return raised / raised.sum()
+
+
+@pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])
+def test_moves_are_drawn_by_visits_or_by_the_policy(plan: Plan) -> None:
+    for temperature, (result, found) in zip((1.0, 0.5, 3.0), drawn(plan, [1.0, 0.5, 3.0]), strict=True):
+        weights = result.visits if plan.settings.algorithm == "puct" else result.policy
+        expected = shares(np.asarray(weights), temperature)
+        spread = np.sqrt(expected * (1 - expected) / COPIES)
+        assert (np.abs(found - expected) <= 4.5 * spread + 1e-9).all()
+
+
+@pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])
+def test_without_temperature_the_move_does_not_depend_on_the_key(plan: Plan) -> None:
+    for result, found in drawn(plan, [0.0, 0.0]):
+        assert found[result.action] == 1
+        assert result.visits[result.action] == result.visits.max()
