@@ -4,8 +4,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from recording import jit, start
 
+from recording import jit, start
 from tengen.games import Game
 
 
@@ -26,8 +26,8 @@ def perft(game: Game, depth: int, chunk: int) -> list[int]:
         for at in range(0, len(actions), chunk):
             chosen = np.arange(at, min(at + chunk, len(actions)))
             full = np.resize(chosen, chunk)
-            after = play(jax.tree.map(lambda leaf: leaf[parents[full]], level), actions[full].astype(np.int32))  # noqa: B023
-            parts.append(jax.tree.map(lambda leaf: np.asarray(leaf)[: len(chosen)], after))  # noqa: B023
+            after = play(jax.tree.map(lambda leaf: leaf[parents[full]], level), actions[full].astype(np.int32))
+            parts.append(jax.tree.map(lambda leaf: np.asarray(leaf)[: len(chosen)], after))
         level, legal = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
         counts.append(int(legal.sum()))
     return counts

@@ -16,18 +16,21 @@ from tengen.games import Game, Look
 ANY = -1  # in place of an action: draw one
 
 
+Values = Any  # NumPy arrays in a record, JAX arrays where one is made
+
+
 class Record(NamedTuple):
-    """NumPy arrays over T moments of B games; moment 0 is the start."""
+    """Arrays over T moments of B games; moment 0 is the start."""
 
     states: Any  # [T, B, ...] each leaf
-    actions: np.ndarray  # Int32[T, B]: applied at that moment, also to games that are over
-    legal: np.ndarray  # Bool[T, B, A]
-    planes: np.ndarray  # Bool[T, B, H, W, C]
-    scalars: np.ndarray  # Float32[T, B, S]
-    to_play: np.ndarray  # Int32[T, B]
-    over: np.ndarray  # Bool[T, B]
-    returns: np.ndarray  # Float32[T, B, 2]
-    targets: dict[str, np.ndarray]  # [T, B, ...] each: the final targets, as if the game ended there
+    actions: Values  # Int32[T, B]: applied at that moment, also to games that are over
+    legal: Values  # Bool[T, B, A]
+    planes: Values  # Bool[T, B, H, W, C]
+    scalars: Values  # Float32[T, B, S]
+    to_play: Values  # Int32[T, B]
+    over: Values  # Bool[T, B]
+    returns: Values  # Float32[T, B, 2]
+    targets: dict[str, Values]  # [T, B, ...] each: the final targets, as if the game ended there
 
     def state(self, moment: int, game: int) -> Any:
         """One state."""

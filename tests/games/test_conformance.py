@@ -1,11 +1,13 @@
 """What every game promises: the contract of `tengen.games.core`, tested in the same way for all of them."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ class Case(NamedTuple):
     """A game under test, and how many games of it are played at once."""
 
     name: str
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
     batch: int = 64
 
     @property
@@ -40,12 +42,12 @@ CASES = [
     Case("hironaka", {"dimension": 2, "reposition": True, "rescale": False}),
     Case("pgx:tic_tac_toe"),
     Case("pgx:connect_four"),
-    Case("pgx:othello"),
 ]
 SLOW = [
     Case("hex", {"size": 13, "swap": True}, batch=16),
     Case("go", {"size": 19, "max_moves": 100}, batch=4),
     Case("hironaka", {"dimension": 4, "max_points": 10}),
+    Case("pgx:othello"),
     Case("pgx:hex", batch=16),
     Case("pgx:animal_shogi", {"max_moves": 40}, batch=16),
     Case("pgx:gardner_chess", {"max_moves": 40}, batch=8),
@@ -58,15 +60,13 @@ PLAYERS = {  # who `to play` names
 }  # fmt: skip
 
 
-PARAMETERS = [
-    *(pytest.param(case, id=case.id) for case in CASES),
-    *(pytest.param(case, id=case.id, marks=pytest.mark.slow) for case in SLOW),
-]
+PARAMETERS = [pytest.param(case, id=case.id, marks=[pytest.mark.slow] * (case in SLOW)) for case in [*CASES, *SLOW]]
 
 
 def only(*names: str) -> pytest.MarkDecorator:
     """For a test that has something to say about these games alone."""
-    return pytest.mark.parametrize("case", [p for p in PARAMETERS if p.values[0].name in names])
+    cases = zip([*CASES, *SLOW], PARAMETERS, strict=True)
+    return pytest.mark.parametrize("case", [parameter for case, parameter in cases if case.name in names])
 
 
 @pytest.fixture(params=PARAMETERS)
@@ -154,7 +154,7 @@ class TestRules:
                 state, look, to_play, targets = alone(game)(state, played.actions[t, g])
                 same(state, played.state(t + 1, g))
                 seen = (look.legal, *look.observation, to_play, look.over, look.returns, targets)
-                same(seen, jax.tree.map(lambda leaf: leaf[t + 1, g], tuple(played[2:])))  # noqa: B023
+                same(seen, jax.tree.map(lambda leaf: leaf[t + 1, g], tuple(played[2:])))
 
     def test_step_and_look_is_step_then_look(self, game: Game, played: Record) -> None:
         program = jit(game.step_and_look)
@@ -254,8 +254,8 @@ class TestSymmetries:
         every, policy = np.arange(game.num_actions), np.arange(game.num_actions) + 0.5
         for symmetry in game.symmetries:
             for player in (0, 1):
-                moved = np.asarray(symmetry.policy(policy, np.int32(player)))
-                there = np.asarray(symmetry.action(every, np.int32(player)))
+                moved = np.asarray(symmetry.policy(jnp.asarray(policy), jnp.int32(player)))
+                there = np.asarray(symmetry.action(jnp.asarray(every), jnp.int32(player)))
                 np.testing.assert_array_equal(there, symmetry.actions[player])
                 np.testing.assert_array_equal(moved[there], policy)
 
@@ -279,12 +279,12 @@ class TestSymmetries:
 
 def with_scalars(symmetry: Symmetry, values: np.ndarray) -> np.ndarray:
     """[T, B, S] seen through the symmetry."""
-    return np.asarray(jax.vmap(jax.vmap(symmetry.scalars))(values))
+    return np.asarray(jax.vmap(jax.vmap(symmetry.scalars))(jnp.asarray(values)))
 
 
 def on_boards(symmetry: Symmetry, values: np.ndarray) -> np.ndarray:
     """[T, B, H, W, ...] seen through the symmetry."""
-    boards = np.moveaxis(values, (2, 3), (0, 1))
+    boards: Any = np.moveaxis(values, (2, 3), (0, 1))
     return np.moveaxis(np.asarray(symmetry.board(boards)), (0, 1), (2, 3))
 
 
@@ -303,8 +303,8 @@ def starts_seen_through(game: Game, symmetry: Symmetry, played: Record) -> Any:
         return starts._replace(points=starts.points[:, :, np.argsort(to)])
     lines = game.render(played.state(0, 0)).splitlines()  # on a board, all games start alike
     height, width, _ = game.planes_shape
-    cells = np.asarray(symmetry.board(cells_of("\n".join(lines), (height, width))))
-    for r, row in enumerate(cells, start=1):
+    cells: Any = cells_of("\n".join(lines), (height, width))
+    for r, row in enumerate(np.asarray(symmetry.board(cells)), start=1):
         lines[r] = f"{lines[r].split()[0]} {' '.join(row)}"
     state = _read(game, "\n".join(lines))
     return jax.tree.map(lambda leaf, like: np.broadcast_to(leaf, like.shape), state, starts)

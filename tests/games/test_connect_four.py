@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from oracles import connect_four as oracle
 from perft import perft
 from recording import alone, make, record, start

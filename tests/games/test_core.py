@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from recording import make, new, start
 
+from recording import make, new, start
 from tengen.games.core import Game, Observation, board_symmetry, freeze, identity, square_symmetries
 
 # What a picture that no symmetry leaves alone looks like after each of them, row by row.
-PICTURE = np.array([[0, 1], [2, 3]])
+PICTURE = jnp.array([[0, 1], [2, 3]])
 TURNED = {
     "identity": [[0, 1], [2, 3]],
     "rotate 90": [[1, 3], [0, 2]],
@@ -28,15 +28,15 @@ def test_the_eight_symmetries_of_a_square_by_hand() -> None:
     for symmetry in symmetries:
         assert np.asarray(symmetry.board(PICTURE)).tolist() == TURNED[symmetry.name]
         # Action p stands on the point that shows p; afterwards it must be where that number went. The last is a pass.
-        where = [int(np.argwhere(symmetry.board(PICTURE).reshape(-1) == p)[0, 0]) for p in range(4)]
+        where = [int(jnp.argwhere(symmetry.board(PICTURE).reshape(-1) == p)[0, 0]) for p in range(4)]
         assert symmetry.actions.tolist() == [[*where, 4]] * 2
 
 
 def test_boards_turn_with_all_that_lies_on_them() -> None:
     for symmetry in square_symmetries(3, 9):
-        planes = np.random.default_rng(0).random((3, 3, 4)) < 0.5
-        scalars = np.float32([1, 2])
-        seen = symmetry.observation(Observation(planes, scalars))  # type: ignore[arg-type]
+        planes = jax.random.bernoulli(jax.random.key(0), shape=(3, 3, 4))
+        scalars = jnp.array([1.0, 2.0])
+        seen = symmetry.observation(Observation(planes, scalars))
         for plane in range(4):
             np.testing.assert_array_equal(seen.planes[..., plane], symmetry.board(planes[..., plane]))
         np.testing.assert_array_equal(seen.scalars, scalars)
@@ -96,11 +96,11 @@ def test_what_a_game_need_not_have() -> None:
 
 def test_refusals_say_why() -> None:
     game = make("tic_tac_toe")
-    state = game.step(new(game), 4)
-    with pytest.raises(ValueError, match="^tic_tac_toe: B2: that move is not legal here$"):
+    state = game.step(new(game), jnp.int32(4))
+    with pytest.raises(ValueError, match=r"^tic_tac_toe: B2: that move is not legal here$"):
         game.parse_action(state, " B2 ")
-    with pytest.raises(ValueError, match="^tic_tac_toe: no move is called 'd4'; names look like 'a1'$"):
+    with pytest.raises(ValueError, match=r"^tic_tac_toe: no move is called 'd4'; names look like 'a1'$"):
         game.parse_action(state, "d4")
     won = game.from_text("  a b c\n1 x x x\n2 o o .\n3 . . .\nto play: o")
-    with pytest.raises(ValueError, match="^tic_tac_toe: c3: the game is over$"):
+    with pytest.raises(ValueError, match=r"^tic_tac_toe: c3: the game is over$"):
         game.parse_action(won, "c3")

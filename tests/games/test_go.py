@@ -172,10 +172,10 @@ def test_many_random_games(size: int, ko: str, suicide: bool) -> None:
 )
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_any_moves_on_tiny_boards(options: tuple[int, str, bool], half_points: int, choices: list[int]) -> None:
-    size, *rules = options
+    size, ko, suicide = options
     game = go(*options)
     actions = np.full((game.max_moves + 2, 64), ANY)
-    other = oracle.Go(size, half_points / 2, *rules)
+    other = oracle.Go(size, half_points / 2, ko, suicide)
     for t, choice in enumerate(choices):
         if other.over:
             break
@@ -185,7 +185,7 @@ def test_any_moves_on_tiny_boards(options: tuple[int, str, bool], half_points: i
     states = start(game)._replace(komi=np.full(64, half_points, np.int16))
     played = record(game, states, actions=actions)
     assert len(other.last_moves) == min(len(choices), played.length(0))
-    follow(oracle.Go(size, half_points / 2, *rules), played, 0)
+    follow(oracle.Go(size, half_points / 2, ko, suicide), played, 0)
 
 
 # --- Positions by hand --------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_named_positions(rules: tuple[int, str, bool]) -> None:
     moves = [[action_of(vertex, size) for vertex in case.moves] for case in cases]
     for case, (chains, legal, score) in zip(cases, final(game, moves), strict=False):
         assert colours(chains) == marks_of(case.diagram), case.name
-        allowed = {game.action_name(None, int(action)) for action in np.flatnonzero(legal)}
+        allowed = {game.action_name(new(game), int(action)) for action in np.flatnonzero(legal)}
         assert allowed >= case.legal, case.name
         assert not allowed & case.illegal, case.name
         if case.score is not None:
@@ -288,7 +288,7 @@ def explore(size: int, chunk: int) -> set[bytes]:
                     fresh.append(at)
         if fresh:
             rows, columns = np.array(fresh).T
-            found = jax.tree.map(lambda leaf: leaf[rows, columns], after)  # noqa: B023
+            found = jax.tree.map(lambda leaf: leaf[rows, columns], after)
             waiting = jax.tree.map(lambda old, new: np.concatenate([old, new]), waiting, found)
     return boards
 
@@ -395,7 +395,7 @@ def test_nodes_remember_eight_positions_and_join_gives_back_those_of_the_root(ko
 
 def moments_of(played: Record, count: int) -> list[Any]:
     """The states [B] of each of the first moments."""
-    return [jax.tree.map(lambda leaf: leaf[t], played.states) for t in range(count)]  # noqa: B023
+    return [jax.tree.map(lambda leaf: leaf[t], played.states) for t in range(count)]
 
 
 # --- The end ------------------------------------------------------------------------------------------------
@@ -494,7 +494,7 @@ def test_text_that_is_no_position(line: str, wrong: str, message: str) -> None:
 
 def test_names_of_points() -> None:
     game = go(19)
-    names = [game.action_name(None, action) for action in (0, 7, 8, 18, 19 * 15 + 3, 360, 361)]
+    names = [game.action_name(new(game), action) for action in (0, 7, 8, 18, 19 * 15 + 3, 360, 361)]
     assert names == ["A19", "H19", "J19", "T19", "D4", "T1", "pass"]
 
 

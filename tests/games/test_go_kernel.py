@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from recording import Record, jit, make, record, start
 
+from recording import Record, jit, make, record, start
 from tengen.games import Game, Look, Observation
 from tengen.games.go import Go
 
@@ -57,14 +57,14 @@ def compare(game: Go, times: range, batch: int = 64, moments: int | None = None,
         now, then = (jax.tree.map(lambda leaf, t=t: leaf[t, :16], (plain.states, look)) for t in (t, t + 1))
         stay = np.arange(len(now[0].turn)) % 5 == 4
         fused = _fused(game, interpret)(now[0], plain.actions[t, :16], stay)
-        same(fused, jax.tree.map(lambda old, new: np.asarray(jax.vmap(jnp.where)(stay, old, new)), now, then))  # noqa: B023
+        same(fused, jax.tree.map(lambda old, new: np.asarray(jax.vmap(jnp.where)(stay, old, new)), now, then))
 
 
 def compare_nodes(game: Go, times: range, interpret: bool = True) -> None:
     """The same for nodes of a search tree, which have no list of all positions."""
     plain = played(game, 64, None)
     for t in times:
-        states = jax.tree.map(lambda leaf: leaf[t, :16], plain.states)  # noqa: B023
+        states = jax.tree.map(lambda leaf: leaf[t, :16], plain.states)
         nodes = states._replace(history=states.history[:, :0])
         given = nodes, plain.actions[t, :16], np.arange(16) % 5 == 4
         same(_fused(game, interpret)(*given), _plain(game)(*given))

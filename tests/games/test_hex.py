@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from oracles import hex as oracle
 from recording import ANY, alone, make, new, record, start
-
 from tengen.games import Game
 
 
@@ -120,12 +120,14 @@ def test_text_after_a_swap() -> None:
     """One stone of the second player and none of the first, who is to move."""
     game, text = hex_game(3, swap=True), TEXT.replace("1 x . .", "1 . . .")
     assert game.render(game.from_text(text)) == text
-    with pytest.raises(ValueError, match="^hex: 0 and 1 stones do not go with moves: 2$"):
+    with pytest.raises(ValueError, match=r"^hex: 0 and 1 stones do not go with moves: 2$"):
         hex_game(3).from_text(text)
 
 
 def test_text_of_a_won_game() -> None:
     game = hex_game(3)
-    state = game.from_text(TEXT.replace("2 . o .", "2 x o .").replace("3 . . .", "3 x o .").replace("x\nmoves: 2", "o\nmoves: 5"))
+    state = game.from_text(
+        TEXT.replace("2 . o .", "2 x o .").replace("3 . . .", "3 x o .").replace("x\nmoves: 2", "o\nmoves: 5")
+    )
     assert bool(game.is_over(state))
     assert game.returns(state).tolist() == [1, -1]

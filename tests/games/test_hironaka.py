@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from oracles import hironaka as oracle
 from oracles.hironaka import Points
 from recording import Record, alone, jit, make, new, record, start
-
 from tengen.games.hironaka import Hironaka, HironakaState, host_subsets, in_order, reduce, reposition, rescale, shift
 
 P = None  # a removed point
@@ -104,11 +104,11 @@ def test_case_9_reposition_and_rescale() -> None:
 
 def test_case_10_an_axis_outside_the_subset_is_masked() -> None:
     game = hironaka(dimension=3, max_points=3, rescale=False)
-    state, look, *_ = alone(game)(game.position(points_of(AXES)), 0)  # the host names {0, 1}
+    state, look, *_ = alone(game)(game.position(jnp.asarray(points_of(AXES))), 0)  # the host names {0, 1}
     assert look.legal.tolist() == [True, True, False, False]
     with pytest.raises(ValueError, match="hironaka: 2: that move is not legal here"):
         game.parse_action(state, "2")
-    ended = game.position(points_of([(2, 3, 5), P, P]))
+    ended = game.position(jnp.asarray(points_of([(2, 3, 5), P, P])))
     after, look, *_ = alone(game)(ended, 1)
     jax.tree.map(np.testing.assert_array_equal, after, ended)
     assert bool(look.over)

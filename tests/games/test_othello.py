@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from oracles import othello as oracle
 from perft import perft
 from recording import ANY, alone, make, record, start
@@ -41,7 +42,7 @@ def test_deeper_perft() -> None:
 
 
 def test_shortest_game_by_hand() -> None:
-    moves = "e6 f4 e3 f6 g5 d6 e7 f5 c5".split()  # Dark takes every stone
+    moves = ["e6", "f4", "e3", "f6", "g5", "d6", "e7", "f5", "c5"]  # Dark takes every stone
     actions = np.full((GAME.max_moves + 2, 64), ANY)
     for t, (column, row) in enumerate(moves):
         actions[t, 0] = 8 * (int(row) - 1) + "abcdefgh".index(column)

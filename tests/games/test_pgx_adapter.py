@@ -8,9 +8,9 @@ import jax
 import numpy as np
 import pgx
 import pytest
+
 from perft import perft
 from recording import ANY, Record, jit, make, record, start
-
 from tengen import games
 from tengen.games import Game
 from tengen.games.pgx_adapter import PgxGame
@@ -162,9 +162,7 @@ MOVES = {
     "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1": words("e5e6 e5d6 e1d1 e1f1 e1d2 e1e2 e1f2"),
     "4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 1": words("e4e3 e4d3 e8d8 e8f8 e8d7 e8e7 e8f7"),
     # Promotion and underpromotion, straight on and by capture.
-    "3n4/4P3/8/8/8/8/k7/7K w - - 0 1": words(
-        "e7e8q e7e8r e7e8b e7e8n e7d8q e7d8r e7d8b e7d8n h1g1 h1g2 h1h2"
-    ),
+    "3n4/4P3/8/8/8/8/k7/7K w - - 0 1": words("e7e8q e7e8r e7e8b e7e8n e7d8q e7d8r e7d8b e7d8n h1g1 h1g2 h1h2"),
     "K7/7k/8/8/8/8/4p3/3N4 b - - 0 1": words(
         "e2e1q e2e1r e2e1b e2e1n e2d1q e2d1r e2d1b e2d1n h7g6 h7g7 h7g8 h7h6 h7h8"
     ),
@@ -204,13 +202,13 @@ def test_chess_text(chess: Game) -> None:
 @pytest.mark.parametrize("name", ["e2e5", "e7e5", ""])
 def test_chess_refuses_other_moves(chess: Game, name: str) -> None:
     state = chess.from_text(f"fen: {START}")
-    with pytest.raises(ValueError, match="^pgx:chess: .* is not a legal move here; legal are"):
+    with pytest.raises(ValueError, match=r"^pgx:chess: .* is not a legal move here; legal are"):
         chess.parse_action(state, name)
 
 
 @pytest.mark.parametrize("fen", ["", "nonsense", "8/8 w - - 0 1", START[:40], START.replace("rnbq", "xnbq")])
 def test_chess_refuses_text_that_is_no_position(chess: Game, fen: str) -> None:
-    with pytest.raises(ValueError, match="^pgx:chess: expected one line 'fen: ...'"):
+    with pytest.raises(ValueError, match=r"^pgx:chess: expected one line 'fen: ...'"):
         chess.from_text(f"fen: {fen}")
 
 

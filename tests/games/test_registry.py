@@ -104,8 +104,8 @@ def test_options_classes() -> None:
         "go": GoOptions, "hironaka": HironakaOptions, "pgx:tic_tac_toe": PgxOptions,
     }  # fmt: skip
     for options in found.values():
-        assert dataclasses.is_dataclass(options)
-        assert options.__dataclass_params__.frozen
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            options().size = 3
 
 
 @pytest.mark.parametrize("name", games.names())

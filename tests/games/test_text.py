@@ -50,7 +50,7 @@ def test_blank_lines_and_spaces_do_not_matter() -> None:
     ],
 )
 def test_what_is_wrong_is_said(old: str, new: str, message: str) -> None:
-    with pytest.raises(ValueError, match="^a game: ") as error:
+    with pytest.raises(ValueError, match=r"^a game: ") as error:
         parse(TEXT.replace(old, new))
     assert message in str(error.value)
 
@@ -75,7 +75,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_player_number() -> None:
     assert player_number({"to play": "light"}, ("dark", "light"), "othello") == 1
-    with pytest.raises(ValueError, match="^othello: to play: expected dark or light, got 'grey'$"):
+    with pytest.raises(ValueError, match=r"^othello: to play: expected dark or light, got 'grey'$"):
         player_number({"to play": "grey"}, ("dark", "light"), "othello")
 
 

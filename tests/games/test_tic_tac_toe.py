@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from oracles import tic_tac_toe as oracle
 from recording import ANY, make, record, start
 
@@ -38,7 +39,7 @@ def padded(lines: list[list[int]], batch: int) -> np.ndarray:
     return actions
 
 
-def compare(game, played, t: int, g: int) -> None:  # noqa: ANN001
+def compare(game, played, t: int, g: int) -> None:
     assert played.legal[t, g].tolist() == game.legal_actions()
     assert (bool(played.over[t, g]), int(played.to_play[t, g])) == (game.over, game.to_play)
     assert tuple(played.returns[t, g]) == game.returns()

@@ -6,6 +6,7 @@ import pytest
 
 from tengen import games, nets
 from tengen.games.core import Game
+from tengen.games.pgx_adapter import chess_move
 from tengen.nets.fitting import Layout, layout
 
 
@@ -34,6 +35,18 @@ def test_the_rule(name: str, shape: tuple[int, int, int], actions: int, expected
     assert layout(game) == expected
 
 
+def test_chess_actions_lie_where_their_names_say() -> None:
+    """A name such as e2e4 begins with the square that is left; the planes show White's view, rank 8 on top."""
+    order = Layout("points", 73, 0, "pgx:chess").order(8, 8)
+    assert order is not None
+    for action in range(4672):
+        name = chess_move("8/8/8/8/8/8/8/8 w - - 0 1", action)
+        if not name.startswith("none"):
+            point = (8 - int(name[1])) * 8 + "abcdefgh".index(name[0])
+            assert order[action] // 73 == point
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pgx:chess", "pgx:gardner_chess"])
 def test_chess_moves_leave_squares_with_own_men(name: str) -> None:
     pytest.importorskip("pgx")

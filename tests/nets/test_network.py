@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flax import nnx
 from jax import Array
-from oracles.katago_net import Forward
 
+from oracles.katago_net import Forward, conv
 from tengen import games, nets
 from tengen.errors import OptionError
 from tengen.nets.blocks import Chain, Nest, PoolChain, Residual
@@ -17,7 +17,7 @@ from tengen.nets.network import BoardNetwork
 
 GO = games.make("go", size=5)
 PLANES, SCALARS = GO.planes_shape[2], GO.num_scalars
-EVERYTHING = "b1c8nbt-xt2-se"  # nested, pooling, grouped convolutions, squeeze-and-excitation
+EVERYTHING = "b1c8nbt-xt2-se2"  # nested, pooling, grouped convolutions, squeeze-and-excitation
 
 
 def positions(batch: int, side: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -35,16 +35,6 @@ def padded(planes: np.ndarray, side: int, seed: int = 1) -> np.ndarray:
     larger[..., 0] = False
     larger[:, :height, :width] = planes
     return larger
-
-
-@jax.jit(static_argnums=0)
-def _look(graph: Any, state: Any, planes: Array, scalars: Array) -> nets.Outputs:
-    return nnx.merge(graph, state)(planes, scalars)
-
-
-def look(net: nets.Network, planes: np.ndarray, scalars: np.ndarray) -> nets.Outputs:
-    """What the network says, compiled."""
-    return _look(*nnx.split(net), jnp.asarray(planes), jnp.asarray(scalars))
 
 
 # Against KataGo's description
@@ -123,7 +113,7 @@ def as_katago(net: BoardNetwork) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["b2c8", "b1c8nbt-mish"])
-def test_the_same_as_katago_in_loops(random_net: Any, name: str) -> None:
+def test_the_same_as_katago_in_loops(random_net: Any, look: Any, name: str) -> None:
     net = random_net(name, GO, nets.HEADS, full_board=False)
     planes, scalars = positions(2, 5)
     planes = np.concatenate([padded(planes[:1, :4, :3], 5), planes[1:]])
@@ -142,7 +132,7 @@ def test_the_same_as_katago_in_loops(random_net: Any, name: str) -> None:
 # Boards of several sizes
 
 
-def test_a_small_board_in_a_large_one_is_a_small_board(random_net: Any) -> None:
+def test_a_small_board_in_a_large_one_is_a_small_board(random_net: Any, look: Any) -> None:
     net = random_net(EVERYTHING, GO, ("ownership", "opponent_policy"), full_board=True)
     planes, scalars = positions(3, 5)
     alone = look(net, planes, scalars)
@@ -161,16 +151,14 @@ def test_a_small_board_in_a_large_one_is_a_small_board(random_net: Any) -> None:
         jax.tree.map(lambda mine, other: np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5), small, alone)
 
 
+_train = nnx.jit(lambda net, planes, scalars: net(planes, scalars, train=True))
+
+
 def test_statistics_count_the_points_on_the_board(random_net: Any) -> None:
-    planes, scalars = positions(4, 5)
-    alone = random_net("b1c8", GO, full_board=True)
-    inside = random_net("b1c8", GO, full_board=False)
-    step = nnx.jit(lambda net, planes, scalars: net(planes, scalars, train=True))
-    step(alone, planes, scalars)
-    step(inside, padded(planes, 6), scalars)
-    before = nnx.state(random_net("b1c8", GO), nnx.BatchStat)
-    moved = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), nnx.state(alone, nnx.BatchStat), before)
-    assert min(jax.tree.leaves(moved)) > 0
+    planes, scalars = positions(2, 5)
+    alone, inside = (random_net("b1c8", GO, nets.HEADS, full_board=full) for full in (True, False))
+    _train(alone, planes, scalars)
+    _train(inside, padded(planes, 6), scalars)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5),
         nnx.state(inside, nnx.BatchStat),
@@ -181,27 +169,39 @@ def test_statistics_count_the_points_on_the_board(random_net: Any) -> None:
 # Training and transformations
 
 
-def test_training_normalises_by_the_batch_and_looking_changes_nothing(random_net: Any) -> None:
+def test_training_moves_the_statistics_towards_the_batch(random_net: Any) -> None:
     """The first norm sees the stem's output: after one batch its running mean has moved a hundredth of the way."""
-    net = random_net("b1c8", GO)
-    planes, scalars = map(jnp.asarray, positions(2, 5))
-    before = jax.tree.map(np.asarray, nnx.state(net))
-    net(planes, scalars)
-    jax.tree.map(np.testing.assert_array_equal, nnx.state(net), before)
+    net = random_net("b1c8", GO, nets.HEADS)
+    planes, scalars = positions(2, 5)
+    weights = as_katago(net)
+    seen = np.stack(
+        [conv(p.astype(float), weights["stem"]) + s @ weights["scalars"] for p, s in zip(planes, scalars, strict=True)]
+    )
+    mean, variance, *_ = weights["blocks"][0]["bn1"]
+    before = jax.tree.map(np.asarray, nnx.state(net, nnx.BatchStat))
+    _train(net, planes, scalars)
+    after = nnx.state(net, nnx.BatchStat)
+    assert min(jax.tree.leaves(jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), after, before))) > 0
     norm = net.blocks[0].branch.first.norm
-    seen = np.asarray(net.stem(planes, scalars, "float32"))
-    mean, variance = np.asarray(norm.mean[...]), np.asarray(norm.variance[...])
-    net(planes, scalars, train=True)
     np.testing.assert_allclose(norm.mean[...], mean + 0.01 * (seen.mean((0, 1, 2)) - mean), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(norm.variance[...], variance + 0.01 * (seen.var((0, 1, 2)) - variance), rtol=1e-4)
 
 
-def test_a_new_network_learns_everywhere() -> None:
-    net = nets.build(nets.spec(EVERYTHING, nets.HEADS), GO, nnx.Rngs(0), dtype="float32")
+def test_looking_changes_nothing(random_net: Any) -> None:
+    net = random_net("b1c8", GO)
+    before = jax.tree.map(np.asarray, nnx.state(net))
+    nnx.jit(lambda net, planes, scalars: net(planes, scalars))(net, *positions(2, 5))
+    jax.tree.map(np.testing.assert_array_equal, nnx.state(net), before)
+
+
+def test_a_new_network_learns_everywhere(quick_jit: Any) -> None:
+    spec = nets.spec(EVERYTHING, nets.HEADS)
+    net = nets.build(spec, GO, nnx.Rngs(0), dtype="float32")
+    assert nets.parameter_count(net) == nets.parameter_count(nets.shapes(spec, GO))
     graph, parameters, rest = nnx.split(net, nnx.Param, ...)
     planes, scalars = positions(2, 5)
 
-    @jax.jit
+    @quick_jit
     @jax.grad
     def gradient(parameters: Any) -> Array:
         net = nnx.merge(graph, parameters, rest, copy=True)
@@ -214,26 +214,18 @@ def test_a_new_network_learns_everywhere() -> None:
         assert float(jnp.abs(found).max()) > 1e-6, path
 
 
-def test_it_can_be_mapped_over_networks_and_run_in_loops(random_net: Any) -> None:
+def test_it_can_be_mapped_over_networks(random_net: Any, look: Any, quick_jit: Any) -> None:
     net = random_net("b1c8", GO)
     graph, state = nnx.split(net)
-    planes, scalars = map(jnp.asarray, positions(2, 5))
-    expected = look(net, np.asarray(planes), np.asarray(scalars))
+    planes, scalars = positions(2, 5)
     both = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), state)
-
-    @jax.jit
-    def run(both: Any) -> tuple[nets.Outputs, Array]:
-        mapped = jax.vmap(lambda state: nnx.merge(graph, state)(planes, scalars))(both)
-        looped = jax.lax.fori_loop(0, 2, lambda _, seen: nnx.merge(graph, state)(planes, scalars).value, mapped.value[0])
-        return mapped, looped
-
-    mapped, looped = run(both)
-    np.testing.assert_allclose(mapped.policy[0], expected.policy, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(looped, expected.value, rtol=1e-5, atol=1e-5)
+    inputs = jnp.asarray(planes), jnp.asarray(scalars)
+    mapped = quick_jit(jax.vmap(lambda state: nnx.merge(graph, state)(*inputs)))(both)
+    np.testing.assert_allclose(mapped.policy[0], look(net, planes, scalars).policy, rtol=1e-5, atol=1e-5)
     assert float(jnp.abs(mapped.policy[1] - mapped.policy[0]).max()) > 0.1
 
 
-def test_bfloat16_is_close_and_gives_float32(random_net: Any) -> None:
+def test_bfloat16_is_close_and_gives_float32(random_net: Any, look: Any) -> None:
     planes, scalars = positions(2, 5)
     precise, rough = (look(random_net("b1c8", GO, dtype=t), planes, scalars) for t in ("float32", "bfloat16"))
     for mine, other in zip(jax.tree.leaves(rough), jax.tree.leaves(precise), strict=True):
@@ -274,7 +266,7 @@ def test_shapes_smoke(game: games.Game, with_heads: bool) -> None:
     assert all(value.dtype == jnp.float32 for value in found.values())
 
 
-def test_a_column_depends_on_its_own_column_most(random_net: Any) -> None:
+def test_a_column_depends_on_its_own_column_most(random_net: Any, look: Any) -> None:
     """In connect four the seventh of the policy is the seventh column: mirrored boards give mirrored policies."""
     game = games.make("connect_four")
     net = random_net("b1c8", game)
@@ -307,6 +299,7 @@ def test_layers_for_games_without_a_board(random_net: Any) -> None:
 
 
 def test_a_folded_network_is_not_trained(random_net: Any) -> None:
-    net = nets.fold(random_net("b1c8", GO))
-    with pytest.raises(OptionError, match="folded"):
-        net(*map(jnp.asarray, positions(1, 5)), train=True)
+    net = random_net("b1c8", GO)
+    net.folded = True
+    with pytest.raises(OptionError, match="a folded network cannot be trained"):
+        net(*positions(1, 5), train=True)

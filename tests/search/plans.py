@@ -18,7 +18,7 @@ STRANGE_GUMBEL: dict[str, Any] = {"gumbel_scale": 2.5, "value_scale": 0.7, "visi
 
 TIC_TAC_TOE = make("tic_tac_toe")
 PUCT = Plan(TIC_TAC_TOE, Settings(algorithm="puct", simulations=24, **NO_FRILLS))
-FULL_PUCT = Plan(TIC_TAC_TOE, Settings(algorithm="puct", simulations=24, **ALL_FRILLS))
+FULL_PUCT = Plan(DOUBLE_MOVE, Settings(algorithm="puct", simulations=24, **ALL_FRILLS))
 LEAFY_PUCT = Plan(TIC_TAC_TOE, Settings(algorithm="puct", simulations=24, leaves=3, virtual_loss=0.7, **ALL_FRILLS))
 GUMBEL = Plan(TIC_TAC_TOE, Settings(algorithm="gumbel", simulations=24, considered=4))
 LEAFY_GUMBEL = Plan(DOUBLE_MOVE, Settings(algorithm="gumbel", simulations=24, considered=1, leaves=3, **STRANGE_GUMBEL))

@@ -35,7 +35,6 @@ CASES = {
     "gumbel": (GUMBEL, SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
     "gumbel, three leaves": (LEAFY_GUMBEL, SMOOTH),
-    "puct, double moves": (Plan(DOUBLE_MOVE, Settings(algorithm="puct", simulations=24)), SMOOTH),
     "gumbel, hironaka": (Plan(HIRONAKA, Settings(algorithm="gumbel", simulations=20)), SMOOTH),
 }
 
@@ -45,6 +44,8 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
         return Settings(algorithm=algorithm, simulations=40, **changed)
 
     options: list[tuple[str, dict[str, Any]]] = [
+        ("puct", {}),
+        ("gumbel", {}),
         *(("puct", NO_FRILLS | {key: value}) for key, value in ALL_FRILLS.items()),
         *(("gumbel", {key: value}) for key, value in STRANGE_GUMBEL.items()),
         *(("gumbel", {"considered": count}) for count in (1, 2, 3, 5, 9)),
@@ -61,11 +62,16 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
         make("othello"),
         make("hex", size=3, swap=True),
         make("go", size=4, ko="simple", max_moves=30),
+        make("go", size=2, ko="positional", komi=0.5),
         make("hironaka", dimension=3, max_moves=12),
     ):
         for chosen in (settings("puct", **ALL_FRILLS), settings("gumbel", considered=4), settings("puct", leaves=3)):
             for evaluator in (SMOOTH, SHARP):
-                yield f"{game.name}, {chosen.algorithm}, {chosen.leaves}, {evaluator}", Plan(game, chosen), evaluator
+                yield (
+                    f"{game.name}, {game.num_actions}, {chosen.algorithm}, {chosen.leaves}, {evaluator}",
+                    Plan(game, chosen),
+                    evaluator,
+                )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ GAMES = [
     ("go", {"size": 5, "ko": "simple"}),
     ("go", {"size": 9}),
     ("hironaka", {"dimension": 3}),
-    ("pgx:tic_tac_toe", {}),
+    pytest.param("pgx:tic_tac_toe", {}, marks=pytest.mark.slow),
 ]
 TYPES = ["bool", "int8", "uint8", "int16", "uint16", "float16", "int32", "uint32", "float32"]
 

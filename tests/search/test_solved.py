@@ -100,7 +100,9 @@ def test_tic_tac_toe(settings: Settings) -> None:
         assert -value(replies(game)[action]) == worth, f"{action} after {moves} throws something away"
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.algorithm)
+@pytest.mark.parametrize(
+    "settings", [SETTINGS[0], pytest.param(SETTINGS[1], marks=pytest.mark.slow)], ids=["puct", "gumbel"]
+)
 def test_connect_four(settings: Settings) -> None:
     columns = {  # the moves so far: the result for the player to move, and the moves that keep it
         "010101": (1, {0}),  # four in column 0

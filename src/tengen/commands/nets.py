@@ -68,10 +68,10 @@ def _table(game: "Game", heads: tuple[nets.Head, ...]) -> None:
     """Those of the zoo that fit the game."""
     print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
     for name in nets.names():
-        spec = nets.spec(name, heads)
         if not list(nets.problems(nets.spec(name), game)):
-            parameters, operations = nets.parameter_count(nets.shapes(spec, game)), nets.operations(spec, game)
-            print(f"{name:16} {parameters:12,} {operations:25,}  {', '.join(heads) or 'none'}")
+            net = nets.shapes(nets.spec(name, heads), game)
+            size, cost = nets.parameter_count(net), nets.operations(net, game)
+            print(f"{name:16} {size:12,} {cost:25,}  {', '.join(heads) or 'none'}")
 
 
 def _show(name: str, game: "Game", heads: tuple[nets.Head, ...]) -> None:
@@ -79,7 +79,7 @@ def _show(name: str, game: "Game", heads: tuple[nets.Head, ...]) -> None:
     spec = nets.spec(name, heads)
     net = nets.shapes(spec, game)
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")
-    print(f"{nets.operations(spec, game):,} operations per position")
+    print(f"{nets.operations(net, game):,} operations per position")
     for setting, value in schema.values(spec):
         if setting.name in ("tower", "layers"):
             for inner, inner_value in schema.values(value) if value is not None else ():

@@ -34,11 +34,11 @@ def parts(net: Network) -> Iterator[tuple[str, int]]:
             yield str(name), parameter_count(child)
 
 
-def operations(spec: Spec, game: Game) -> int:
+def operations(net: Spec | Network, game: Game) -> int:
     """Multiplications and additions that the layers do for one position; norms and activations are not counted."""
     height, width, _ = game.planes_shape
     total = 0
-    for _, module in nnx.iter_modules(shapes(spec, game)):
+    for _, module in nnx.iter_modules(shapes(net, game) if isinstance(net, Spec) else net):
         if isinstance(module, Conv | Dense):
             times = height * width if isinstance(module, Conv) else width if isinstance(module, Columns) else 1
             total += 2 * times * math.prod(module.kernel.shape)

@@ -29,7 +29,7 @@ class Network(nnx.Module, abc.ABC):
 
     def __init__(self, spec: Spec, dtype: Dtype, full_board: bool) -> None:
         self.spec = spec
-        self.dtype = dtype
+        self.dtype: Dtype = dtype
         self.full_board = full_board
         self.folded = False
 
