@@ -1,9 +1,14 @@
 """The GPU program for scale, shift and activation."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from flax import nnx
 
+from tengen import games, nets
 from tengen.nets import affine_kernel
 
 
@@ -15,3 +20,18 @@ def test_the_same_as_by_hand_where_rows_do_not_fill_the_last_program() -> None:
     assert affine_kernel.suits(jnp.asarray(x))
     np.testing.assert_allclose(run(x, scale, shift), np.maximum(x * scale + shift, 0), rtol=1e-5, atol=1e-6)
     assert not affine_kernel.suits(jnp.zeros((1, 1, 1, 40)))
+
+
+@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
+def test_what_is_compiled_for_a_gpu() -> None:
+    """One program before each of two blocks and one before the heads. Lowering for a GPU does not need one."""
+    game = games.make("go", size=9)
+
+    def programs(kernels: bool) -> int:
+        net = nnx.eval_shape(lambda: nets.fold(nets.build(nets.spec("b2c96"), game, nnx.Rngs(0)), kernels=kernels))
+        graph, state = nnx.split(net)
+        inputs: Any = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
+        look = jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+        return look.trace(state, *inputs).lower(lowering_platforms=("cuda",)).as_text().count("triton")
+
+    assert [programs(kernels) for kernels in (True, False)] == [3, 0]

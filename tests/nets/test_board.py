@@ -1,5 +1,6 @@
 """Pooling by hand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,3 +32,15 @@ def test_a_full_board_needs_no_mask() -> None:
     assert full.hide(x) is x
     np.testing.assert_allclose(full.pool(x), masked.pool(x), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(full.side, -0.5)
+
+
+def test_the_maximum_teaches_the_point_where_it_is() -> None:
+    x = np.zeros((1, 2, 2, 2), np.float32)
+    x[0, :, :, 0] = [[1, 5], [2, 9]]
+    x[0, :, :, 1] = [[-4, -3], [-2, 0]]
+    on = np.ones((1, 2, 2, 1), bool)
+    on[0, 1, 1] = False  # the largest of all is not on the board
+    board = Board.of(jnp.asarray(on), full=False)
+    change = np.asarray(jax.grad(lambda x: (board.pool(x)[0, 4:] * jnp.asarray([2.0, 3.0])).sum())(jnp.asarray(x)))
+    np.testing.assert_array_equal(change[0, :, :, 0], [[0, 2], [0, 0]])
+    np.testing.assert_array_equal(change[0, :, :, 1], [[0, 0], [3, 0]])

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -42,7 +43,7 @@ class Board(NamedTuple):
         """[B, 3 C] of [B, H, W, C]: mean, mean scaled by the board's side, maximum."""
         mean = self.mean(x)
         shown = x if self.on is None else jnp.where(self.on, x, -jnp.inf)
-        largest = jnp.max(shown, (1, 2)).astype(jnp.float32)
+        largest = _largest(shown.reshape(len(x), -1, x.shape[-1])).astype(jnp.float32)
         return jnp.concatenate([mean, mean * self.side, largest], -1).astype(x.dtype)
 
     def scaled(self, mean: Array) -> Array:
@@ -56,3 +57,25 @@ class Board(NamedTuple):
         mean = jnp.mean(wide, (0, 1, 2), where=on)
         # Both means come from one pass over `x`; float32 has digits enough for the difference.
         return mean, jnp.maximum(jnp.mean(jnp.square(wide), (0, 1, 2), where=on) - jnp.square(mean), 0)
+
+
+@jax.custom_vjp
+def _largest(x: Array) -> Array:
+    """[B, C] of [B, N, C].
+
+    JAX's own gradient asks which values equal the maximum. Where XLA computes them a second time and rounds them
+    otherwise, none does, and the answer is 0 / 0. This one asks where the maximum is.
+    """
+    return jnp.max(x, 1)
+
+
+def _largest_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
+    return jnp.max(x, 1), (jnp.argmax(x, 1), jnp.arange(x.shape[1]))
+
+
+def _largest_backward(kept: tuple[Array, Array], change: Array) -> tuple[Array]:
+    where, numbers = kept
+    return (jnp.where(numbers[None, :, None] == where[:, None], change[:, None], 0),)
+
+
+_largest.defvjp(_largest_forward, _largest_backward)

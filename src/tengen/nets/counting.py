@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 from flax import nnx
+from jax import Array
 
 from tengen.games.core import Game
 from tengen.nets.building import build
@@ -14,9 +16,17 @@ from tengen.nets.network import Network
 from tengen.nets.spec import Spec
 
 
+class _SameKey:
+    """In place of nnx.Rngs, which takes most of the time where no numbers are drawn."""
+
+    def params(self) -> Array:
+        return jax.random.key(0)
+
+
 def shapes(spec: Spec, game: Game) -> Network:
     """The network with shapes in place of numbers: quick, whatever its size."""
-    return nnx.eval_shape(lambda: build(spec, game, nnx.Rngs(0)))
+    rngs: Any = _SameKey()
+    return nnx.eval_shape(lambda: build(spec, game, rngs))
 
 
 def parameter_count(net: nnx.Module) -> int:

@@ -3,20 +3,17 @@
 All heads read the same 1x1 convolution, the neck: channels for the policy, channels that it pools, then the value's.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import Array
 
 from tengen.games.core import Game
-from tengen.nets import fitting, head_kernel
+from tengen.nets import fitting
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import Board
-from tengen.nets.head_kernel import HeadSums, HeadWeights
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.spec import Activation, Head, Spec, Tower
 
@@ -65,14 +62,14 @@ class PolicyHead(nnx.Module):
         """[B, H, W, 2 P] -> Float32[B, kinds, A]"""
         x, pool = self.pool(x, board, train)
         if self.points is not None:
-            return self.from_points(self.points(x).astype(jnp.float32), pool, board)
+            return self._by_point(self.points(x).astype(jnp.float32), pool, board)
         if self.columns is not None:
             return self.columns(x).swapaxes(1, 2).astype(jnp.float32)
         assert self.dense is not None
         everything = jnp.concatenate([x.reshape(len(x), -1), pool], -1)
         return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
 
-    def from_points(self, x: Array, pool: Array, board: Board) -> Array:
+    def _by_point(self, x: Array, pool: Array, board: Board) -> Array:
         """Float32[B, kinds, A] of Float32[B, H, W, kinds N] logits of the points and the pool [B, 3 P]."""
         batch, height, width, _ = x.shape
         logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
@@ -103,14 +100,10 @@ class ValueHead(nnx.Module):
     def __call__(self, x: Array, board: Board, train: bool) -> dict[str, Array]:
         """Of [B, H, W, V]: the outputs by name."""
         x = shaped(x, self.norm, self.activation, board, train)
-        owner = None if self.ownership is None else self.ownership(x)[..., 0].astype(jnp.float32)
-        return self.from_sums(board.mean(x), owner, board, x.dtype)
-
-    def from_sums(self, mean: Array, owner: Array | None, board: Board, dtype: jnp.dtype) -> dict[str, Array]:
-        """The outputs by name, of Float32[B, V] means over the board and Float32[B, H, W] ownership."""
-        found = self.summary(activate(self.hidden(board.scaled(mean).astype(dtype)), self.activation))
-        if self.ownership is not None and owner is not None:
-            found["ownership"] = board.hide(owner[..., None])[..., 0]
+        pool = board.scaled(board.mean(x)).astype(x.dtype)
+        found = self.summary(activate(self.hidden(pool), self.activation))
+        if self.ownership is not None:
+            found["ownership"] = board.hide(self.ownership(x).astype(jnp.float32))[..., 0]
         return found
 
 
@@ -146,58 +139,14 @@ class Heads(nnx.Module):
         self.neck = Conv(1, tower.channels, 2 * tower.policy_channels + tower.value_channels, rngs)
         self.policy = PolicyHead(spec, tower, game, rngs)
         self.value = ValueHead(spec, tower, rngs)
-        self.tower = tower
+        self.for_policy = 2 * tower.policy_channels
         self.activation: Activation = spec.activation
 
     def __call__(self, x: Array, board: Board, train: bool) -> Outputs:
         """What the network says, of the trunk [B, H, W, C]."""
-        if isinstance(board.side, float) and self._has_kernel() and x.dtype == jnp.bfloat16:
-            weights = self.weights()
-            kernel = partial(head_kernel.run, side=board.side, activation=self.activation, interpret=False)
-            return lax.platform_dependent(
-                x,
-                cuda=lambda x: self.from_sums(x, kernel(x, weights), board),
-                default=lambda x: self._plain(x, board, train),
-            )
-        return self._plain(x, board, train)
-
-    def _plain(self, x: Array, board: Board, train: bool) -> Outputs:
         x = self.neck(shaped(x, self.tip, self.activation, board, train))
-        policy = 2 * self.tower.policy_channels
-        policies = self.policy(x[..., :policy], board, train)
-        return outputs(policies, self.value(x[..., policy:], board, train))
-
-    def from_sums(self, x: Array, sums: HeadSums, board: Board) -> Outputs:
-        """What is left to do when a kernel has been over the points of the trunk `x`."""
-        area = x.shape[:3]
-        policies = self.policy.from_points(sums.points.reshape(*area, -1), sums.pool.astype(x.dtype), board)
-        return outputs(policies, self.value.from_sums(sums.mean, sums.owner.reshape(area), board, x.dtype))
-
-    def _has_kernel(self) -> bool:
-        simple = self.policy.layout.kind == "points" and self.policy.layout.per_point == 1
-        tower = self.tower
-        return (
-            simple
-            and isinstance(self.tip, Affine)
-            and self.tip.kernels
-            and head_kernel.suits(tower.channels, tower.policy_channels, tower.value_channels)
-        )
-
-    def weights(self) -> HeadWeights:
-        assert isinstance(self.tip, Affine)
-        assert self.neck.bias is not None
-        assert self.policy.points is not None
-        owner = self.value.ownership
-        nobody = jnp.zeros(self.tower.value_channels, self.neck.kernel.dtype)
-        return HeadWeights(
-            scale=self.tip.scale[...],
-            shift=self.tip.shift[...],
-            neck=self.neck.kernel[0, 0],
-            bias=self.neck.bias[...],
-            pool=self.policy.pool.dense.kernel[...],
-            points=self.policy.points.kernel[0, 0],
-            owner=nobody if owner is None else owner.kernel[0, 0, :, 0],
-        )
+        policies = self.policy(x[..., : self.for_policy], board, train)
+        return outputs(policies, self.value(x[..., self.for_policy :], board, train))
 
     def fold(self) -> None:
         self.tip = without_statistics(self.tip)

@@ -45,7 +45,7 @@ class Affine(nnx.Module):
     def __init__(self, scale: Array, shift: Array) -> None:
         self.scale = nnx.Param(scale)
         self.shift = nnx.Param(shift)
-        self.kernels = True  # may a GPU program of our own do this, and what follows
+        self.kernels = True  # may a GPU program of our own do this
 
     def __call__(self, x: Array, board: Board, train: bool) -> Array:
         """[B, H, W, C] -> Float32[B, H, W, C]"""
