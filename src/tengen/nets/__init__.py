@@ -1,4 +1,4 @@
-"""The networks: blocks, heads, and a zoo of named sizes. See docs/nets.md.
+"""The networks: blocks, heads, and a zoo of named sizes.
 
     net = nets.build(nets.spec("b6c96", heads=("ownership",)), game, nnx.Rngs(0))
     outputs = net(planes, scalars)          # outputs.policy, outputs.value, outputs.ownership
