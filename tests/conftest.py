@@ -1,10 +1,15 @@
 """What all tests share."""
 
 import os
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import jax
+import pytest
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 # Compiling is what takes long here: a cache outside the repository makes the second run quick.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"
@@ -14,3 +19,20 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
 hypothesis.settings.load_profile("tengen")
+
+
+@pytest.fixture(scope="session")
+def lower_for_gpu() -> Callable[..., str]:
+    """`lower_for_gpu(function, *inputs)`: what XLA would be given on an NVIDIA GPU; none is needed.
+
+    Triton's compiler is not run, but everything that Pallas cannot say in its language is found.
+    """
+    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
+    mesh = AbstractMesh((1,), ("x",), abstract_device=device)
+
+    def lower(function: Callable[..., Any], *inputs: Any) -> str:
+        with use_abstract_mesh(mesh), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+            return jax.jit(function).trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
+
+    return lower

@@ -1,14 +1,17 @@
 """The GPU program for scale, shift and activation."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from tengen import games, nets
 from tengen.nets import affine_kernel
+from tengen.nets.spec import Activation
 
 
 def test_the_same_as_by_hand_where_rows_do_not_fill_the_last_program() -> None:
@@ -19,6 +22,8 @@ def test_the_same_as_by_hand_where_rows_do_not_fill_the_last_program() -> None:
     assert affine_kernel.suits(jnp.asarray(x))
     np.testing.assert_allclose(run(x, scale, shift), np.maximum(x * scale + shift, 0), rtol=1e-5, atol=1e-6)
     assert not affine_kernel.suits(jnp.zeros((1, 1, 1, 40)))
+    huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
+    assert not affine_kernel.suits(huge)
 
 
 def test_where_a_folded_network_may_use_it() -> None:
@@ -30,6 +35,14 @@ def test_where_a_folded_network_may_use_it() -> None:
         graph, state = nnx.split(net)
         inputs: Any = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
         look = jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
-        return str(look.trace(state, *inputs).jaxpr).count("pallas_call[")
+        return str(look.trace(state, *inputs).jaxpr).count("name=affine")
 
     assert [programs(kernels) for kernels in (True, False)] == [3, 0]
+
+
+@pytest.mark.parametrize("activation", ["relu", "mish", "silu"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_triton_takes_it(lower_for_gpu: Any, activation: Activation, dtype: str) -> None:
+    x, weights = jax.ShapeDtypeStruct((3, 5, 5, 96), dtype), jax.ShapeDtypeStruct((96,), jnp.float32)
+    run = partial(affine_kernel.run, activation=activation, interpret=False)
+    assert lower_for_gpu(run, x, weights, weights).count("xla.gpu.triton") == 1

@@ -153,7 +153,9 @@ def check_advance(session: Session, move: int, game: int) -> None:
     pairs = [(child, int(after.root[new]))]
     for there, here in pairs:
         for name in ("logits", "state", "visits", "total", "value", "player", "over"):
-            np.testing.assert_array_equal(getattr(before, name)[old][there], getattr(after, name)[new][here])
+            tables = (jax.tree.leaves(getattr(tree, name)) for tree in (before, after))
+            for was, now in zip(*tables, strict=True):
+                np.testing.assert_array_equal(was[old][there], now[new][here])
         was, now = before.child[old][there], after.child[new][here]
         np.testing.assert_array_equal(was >= 0, now >= 0)
         pairs.extend(zip(was[was >= 0].tolist(), now[now >= 0].tolist(), strict=True))

@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from tengen.games import go_chains as rules
 from tengen.games import go_kernel as kernel
-from tengen.games.core import Game, Look, Observation, Symmetry, freeze, square_symmetries
+from tengen.games.core import Game, Look, Observation, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
@@ -104,6 +104,7 @@ class Go(Game[GoState]):
         self.num_scalars = len(SCALARS)
         self._dtype = rules.chain_dtype(self.size)
         numbers = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
+        self._keys = numbers
         self._stone_keys = numbers[:, :, : self.points]  # [word, colour, point]
         self._turn_keys = numbers[:, :, self.points]  # [word, colour]
 
@@ -138,8 +139,12 @@ class Go(Game[GoState]):
             return state
         now = self._situation(state.hash, state.turn)
         recent = jnp.concatenate([now[None], state.recent[:-1]])
+        return state._replace(recent=recent, history=self._history(state))
+
+    def _history(self, state: GoState) -> Array:
+        """UInt32[max_moves, 2]: the list of all positions with the present one; a game that rests is on it already."""
         here = jnp.arange(state.history.shape[0]) == state.moves
-        return state._replace(recent=recent, history=jnp.where(here[:, None], now, state.history))
+        return jnp.where(here[:, None], self._situation(state.hash, state.turn), state.history)
 
     def _situation(self, position: Array, next_turn: Array) -> Array:
         """UInt32[..., 2]: what must not come again when `next_turn` is to move in `position`."""
@@ -214,33 +219,24 @@ class Go(Game[GoState]):
     ) -> tuple[GoState, Look]:
         """`step_and_look` as one GPU program per game; `interpret` runs it anywhere, slowly."""
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
-        over = jax.vmap(self.is_over)(states)
-        rests = over | stay
-        me = jax.vmap(self.to_play)(states)
-        actions = actions.astype(jnp.int32)
-        next_player = jnp.where(rests, me, 1 - me)
-        two_passes = (actions == self.points) & (states.last[:, 0] == self.points)
-        ended = over | (~stay & (two_passes | (states.moves + 1 >= self.max_moves)))
-        turn = kernel.Turn(
-            action=jnp.where(rests, self.points, actions),
-            player=me,
-            next_player=next_player,
-            # A node remembers a fixed number of positions, of which the new one, which cannot come again, will be one.
-            recent=jnp.where(rests, states.recent.shape[1], states.recent.shape[1] - 1),
-            past=jnp.minimum(states.moves + 1, states.history.shape[1]),
-            ended=ended,
-            kept_ko=jnp.where(rests, states.ko, NO_POINT),
-            shift=self._situation(jnp.zeros((len(actions), 2), jnp.uint32), 1 - next_player[:, None]),
+        fixed = kernel.Rules(
+            size=self.size,
+            suicide=self.options.suicide,
+            superko=self.superko,
+            situational=self.options.ko == "situational",
+            max_moves=self.max_moves,
+            interpret=interpret,
         )
-        fixed = kernel.Rules(self.size, self.options.suicide, self.superko, interpret)
-        past = (states.recent, states.history)
-        board = kernel.move_and_look(fixed, states.chains, states.hash, turn, *past, self._stone_keys)
-        moved = jax.vmap(self._moved)(states, actions, board.chains, board.ko, board.hash)
-        states = jax.vmap(freeze)(rests, states, moved)
-        marks = Marks(*((board.marks >> bit) & 1 == 1 for bit in range(len(Marks._fields))))
-        lead = 2 * board.area - states.komi
-        black = jnp.where(ended, jnp.sign(lead), 0).astype(jnp.float32)
-        return states, jax.vmap(self._look)(states, marks, jnp.stack([black, -black], -1))
+        before = kernel.Position(*(getattr(states, name) for name in kernel.Position._fields))
+        after, seen = kernel.move_and_look(fixed, before, states.history, actions, stay, self._keys)
+        moved = states._replace(**after._asdict())
+        moved = moved._replace(history=jax.vmap(self._history)(moved))
+        over = seen.ended > 0
+        black = jnp.where(over, jnp.sign(2 * seen.area - states.komi), 0).astype(jnp.float32)
+        planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
+        legal = jnp.concatenate([(seen.marks & kernel.LEGAL) > 0, ~over[:, None]], 1)
+        observation = Observation(planes.reshape(-1, *self.planes_shape), jax.vmap(self._scalars)(moved))
+        return moved, Look(legal, observation, over, jnp.stack([black, -black], -1))
 
     def _scalars(self, state: GoState) -> Array:
         """KataGo's global inputs 0-8, 14 and 18."""

@@ -17,33 +17,28 @@ from jax.experimental.pallas import triton as plgpu
 
 from tengen.games.go_chains import EMPTY
 
-MINE, THEIRS, ONE, TWO, THREE, BANNED, LEGAL = (1 << bit for bit in range(7))
+# The bits of a point. The first twelve are the planes of the observation, in their order.
+ON, MINE, THEIRS, ONE, TWO, THREE, BANNED, *AGO, LEGAL = (1 << bit for bit in range(13))
 
 
-class Turn(NamedTuple):
-    """What happens in every game; Int32[B] unless said."""
+class Position(NamedTuple):
+    """What a move changes; fields as in `go.GoState`."""
 
-    action: Array  # a point, or P where the board stays as it is
-    player: Array  # who plays it
-    next_player: Array  # who looks at the board afterwards
-    recent: Array  # how many of the recent positions count
-    past: Array  # how many of all positions count
-    ended: Array  # 1 where nothing is legal afterwards
-    kept_ko: Array  # the ko point where the move makes none, or -1
-    shift: Array  # UInt32[B, 2]: what makes a hash comparable with the lists of positions
-
-
-ACTION, PLAYER, NEXT_PLAYER, RECENT, PAST, ENDED, KEPT_KO, SHIFT = range(len(Turn._fields))  # columns in the program
+    chains: Array
+    turn: Array
+    moves: Array
+    last: Array
+    ko: Array
+    hash: Array
+    recent: Array
 
 
-class Board(NamedTuple):
-    """What the move changes."""
+class Seen(NamedTuple):
+    """What the program says of the new boards."""
 
-    chains: Array  # [B, P] as in go_chains
-    ko: Array  # Int32[B]
-    hash: Array  # UInt32[B, 2]
-    marks: Array  # UInt8[B, P]: the bits above
-    area: Array  # Int32[B]: Black's points minus White's where nothing is legal any more, otherwise 0
+    marks: Array  # Int16[B, P]: the bits above
+    ended: Array  # Int32[B]: 1 where the game is over
+    area: Array  # Int32[B]: Black's points minus White's where it is, otherwise 0
 
 
 class Rules(NamedTuple):
@@ -52,46 +47,51 @@ class Rules(NamedTuple):
     size: int
     suicide: bool
     superko: bool
+    situational: bool
+    max_moves: int
     interpret: bool
 
 
 def move_and_look(
-    rules: Rules,
-    chains: Array,
-    hash_: Array,
-    turn: Turn,
-    recent: Array,
-    history: Array,
-    stone_keys: np.ndarray,
-) -> Board:
-    """Play `turn.action` in every game and mark the points of the new board.
+    rules: Rules, before: Position, history: Array, actions: Array, stay: Array, keys: np.ndarray
+) -> tuple[Position, Seen]:
+    """Play `actions` (Int32[B]) in every game, except where it has ended or `stay` (Bool[B]) says not to.
 
-    `recent` UInt32[B, R, 2] and `history` UInt32[B, H, 2] hold the positions that may not come again. `stone_keys`
-    UInt32[2 words, 2 colours, P] are the random numbers whose sum is the hash.
+    `history` UInt32[B, H, 2] holds further positions that may not come again. `keys` UInt32[2 words, 2 colours, P + 1]
+    are the random numbers of stones, whose sum is the hash, and of the turn.
     """
-    batch, points = chains.shape
+    batch, points = before.chains.shape
     words = partial(lax.bitcast_convert_type, new_dtype=jnp.int32)  # sums wrap around alike, and GPUs add int32
+    nothing = jnp.full((batch, 1, 2), 0xFFFFFFFF, jnp.uint32)
+    kernel = partial(_kernel, rules, before.recent.shape[1], history.shape[1])
+    recent, history = (x if x.size else nothing for x in (before.recent, history))
+    inputs = before._replace(hash=words(before.hash), recent=words(recent))
     scratch = [jax.ShapeDtypeStruct((batch, points), jnp.int32)] * (3 if rules.superko else 1)
-    outputs = [
-        jax.ShapeDtypeStruct((batch, points), chains.dtype),
-        jax.ShapeDtypeStruct((batch,), jnp.int32),
-        jax.ShapeDtypeStruct((batch, 2), jnp.int32),
-        jax.ShapeDtypeStruct((batch, points), jnp.uint8),
-        jax.ShapeDtypeStruct((batch,), jnp.int32),
-    ]
-    lists = [x if x.size else jnp.full((batch, 1, 2), 0xFFFFFFFF, jnp.uint32) for x in (recent, history)]
-    scalars = jnp.stack([x.astype(jnp.int32) for x in turn[:-1]], -1)
-    scalars = jnp.concatenate([scalars, words(turn.shift)], -1)
+    number = jax.ShapeDtypeStruct((batch,), jnp.int32)
+    seen = (jax.ShapeDtypeStruct((batch, points), jnp.int16), number, number)  # the fields of Seen
     warps = 1 if points <= 128 else 4
-    chains, ko, hash_, marks, area, *_ = pl.pallas_call(
-        partial(_kernel, rules),
+    found = pl.pallas_call(
+        kernel,
         grid=(batch,),
-        out_shape=[*outputs, *scratch],
+        out_shape=[*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in inputs), *seen, *scratch],
         interpret=rules.interpret,
         compiler_params=None if rules.interpret else plgpu.CompilerParams(num_warps=warps, num_stages=2),
         name="go_move_and_look",
-    )(chains, words(hash_), scalars, *map(words, lists), words(jnp.asarray(stone_keys)))
-    return Board(chains, ko, lax.bitcast_convert_type(hash_, jnp.uint32), marks, area)
+    )(*inputs, words(history), actions.astype(jnp.int32), stay.astype(jnp.int32), words(jnp.asarray(keys)))
+    after = Position(*found[: len(Position._fields)])
+    hash_ = lax.bitcast_convert_type(after.hash, jnp.uint32)
+    kept = lax.bitcast_convert_type(after.recent, jnp.uint32) if before.recent.size else before.recent
+    return after._replace(hash=hash_, recent=kept), Seen(*found[len(after) : len(after) + len(seen)])
+
+
+class _Turn(NamedTuple):
+    """What happens in this game; scalars."""
+
+    action: Array  # a point, or P where the board stays as it is
+    player: Array  # who plays it
+    next_player: Array  # who looks at the board afterwards
+    rests: Array  # Bool: nothing changes
+    ended: Array  # Bool: nothing is legal afterwards
 
 
 class _Lanes(NamedTuple):
@@ -123,40 +123,97 @@ def _colour_is(chain: Array, colour: Array) -> Array:
 AROUND = ((-1, 0), (1, 0), (0, -1), (0, 1))  # up, down, left, right: the order in which a liberty is claimed
 
 
-def _kernel(rules: Rules, chains, hash_, turn, recent, history, keys, new_chains, ko, new_hash, marks, area, *scratch):
+def _kernel(rules: Rules, kept: int, older: int, *refs):
+    size = len(Position._fields)
+    before, after = Position(*refs[:size]), Position(*refs[size + 4 : 2 * size + 4])
+    history, actions, stay, keys = refs[size : size + 4]
+    seen, scratch = Seen(*refs[2 * size + 4 : 2 * size + 7]), refs[2 * size + 7 :]
     game = pl.program_id(0)
-    size = rules.size
-    width = max(16, 1 << (size * size - 1).bit_length())
+    width = max(16, 1 << (rules.size**2 - 1).bit_length())
     lane = lax.broadcasted_iota(jnp.int32, (width,), 0)
-    lanes = _Lanes(game, size, lane, lane // size, lane % size)
+    lanes = _Lanes(game, rules.size, lane, lane // rules.size, lane % rules.size)
     barrier = (lambda: None) if rules.interpret else plgpu.debug_barrier
 
-    chain, placed_hash = _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash)
-    lanes.write(new_chains, chain)
+    turn = _turn(rules, game, before, actions, stay)
+    chain, ko, placed_hash = _move(rules, lanes, before, turn, keys, after)
+    lanes.write(after.chains, chain)
+    last = _write_counters(rules, game, before, after, turn, actions)
+    if rules.superko:
+        _write_recent(rules, game, kept, before, after, turn, keys, placed_hash)
     barrier()
-    near = [lanes.read(new_chains, *step)[0] for step in AROUND]
-    values = [_claims(lanes, new_chains, chain)]
+    near = [lanes.read(after.chains, *step)[0] for step in AROUND]
+    values = [_claims(lanes, after.chains, chain)]
     if rules.superko:
         values += [_stone_key(keys, lanes, word, chain) for word in (0, 1)]
     for ref, value in zip(scratch, values, strict=True):
         lanes.write(ref, value)
     barrier()
-    sums = _chain_sums(rules, game, new_chains, scratch, chain)
+    sums = _chain_sums(rules, game, after.chains, scratch, chain)
     barrier()
     for ref, value in zip(scratch, sums, strict=True):
         lanes.write(ref, value)
     barrier()
-    result = _look(rules, lanes, chain, near, sums[0], scratch, turn, keys, placed_hash, ko, recent, history)
-    lanes.write(marks, result)
+    # A node remembers a fixed number of positions, of which the new one, which cannot come again, will be one.
+    past = jnp.minimum(before.moves[game].astype(jnp.int32) + 1, older)
+    lists = ((before.recent, kept, kept - 1 + turn.rests.astype(jnp.int32)), (history, older, past))
+    result = _look(rules, lanes, chain, near, sums[0], scratch, turn, keys, placed_hash, ko, lists)
+    for bit, point in zip(AGO, last, strict=True):
+        result |= jnp.where(lane == point, bit, 0)
+    lanes.write(seen.marks, result | ON)
     barrier()
-    area[game] = _area(lanes, chain, scratch[0], turn[game, ENDED], barrier)
+    seen.ended[game] = turn.ended.astype(jnp.int32)
+    seen.area[game] = _area(lanes, chain, scratch[0], turn.ended, barrier)
 
 
-def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):
-    """Play the move: the new chains, and the hash as two scalars, which are also stored with the ko point."""
+def _turn(rules, game, before, actions, stay) -> _Turn:
+    points = rules.size**2
+    newest, second = before.last[game, 0].astype(jnp.int32), before.last[game, 1].astype(jnp.int32)
+    moves, me, action = before.moves[game].astype(jnp.int32), before.turn[game].astype(jnp.int32), actions[game]
+    over = ((newest == points) & (second == points)) | (moves >= rules.max_moves)
+    stays = stay[game] > 0
+    rests = over | stays
+    ends = ((action == points) & (newest == points)) | (moves + 1 >= rules.max_moves)
+    return _Turn(
+        action=jnp.where(rests, points, action),
+        player=me,
+        next_player=jnp.where(rests, me, 1 - me),
+        rests=rests,
+        ended=over | ((stay[game] == 0) & ends),
+    )
+
+
+def _write_counters(rules, game, before, after, turn, actions):
+    """Whose turn it is, the number of moves and the newest moves; the last are also given, as scalars."""
+    after.turn[game] = turn.next_player.astype(after.turn.dtype)
+    moved = 1 - turn.rests.astype(jnp.int32)
+    after.moves[game] = (before.moves[game].astype(jnp.int32) + moved).astype(after.moves.dtype)
+    old = [before.last[game, k].astype(jnp.int32) for k in range(len(AGO))]
+    last = [jnp.where(turn.rests, now, then) for now, then in zip(old, [actions[game], *old[:-1]], strict=True)]
+    for k, point in enumerate(last):
+        after.last[game, k] = point.astype(after.last.dtype)
+    return last
+
+
+def _write_recent(rules, game, kept, before, after, turn, keys, placed_hash):
+    """The new position at the head of the list."""
+    slot = lax.broadcasted_iota(jnp.int32, (max(16, 1 << (kept - 1).bit_length()),), 0)
+    for word in (0, 1):
+        now = placed_hash[word] + _turn_key(rules, keys, word, turn.next_player)
+        source = jnp.where(turn.rests, slot, slot - 1)
+        old = plgpu.load(before.recent.at[game, jnp.maximum(source, 0), word], mask=slot < kept, other=0)
+        plgpu.store(after.recent.at[game, slot, word], jnp.where(source < 0, now, old), mask=slot < kept)
+
+
+def _turn_key(rules, keys, word, player):
+    """What makes a hash comparable with the lists of positions when `player` is to move."""
+    return keys[word, player, rules.size**2] if rules.situational else 0
+
+
+def _move(rules, lanes, before, turn, keys, after):
+    """Play the move: the new chains, the ko point and the hash as two scalars; ko and hash are also stored."""
     game, size, lane = lanes.game, rules.size, lanes.lane
     points = size * size
-    action, me = turn[game, ACTION], turn[game, PLAYER]
+    chains, action, me = before.chains, turn.action, turn.player
     on_board = lanes.row < size
     chain = lanes.read(chains)[0]
     placed = on_board & (lane == action)  # a pass is no point, but there may be a lane of that number
@@ -189,17 +246,19 @@ def _move(rules, lanes, chains, hash_, turn, keys, ko, new_hash):
         chain = jnp.where(died, EMPTY, chain)
 
     ko_point = jnp.max(jnp.where(captured, lane, -1))
-    ko[game] = jnp.where((count == 1) & alone, ko_point, turn[game, KEPT_KO])
+    old_ko = jnp.where(turn.rests, before.ko[game].astype(jnp.int32), -1)
+    ko = jnp.where((count == 1) & alone, ko_point, old_ko)
+    after.ko[game] = ko.astype(after.ko.dtype)
     placed_hash = []
     for word in (0, 1):
         change = jnp.where(placed, _key(keys, lanes, word, me), 0)
         change -= jnp.where(captured, _key(keys, lanes, word, 1 - me), 0)
         if rules.suicide:
             change -= jnp.where(died, _key(keys, lanes, word, me), 0)
-        total = hash_[game, word] + jnp.sum(change)
-        new_hash[game, word] = total
+        total = before.hash[game, word] + jnp.sum(change)
+        after.hash[game, word] = total
         placed_hash.append(total)
-    return chain, placed_hash
+    return chain, ko, placed_hash
 
 
 def _key(keys, lanes, word, colour):
@@ -246,10 +305,10 @@ def _chain_sums(rules, game, chains, scratch, chain):
     return lax.fori_loop(0, rules.size, add_row, (jnp.zeros_like(chain),) * len(scratch))
 
 
-def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash, ko, recent, history):
-    """The marks of every point."""
+def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash, ko, lists):
+    """The bits of every point, without those of the newest moves."""
     game, lane = lanes.game, lanes.lane
-    me, ended = turn[game, NEXT_PLAYER], turn[game, ENDED]
+    me = turn.next_player
     on_board = lanes.row < rules.size
     empty = on_board & (chain == EMPTY)
     mine = _colour_is(chain, me)
@@ -265,7 +324,7 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
         captures.append(capture)
         owns.append(own)
     playable = empty & (lives | own_beside) if rules.suicide else empty & lives
-    banned = lane == ko[game]
+    banned = lane == ko
     if rules.superko:
         up, down, left, right = near
         first = (
@@ -275,19 +334,15 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
         goes = [jnp.where(lives, c, o) & f for c, o, f in zip(captures, owns, first, strict=True)]
         after = []
         for word in (0, 1):
-            situation = placed_hash[word] + turn[game, SHIFT + word] + jnp.where(lives, _key(keys, lanes, word, me), 0)
+            situation = placed_hash[word] + _turn_key(rules, keys, word, 1 - me)
+            situation += jnp.where(lives, _key(keys, lanes, word, me), 0)
             for step, gone in zip(AROUND, goes, strict=True):
                 situation -= jnp.where(gone, lanes.read(scratch[1 + word], *step)[0], 0)
             after.append(situation)
 
-        def compare(ref):
-            def body(i, seen):
-                return seen | jnp.where((after[0] == ref[game, i, 0]) & (after[1] == ref[game, i, 1]), 1, 0)
-
-            return body
-
-        seen = lax.fori_loop(0, turn[game, RECENT], compare(recent), jnp.zeros_like(lane))
-        seen = lax.fori_loop(0, turn[game, PAST], compare(history), seen)
+        seen = jnp.zeros_like(lane)
+        for ref, length, count in lists:
+            seen = lax.fori_loop(0, (count + TOGETHER - 1) // TOGETHER, _compare(game, ref, length, count, after), seen)
         banned |= seen > 0
     banned &= playable
     stone = chain != EMPTY
@@ -295,7 +350,24 @@ def _look(rules, lanes, chain, near, liberties, scratch, turn, keys, placed_hash
     for count, bit in ((1, ONE), (2, TWO), (3, THREE)):
         result |= jnp.where(stone & (liberties == count), bit, 0)
     result |= jnp.where(banned, BANNED, 0)
-    return result | jnp.where(playable & ~banned & (ended == 0), LEGAL, 0)
+    return result | jnp.where(playable & ~banned & ~turn.ended, LEGAL, 0)
+
+
+TOGETHER = 8  # positions read at once, because each read waits for memory
+
+
+def _compare(game, ref, length, count, after):
+    """A part of a loop over the first `count` positions of a list: which points lead to one of them."""
+
+    def body(part, seen):
+        for k in range(TOGETHER):
+            place = part * TOGETHER + k
+            at = jnp.minimum(place, length - 1)
+            same = (after[0] == ref[game, at, 0]) & (after[1] == ref[game, at, 1]) & (place < count)
+            seen |= jnp.where(same, 1, 0)
+        return seen
+
+    return body
 
 
 def _area(lanes, chain, scratch, ended, barrier):
@@ -313,6 +385,6 @@ def _area(lanes, chain, scratch, ended, barrier):
         barrier()
         return wider, jnp.max(jnp.where(wider != reached, 1, 0)) > 0
 
-    reached, _ = lax.while_loop(lambda carry: carry[1], spread, (stones, ended > 0))
+    reached, _ = lax.while_loop(lambda carry: carry[1], spread, (stones, ended))
     points = jnp.where(reached == 1, 1, 0) - jnp.where(reached == 2, 1, 0)
-    return jnp.where(ended > 0, jnp.sum(points), 0)
+    return jnp.where(ended, jnp.sum(points), 0)

@@ -16,13 +16,14 @@ from jax.experimental.pallas import triton as plgpu
 from tengen.nets.layers import activate
 from tengen.nets.spec import Activation
 
+MOST_NUMBERS = 2**31  # what a program counts to
 _SEGMENT = 32  # channels that one row of a tile holds: 64 bytes in a row are read at full speed
 _ROWS = 64  # such rows in one program
 
 
 def suits(x: Array) -> bool:
     """Whether `run` takes an array of that shape."""
-    return x.shape[-1] % _SEGMENT == 0
+    return x.shape[-1] % _SEGMENT == 0 and x.size < MOST_NUMBERS
 
 
 def run(x: Array, scale: Array, shift: Array, *, activation: Activation, interpret: bool) -> Array:
@@ -35,6 +36,7 @@ def run(x: Array, scale: Array, shift: Array, *, activation: Activation, interpr
         out_shape=jax.ShapeDtypeStruct((x.size,), x.dtype),
         interpret=interpret,
         compiler_params=plgpu.CompilerParams(num_warps=4),
+        name="affine",
     )
     return call(x.reshape(-1), scale, shift).reshape(x.shape)
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array, lax
 
-from tengen.nets import affine_kernel
+from tengen.nets import affine_kernel, pool_kernel
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
@@ -87,10 +87,27 @@ class PoolBias(nnx.Module):
         self.norm = Norm(regular)
         self.regular = regular
         self.activation: Activation = activation
+        self.kernels = False  # may a GPU program of our own do this, once folded
 
-    def __call__(self, x: Array, board: Board, train: bool) -> tuple[Array, Array]:
-        """Of [B, H, W, R + G]: the regular channels, biased, normed and activated, and the pool [B, 3 G] itself."""
-        regular, pooled = x[..., : self.regular], x[..., self.regular :]
+    def __call__(self, x: Array, before: Conv, board: Board, train: bool) -> tuple[Array, Array]:
+        """Of [B, H, W, R + G]: the regular channels, biased, normed and activated, and the pool [B, 3 G] itself.
+
+        `x` is what the convolution `before` gave without its bias. Channels after R + G are not looked at.
+        """
+        dense = self.dense.kernel[...]
+        if self.kernels and board.on is None and pool_kernel.suits(x, dense):
+            assert isinstance(board.side, float)
+            kernel = partial(pool_kernel.run, side=board.side, activation=self.activation, interpret=False)
+            plain = partial(self._plain, before=before, board=board, train=train)
+            shift = None if before.bias is None else before.bias[...]
+            return lax.platform_dependent(x, cuda=lambda x: kernel(x, shift, dense), default=plain)
+        return self._plain(x, before, board, train)
+
+    def _plain(self, x: Array, before: Conv, board: Board, train: bool) -> tuple[Array, Array]:
+        """`__call__` by XLA."""
+        x = before.biased(x)
+        end = self.regular + self.dense.kernel.shape[0] // 3
+        regular, pooled = x[..., : self.regular], x[..., self.regular : end]
         pool = board.pool(shaped(pooled, self.pooled_norm, self.activation, board, train))
         biased = regular + self.dense(pool)[:, None, None]
         return shaped(biased, self.norm, self.activation, board, train), pool
@@ -113,7 +130,9 @@ class PoolChain(nnx.Module):
         self.second = second
 
     def __call__(self, x: Array, board: Board, train: bool) -> Array:
-        biased, _ = self.pool(self.first(x, board, train), board, train)
+        conv = self.first.conv
+        x = conv.unbiased(shaped(x, self.first.norm, self.first.activation, board, train))
+        biased, _ = self.pool(x, conv, board, train)
         return self.second(biased)
 
     def fold(self) -> None:

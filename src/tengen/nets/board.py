@@ -31,6 +31,11 @@ class Board(NamedTuple):
         side = math.sqrt(self.points) if isinstance(self.points, int) else jnp.sqrt(self.points)
         return (side - _MIDDLE_SIDE) / _SIDE_SCALE
 
+    @property
+    def square(self) -> Array | float:
+        """Float32[B, 1]: the square of `side`, about 0 in the middle of the sizes that are played."""
+        return self.side**2 - 0.1
+
     def hide(self, x: Array) -> Array:
         """[B, H, W, C] with zeros off the board."""
         return x if self.on is None else jnp.where(self.on, x, 0)
@@ -48,7 +53,7 @@ class Board(NamedTuple):
 
     def scaled(self, mean: Array) -> Array:
         """Float32[B, 3 C] of Float32[B, C] means: as they are, scaled by the board's side and by its square."""
-        return jnp.concatenate([mean, mean * self.side, mean * (self.side**2 - 0.1)], -1)
+        return jnp.concatenate([mean, mean * self.side, mean * self.square], -1)
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """Float32[C] each: mean and variance of [B, H, W, C] over all points of all boards."""

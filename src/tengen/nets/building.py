@@ -7,6 +7,8 @@ from flax import nnx
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets import fitting
+from tengen.nets.blocks import PoolBias
+from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
 from tengen.nets.norms import Affine
@@ -47,6 +49,6 @@ def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
     for _, module in nnx.iter_modules(folded):
         if isinstance(module, Conv | Dense):
             module.cast(folded.dtype)
-        if isinstance(module, Affine):
+        if isinstance(module, Affine | PoolBias | Heads):
             module.kernels = kernels
     return folded

@@ -3,17 +3,20 @@
 All heads read the same 1x1 convolution, the neck: channels for the policy, channels that it pools, then the value's.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array
+from jax import Array, lax
 
 from tengen.games.core import Game
-from tengen.nets import fitting
+from tengen.nets import fitting, head_kernel
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.spec import Activation, Head, Spec, Tower
 
@@ -58,9 +61,9 @@ class PolicyHead(nnx.Module):
             inputs, outputs = (height * width + 3) * channels, kinds_ * game.num_actions
             self.dense = Dense(inputs, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
-        """[B, H, W, 2 P] -> Float32[B, kinds, A]"""
-        x, pool = self.pool(x, board, train)
+    def __call__(self, x: Array, neck: Conv, board: Board, train: bool) -> Array:
+        """[B, H, W, 2 P or more], from the neck without its bias, -> Float32[B, kinds, A]"""
+        x, pool = self.pool(x, neck, board, train)
         if self.points is not None:
             return self._by_point(self.points(x).astype(jnp.float32), pool, board)
         if self.columns is not None:
@@ -97,14 +100,14 @@ class ValueHead(nnx.Module):
         self.ownership = nnx.data(owner)
         self.activation: Activation = spec.activation
 
-    def __call__(self, x: Array, board: Board, train: bool) -> dict[str, Array]:
-        """Of [B, H, W, V]: the outputs by name."""
+    def __call__(self, x: Array, board: Board, train: bool) -> tuple[Array, Array | None]:
+        """Of [B, H, W, V]: the hidden layer [B, hidden], which `summary` reads, and Float32[B, H, W] ownership."""
         x = shaped(x, self.norm, self.activation, board, train)
         pool = board.scaled(board.mean(x)).astype(x.dtype)
-        found = self.summary(activate(self.hidden(pool), self.activation))
-        if self.ownership is not None:
-            found["ownership"] = board.hide(self.ownership(x).astype(jnp.float32))[..., 0]
-        return found
+        hidden = activate(self.hidden(pool), self.activation)
+        if self.ownership is None:
+            return hidden, None
+        return hidden, board.hide(self.ownership(x).astype(jnp.float32))[..., 0]
 
 
 class Summary(nnx.Module):
@@ -141,12 +144,77 @@ class Heads(nnx.Module):
         self.value = ValueHead(spec, tower, rngs)
         self.for_policy = 2 * tower.policy_channels
         self.activation: Activation = spec.activation
+        self.kernels = False  # may a GPU program of our own do this, once folded
+        self.neck_in_program = False  # may it do the neck, too
 
     def __call__(self, x: Array, board: Board, train: bool) -> Outputs:
         """What the network says, of the trunk [B, H, W, C]."""
-        x = self.neck(shaped(x, self.tip, self.activation, board, train))
-        policies = self.policy(x[..., : self.for_policy], board, train)
-        return outputs(policies, self.value(x[..., self.for_policy :], board, train))
+        found = self._from_trunk(x, board, train)
+        others = self.value.summary(found.hidden)
+        return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
+
+    def _from_trunk(self, x: Array, board: Board, train: bool) -> head_kernel.Found:
+        """Of [B, H, W, C]."""
+
+        def plain(x: Array) -> head_kernel.Found:
+            x = self.neck.unbiased(shaped(x, self.tip, self.activation, board, train))
+            return self._from_neck(x, board, train)
+
+        if not (self.kernels and self.neck_in_program):
+            return plain(x)
+        return self._by_program(x, board, self.weights(neck=True), plain)
+
+    def _from_neck(self, x: Array, board: Board, train: bool) -> head_kernel.Found:
+        """Of the neck's [B, H, W, 2 P + V] without its bias."""
+
+        def plain(x: Array) -> head_kernel.Found:
+            policies = self.policy(x, self.neck, board, train)
+            return head_kernel.Found(policies, *self.value(self.neck.biased(x)[..., self.for_policy :], board, train))
+
+        return self._by_program(x, board, self.weights(), plain) if self.kernels else plain(x)
+
+    def _by_program(
+        self, x: Array, board: Board, weights: head_kernel.Weights | None, plain: Callable[[Array], head_kernel.Found]
+    ) -> head_kernel.Found:
+        """By the GPU program where there is one and it suits, otherwise `plain(x)`."""
+        if board.on is not None or weights is None or not head_kernel.suits(x, weights):
+            return plain(x)
+        assert isinstance(board.side, float)
+        assert isinstance(board.square, float)
+        program = partial(
+            head_kernel.run,
+            weights=weights,
+            kinds=self.policy.kinds,
+            scales=(board.side, board.square),
+            activation=self.activation,
+            interpret=False,
+        )
+        return lax.platform_dependent(x, cuda=program, default=plain)
+
+    def weights(self, neck: bool = False) -> head_kernel.Weights | None:
+        """What the GPU program needs, once folded; None if it does not know how the actions lie on the board.
+
+        With `neck` it starts from the trunk.
+        """
+        policy, value = self.policy, self.value
+        if policy.points is None or policy.layout.numbering is not None:
+            return None
+        assert self.neck.bias is not None
+        assert value.hidden.bias is not None
+        return head_kernel.Weights(
+            shift=self.neck.bias[...],
+            bias=policy.pool.dense.kernel[...],
+            points=policy.points.kernel[0, 0],
+            extra=None if policy.extra is None else policy.extra.kernel[...],
+            hidden=value.hidden.kernel[...],
+            hidden_bias=value.hidden.bias[...],
+            ownership=None if value.ownership is None else value.ownership.kernel[0, 0],
+            neck=self._neck_weights() if neck else None,
+        )
+
+    def _neck_weights(self) -> head_kernel.Neck:
+        assert isinstance(self.tip, Affine)
+        return head_kernel.Neck(self.tip.scale[...], self.tip.shift[...], self.neck.kernel[0, 0])
 
     def fold(self) -> None:
         self.tip = without_statistics(self.tip)

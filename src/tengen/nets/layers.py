@@ -50,7 +50,8 @@ class _Linear(nnx.Module):
         if self.bias is not None:
             self.bias = nnx.Param(self.bias[...].astype(dtype))
 
-    def _biased(self, x: Array) -> Array:
+    def biased(self, x: Array) -> Array:
+        """The outputs [..., O], of those without a bias."""
         return x if self.bias is None else x + self.bias[...].astype(x.dtype)
 
 
@@ -66,7 +67,11 @@ class Conv(_Linear):
 
     def __call__(self, x: Array) -> Array:
         """[B, H, W, I] -> [B, H, W, O]"""
-        return self._biased(convolve(x, self.kernel[...].astype(x.dtype), self.groups))
+        return self.biased(self.unbiased(x))
+
+    def unbiased(self, x: Array) -> Array:
+        """The outputs, for who adds the bias in a later pass."""
+        return convolve(x, self.kernel[...].astype(x.dtype), self.groups)
 
 
 def convolve(x: Array, kernel: Array, groups: int = 1) -> Array:
@@ -86,4 +91,4 @@ class Dense(_Linear):
 
     def __call__(self, x: Array) -> Array:
         """[..., I] -> [..., O]"""
-        return self._biased(x @ self.kernel[...].astype(x.dtype))
+        return self.biased(x @ self.kernel[...].astype(x.dtype))

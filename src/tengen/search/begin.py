@@ -1,14 +1,14 @@
 """Starting a search at the root, and moving the root on with the real game."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tengen.search import packing
 from tengen.search.noise import dirichlet
-from tengen.search.tree import NONE, Tree
+from tengen.search.tree import NONE, Tree, stored
 from tengen.search.walk import row_at
 
 
@@ -47,13 +47,13 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     states = jax.vmap(game.step)(tree.states(tree.root), actions)
     nodes, kept = jax.vmap(game.split)(states)
     over, player = jax.vmap(game.is_over)(states), jax.vmap(game.to_play)(states)
-    moved = jax.vmap(_move_root)(tree, actions, jax.vmap(packing.pack)(nodes), over, player)
+    moved = jax.vmap(_move_root)(tree, actions, stored(nodes), over, player)
     moved = replace(moved, kept=kept)
     choose = lambda new, old: jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)  # noqa: E731
     return jax.tree.map(choose, moved, tree)
 
 
-def _move_root(tree: Tree, action: Array, state: Array, over: Array, player: Array) -> Tree:
+def _move_root(tree: Tree, action: Array, state: Any, over: Array, player: Array) -> Tree:
     """One tree, re-rooted."""
     slots = tree.visits.shape[0]
     child = tree.child[tree.root, action].astype(jnp.int32)
@@ -75,7 +75,7 @@ def _move_root(tree: Tree, action: Array, state: Array, over: Array, player: Arr
         used=keep.sum(dtype=jnp.int32),
         parent=tree.parent.at[root].set(NONE),
         child=at_root(tree.child, jnp.int32(NONE)),
-        state=tree.state.at[root].set(jnp.where(known, tree.state[root], state)),
+        state=jax.tree.map(at_root, tree.state, state),
         over=at_root(tree.over, over),
         player=at_root(tree.player, player),
         visits=at_root(tree.visits, zero),
@@ -83,6 +83,7 @@ def _move_root(tree: Tree, action: Array, state: Array, over: Array, player: Arr
         value=at_root(tree.value, zero),
         done=jnp.int32(0),
         budget=jnp.int32(0),
+        base=jnp.zeros_like(tree.base),
     )
 
 

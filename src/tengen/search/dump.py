@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen.search import packing
-from tengen.search.tree import Tree
+from tengen.search.tree import Tree, restored
 
 
 def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> dict[str, Any]:
@@ -58,7 +57,8 @@ def _node(
         return found
     known = np.flatnonzero(one.child[node] >= 0)
     order = known[np.argsort(-one.visits[one.child[node][known]], kind="stable")]
-    state = tree.game.join(packing.unpack(jnp.asarray(one.state[node]), tree.node_example), one.kept)
+    inner = jax.tree.map(lambda table: jnp.asarray(table[node]), one.state)
+    state = tree.game.join(restored(inner, tree.game), one.kept)
     for action in order:
         child = int(one.child[node, action])
         if one.visits[child] >= least_visits:

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.games import Observation
-from tengen.search import kernels, packing
-from tengen.search.tree import NONE, Tree
-from tengen.search.walk import Path, walk
+from tengen.search import kernels
+from tengen.search.tree import NONE, Tree, restored, stored
+from tengen.search.walk import New, Path, walk
 
 
 class Evaluation(NamedTuple):
@@ -37,16 +37,19 @@ class Leaves(NamedTuple):
 def select(tree: Tree) -> Leaves:
     """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
     game, count = tree.game, tree.settings.leaves
-    path = _paths(tree)
-    flat = jax.tree.map(lambda x: x.reshape(-1), path)
-    trees = jnp.repeat(jnp.arange(tree.root.shape[0]), count)
-    packed = tree.state[trees, flat.parent]
-    inner = jax.vmap(lambda row: packing.unpack(row, tree.node_example))(packed)
-    before = jax.vmap(game.join)(inner, jax.tree.map(lambda x: x[trees], tree.kept))
-    stay = (tree.visits[trees, tree.root[trees]] == 0) | ~flat.fresh
-    states, look = game.step_and_look(before, flat.action, stay)
+    path, above = _by_device(tree, _walk, kernels.walk)(tree)
+    kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
+    before = jax.vmap(game.join)(restored(above, game), kept)
+    states, look = game.step_and_look(before, path.action.reshape(-1), ~path.moves.reshape(-1))
     player = jax.vmap(game.to_play)(states)
     return Leaves(path, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
+
+
+def _walk(tree: Tree) -> tuple[Path, Any]:
+    """Path [B, K], and the stored states [B * K, ...] of the nodes above the leaves."""
+    path = jax.vmap(walk)(tree)
+    trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
+    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
 
 
 def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
@@ -58,17 +61,13 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     logits = jax.nn.log_softmax(masked, where=leaves.legal).astype(jnp.float16)
     logits = jnp.where(leaves.legal, logits, -jnp.inf)
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
-    new = _New(logits, jax.vmap(packing.pack)(nodes), value, leaves.player.astype(jnp.int8), leaves.over)
+    new = New(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 
-    def plain(tree: Tree, path: Path, new: _New) -> Tree:
+    def plain(tree: Tree, path: Path, new: New) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
     return _by_device(tree, plain, kernels.expand)(tree, leaves.path, new)
-
-
-def _paths(tree: Tree) -> Path:
-    return _by_device(tree, jax.vmap(walk), kernels.walk)(tree)
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,17 +80,7 @@ def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]
     return lambda *args: lax.platform_dependent(*args, cuda=partial(kernel, interpret=False), default=plain)
 
 
-class _New(NamedTuple):
-    """What is written for a fresh leaf."""
-
-    logits: Array
-    state: Array
-    value: Array
-    player: Array
-    over: Array
-
-
-def _expand(tree: Tree, path: Path, new: _New) -> Tree:
+def _expand(tree: Tree, path: Path, new: New) -> Tree:
     """One tree: write the fresh leaves, then add every walk's value to the nodes above its end."""
     slots = tree.visits.shape[0]
     stored = path.fresh & path.active & (path.node >= 0)
@@ -107,7 +96,7 @@ def _expand(tree: Tree, path: Path, new: _New) -> Tree:
         .at[below, path.action]
         .set(path.node.astype(jnp.int16), mode="drop"),
         logits=put(tree.logits, new.logits),
-        state=put(tree.state, new.state),
+        state=jax.tree.map(put, tree.state, new.state),
         value=put(tree.value, new.value),
         player=put(tree.player, new.player),
         over=put(tree.over, new.over),

@@ -1,11 +1,16 @@
 """The walk and the backup as GPU programs, one per game: the same results as the plain versions.
 
-A program keeps one node's moves on its lanes and follows the tree through memory, without waiting for other games.
+Below the root, what to follow at a node depends only on the visits of its moves, which change only when a value passes
+through it. So the backup works the choice out again for the nodes that it has touched, several at once, and keeps it
+(`Tree.onward`); a walk reads one number per level. The network pushes the trees out of all caches between two walks, so
+the number of reads that wait for one another is what counts.
+
 For one leaf per tree; several leaves serve few games, where the plain version is good enough.
 """
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +19,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from tengen.search import rows
-from tengen.search.schedule import wanted_visits
 from tengen.search.settings import Settings
 from tengen.search.tree import NONE, Tree
-from tengen.search.walk import Path
+from tengen.search.walk import New, Path
 
-# The columns of the table of a program's scalars.
-ROOT, DONE, BUDGET, USED = range(4)
-PARENT, ACTION, NODE, FRESH, ACTIVE = range(5)
+# Tree.onward holds the action in its lower half and the child + 1 in its upper half, or OVER.
+OVER = -1
 
 
 def _compiler(lanes: int, interpret: bool) -> plgpu.CompilerParams | None:
@@ -29,172 +32,238 @@ def _compiler(lanes: int, interpret: bool) -> plgpu.CompilerParams | None:
     return None if interpret else plgpu.CompilerParams(num_warps=warps, num_stages=2)
 
 
-def _lanes(actions: int) -> int:
-    return max(16, 1 << (actions - 1).bit_length())
+def _lanes(count: int) -> int:
+    return max(16, 1 << (count - 1).bit_length())
 
 
-def walk(tree: Tree, interpret: bool) -> Path:
-    """`walk.walk` for all games; Path [B, 1]."""
+def _flat(leaf: Array, axes: int) -> Array:
+    """[B, F] or [B, N, F]: all axes after the first `axes` as one."""
+    return leaf.reshape(*leaf.shape[:axes], -1)
+
+
+def _tables(names: tuple[str, ...], refs: Any) -> dict[str, Any]:
+    return dict(zip(names, refs, strict=True))
+
+
+_WALKED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "onward", "free")
+
+
+def walk(tree: Tree, interpret: bool) -> tuple[Path, Any]:
+    """Path [B, 1], and the stored states [B, ...] of the nodes above the leaves."""
     batch, slots, actions = tree.child.shape
-    scalars = jnp.stack([tree.root, tree.done, tree.budget, tree.used], -1).astype(jnp.int32)
-    inputs = (scalars, tree.child, tree.logits, tree.visits, tree.total, tree.value, tree.player, tree.over, tree.free)
     lanes = _lanes(actions)
+    leaves, treedef = jax.tree.flatten(tree.state)
+    kept = [k for k, leaf in enumerate(leaves) if leaf.size]  # a leaf may be empty
+    tables = [_flat(leaves[k], 2) for k in kept]
+    scalars = (tree.root, tree.done, tree.budget, tree.used)
     found = pl.pallas_call(
-        partial(_walk, tree.settings, slots, actions, lanes),
+        partial(_walk, tree.settings, slots, actions, lanes, len(tables)),
         grid=(batch,),
-        out_shape=jax.ShapeDtypeStruct((batch, 5), jnp.int32),
+        out_shape=[
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(Path._fields),
+            *(jax.ShapeDtypeStruct((batch, table.shape[2]), table.dtype) for table in tables),
+        ],
         interpret=interpret,
         compiler_params=_compiler(lanes, interpret),
         name="tree_walk",
-    )(*inputs, tree.noise, tree.base)
-    columns = [found[:, column, None] for column in range(5)]
-    return Path(columns[PARENT], columns[ACTION], columns[NODE], columns[FRESH] > 0, columns[ACTIVE] > 0)
+    )(*scalars, tree.noise, tree.base, *(getattr(tree, name) for name in _WALKED), *tables)
+    parent, action, node, *flags = (x[:, None] for x in found[: len(Path._fields)])
+    above = [leaf[:, 0] for leaf in leaves]
+    for k, part in zip(kept, found[len(Path._fields) :], strict=True):
+        above[k] = part.reshape(above[k].shape)
+    return Path(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(treedef, above)
 
 
-def _walk(
-    settings: Settings, slots: int, actions: int, lanes: int,
-    scalars, child, logits, visits, total, value, player, over, free, noise, base, found,
-):  # fmt: skip
+def _walk(settings: Settings, slots: int, actions: int, lanes: int, leaves: int, *refs: Any) -> None:
+    root_ref, done_ref, budget_ref, used_ref, noise, base = refs[:6]
+    tables = _tables(_WALKED, refs[6:15])
+    states, found, above = refs[15 : 15 + leaves], refs[15 + leaves : 21 + leaves], refs[21 + leaves :]
     game = pl.program_id(0)
-    lane = lax.broadcasted_iota(jnp.int32, (lanes,), 0)
+    root, done, budget, used = (ref[game] for ref in (root_ref, done_ref, budget_ref, used_ref))
+    lane = lax.broadcasted_iota(jnp.int32, (1, lanes), 1)
     there = lane < actions
-    root, done, budget, used = (scalars[game, column] for column in (ROOT, DONE, BUDGET, USED))
+    evaluated = tables["visits"][game, root] > 0
+    active = (done < budget) & (tables["over"][game, root] == 0)
+
+    children = plgpu.load(tables["child"].at[game, root, lane], mask=there, other=NONE).astype(jnp.int32)
+    known = children >= 0
+    at = jnp.where(known, children, 0)
+    row = _row(
+        sign=1.0 - 2.0 * tables["player"][game, root].astype(jnp.float32),
+        logits=plgpu.load(tables["logits"].at[game, root, lane], mask=there, other=-jnp.inf),
+        visits=plgpu.load(tables["visits"].at[game, at], mask=known, other=0),
+        total=plgpu.load(tables["total"].at[game, at], mask=known, other=0.0),
+        own=(tables["visits"][game, root], tables["total"][game, root], tables["value"][game, root]),
+    )
     root_noise = plgpu.load(noise.at[game, lane], mask=there, other=0.0)
     root_base = plgpu.load(base.at[game, lane], mask=there, other=0).astype(jnp.float32)
-    evaluated = visits[game, root] > 0
-    active = (done < budget) & (over[game, root] == 0)
+    first = jnp.max(rows.choice_at_root(row, root_noise, root_base, budget, done, settings))
+    first_child = jnp.max(jnp.where(lane == first, children, NONE))
 
-    def row_at(node, children):
-        known = children >= 0
-        at = jnp.where(known, children, 0)
-        sign = 1.0 - 2.0 * player[game, node].astype(jnp.float32)
-        count = visits[game, node].astype(jnp.float32)
-        prior = plgpu.load(logits.at[game, node, lane], mask=there, other=-jnp.inf).astype(jnp.float32)
-        return rows.Row(
-            logits=jnp.where(there, prior, -jnp.inf),
-            visits=plgpu.load(visits.at[game, at], mask=known, other=0).astype(jnp.float32),
-            total=sign * plgpu.load(total.at[game, at], mask=known, other=0.0),
-            node_visits=count,
-            node_value=sign * total[game, node] / jnp.maximum(count, 1.0),
-            first_value=sign * value[game, node],
-        )
-
-    def choose(node, children):
-        row, is_root = row_at(node, children), node == root
-        if settings.algorithm == "puct":
-            return rows.puct_choice(row, root_noise, is_root, settings)
-        considered = jnp.minimum(jnp.sum(jnp.where(row.legal, 1, 0)), settings.considered)
-        wanted = wanted_visits(considered, settings.considered, budget, done)
-        return rows.gumbel_choice(row, root_noise, root_base, wanted.astype(jnp.float32), is_root, settings)
+    def further(carry):
+        _, _, reached, ended = carry
+        return (reached >= 0) & (ended == 0)
 
     def step(carry):
-        node, *_ = carry
-        children = plgpu.load(child.at[game, node, lane], mask=there, other=NONE).astype(jnp.int32)
-        known = children >= 0
-        ends = plgpu.load(over.at[game, jnp.where(known, children, 0)], mask=known, other=0).astype(jnp.int32)
-        action = choose(node, children)
-        # Picked from the lanes: going to memory again would double the time of a level.
-        chosen = lane == action
-        reached = jnp.sum(jnp.where(chosen, children, 0))
-        ended = jnp.sum(jnp.where(chosen, ends, 0)) > 0
-        further = (reached >= 0) & ~ended
-        return jnp.where(further, reached, node), action, jnp.where(ended, reached, NONE), further
+        parent, action, reached, _ = carry
+        onward = tables["onward"][game, reached]
+        ended = onward == OVER
+        return (
+            jnp.where(ended, parent, reached),
+            jnp.where(ended, action, onward & 0xFFFF),
+            jnp.where(ended, reached, (onward >> 16) - 1),
+            ended.astype(jnp.int32),
+        )
 
-    start = (root, jnp.int32(0), jnp.int32(NONE), active & evaluated)
-    parent, action, leaf, _ = lax.while_loop(lambda carry: carry[3], step, start)
-    new = active & evaluated & (leaf == NONE)
-    slot = jnp.where(used < slots, free[game, jnp.minimum(used, slots - 1)].astype(jnp.int32), NONE)
+    walks = active & evaluated
+    start = (root, jnp.where(walks, first, 0), jnp.where(walks, first_child, NONE), jnp.int32(0))
+    parent, action, reached, ended = lax.while_loop(further, step, start)
+    new = walks & (ended == 0)
+    slot = jnp.where(used < slots, tables["free"][game, jnp.minimum(used, slots - 1)].astype(jnp.int32), NONE)
+    leaf = jnp.where(ended > 0, reached, NONE)
     node = jnp.where(evaluated, jnp.where(new, slot, leaf), root)
-    found[game, PARENT] = parent
-    found[game, ACTION] = action
-    found[game, NODE] = node
-    found[game, FRESH] = (active & (new | ~evaluated)).astype(jnp.int32)
-    found[game, ACTIVE] = active.astype(jnp.int32)
+    fresh = active & (new | (tables["visits"][game, root] == 0))
+    for ref, value in zip(found, (parent, action, node, fresh, new, active), strict=True):
+        ref[game] = value.astype(jnp.int32)
+    for source, target in zip(states, above, strict=True):
+        lane = lax.broadcasted_iota(jnp.int32, (_lanes(target.shape[1]),), 0)
+        inside = lane < target.shape[1]
+        fetched = plgpu.load(source.at[game, parent, lane], mask=inside, other=0)
+        plgpu.store(target.at[game, lane], fetched, mask=inside)
 
 
-def expand(tree: Tree, path: Path, new: tuple[Array, Array, Array, Array, Array], interpret: bool) -> Tree:
-    """`expand` for all games: `new` is logits [B, A], state [B, W], value, player and over [B] of the leaves."""
-    batch, _, actions = tree.child.shape
-    logits, state, value, player, over = new
-    words = state.shape[1]
-    lanes = _lanes(max(actions, words))
-    scalars = jnp.stack([tree.root, tree.done, tree.budget, tree.used], -1).astype(jnp.int32)
-    where = jnp.concatenate([x.astype(jnp.int32) for x in path], -1)
-    leaf = jnp.stack([player.astype(jnp.int32), over.astype(jnp.int32)], -1)
-    tables = (
-        tree.child,
-        tree.logits,
-        tree.state,
-        tree.visits,
-        tree.total,
-        tree.value,
-        tree.player,
-        tree.over,
-        tree.parent,
+def _row(sign: Any, logits: Any, visits: Any, total: Any, own: tuple[Any, Any, Any]) -> rows.Row:
+    """A row [1, lanes] of what was read; `own` are the node's visits, total and first value."""
+    count, sum_, first = own[0].astype(jnp.float32), sign * own[1], sign * own[2]
+    return rows.Row(
+        logits=logits.astype(jnp.float32),
+        visits=visits.astype(jnp.float32),
+        total=sign * total,
+        node_visits=count,
+        node_value=sum_ / jnp.maximum(count, 1.0),
+        first_value=first,
     )
-    inputs = (scalars, where, logits, state, value, leaf)
-    counters = jax.ShapeDtypeStruct((batch, 2), jnp.int32)
-    *tables, counters = pl.pallas_call(
-        partial(_expand, actions, words, lanes),
+
+
+_GROWN: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "parent", "onward")
+
+
+def expand(tree: Tree, path: Path, new: New, interpret: bool) -> Tree:
+    """`expand` for all games: Path [B, 1], New [B, ...]."""
+    batch, _, actions = tree.child.shape
+    lanes = _lanes(actions)
+    leaves, treedef = jax.tree.flatten(tree.state)
+    kept = [k for k, leaf in enumerate(leaves) if leaf.size]
+    shapes = [leaf.shape for leaf in leaves]
+    tables = [*(getattr(tree, name) for name in _GROWN), *(_flat(leaves[k], 2) for k in kept)]
+    states = [_flat(jax.tree.leaves(new.state)[k], 1) for k in kept]
+    where = [x[:, 0].astype(jnp.int32) for x in path]
+    inputs = (tree.root, tree.done, tree.used, *where, new.logits, new.value, new.player, new.over, *states)
+    counter = jax.ShapeDtypeStruct((batch,), jnp.int32)
+    found = pl.pallas_call(
+        partial(_expand, tree.settings, actions, lanes, len(states)),
         grid=(batch,),
-        out_shape=[*(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables), counters],
+        out_shape=[*(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables), counter, counter],
         input_output_aliases={len(inputs) + k: k for k in range(len(tables))},
         interpret=interpret,
         compiler_params=_compiler(lanes, interpret),
         name="tree_expand",
     )(*inputs, *tables)
-    names = ("child", "logits", "state", "visits", "total", "value", "player", "over", "parent")
-    return replace(tree, **dict(zip(names, tables, strict=True)), used=counters[:, 0], done=counters[:, 1])
+    for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
+        leaves[k] = table.reshape(shapes[k])
+    used, done = found[len(tables) :]
+    grown = dict(zip(_GROWN, found, strict=False))
+    return replace(tree, **grown, state=jax.tree.unflatten(treedef, leaves), used=used, done=done)
 
 
-def _expand(actions: int, words: int, lanes: int, scalars, where, logits, state, value, leaf, *refs):
-    tables, counters = refs[9:18], refs[18]  # refs[:9] are the same memory as inputs
-    child, all_logits, all_states, visits, total, values, players, overs, parents = tables
+def _expand(settings: Settings, actions: int, lanes: int, leaves: int, *refs: Any) -> None:
+    root_ref, done_ref, used_ref, *where = refs[:9]
+    logits, value, player, over = refs[9:13]
+    states = refs[13 : 13 + leaves]
+    outputs = refs[13 + leaves + len(_GROWN) + leaves :]  # before them, the same memory as inputs
+    tables, all_states = _tables(_GROWN, outputs[: len(_GROWN)]), outputs[len(_GROWN) : len(_GROWN) + leaves]
+    used_out, done_out = outputs[len(_GROWN) + leaves :]
     game = pl.program_id(0)
-    lane = lax.broadcasted_iota(jnp.int32, (lanes,), 0)
-    root, done, used = scalars[game, ROOT], scalars[game, DONE], scalars[game, USED]
-    parent, action, node = where[game, PARENT], where[game, ACTION], where[game, NODE]
-    fresh, active = where[game, FRESH] > 0, where[game, ACTIVE] > 0
-    evaluated = visits[game, root] > 0
-    stored = fresh & active & (node >= 0)
+    root, done, used = root_ref[game], done_ref[game], used_ref[game]
+    parent, action, node, fresh, _, active = (ref[game] for ref in where)
+    evaluated = tables["visits"][game, root] > 0
+    active = active > 0
+    stored = (fresh > 0) & active & (node >= 0)
     grown = stored & (node != root)
     at = jnp.where(node >= 0, node, 0)
 
-    on_actions, on_words = stored & (lane < actions), stored & (lane < words)
-    fetched = plgpu.load(logits.at[game, lane], mask=lane < actions, other=0.0)
-    plgpu.store(all_logits.at[game, at, lane], fetched.astype(all_logits.dtype), mask=on_actions)
-    plgpu.store(child.at[game, at, lane], jnp.full((lanes,), NONE, child.dtype), mask=on_actions)
-    packed = plgpu.load(state.at[game, lane], mask=lane < words, other=jnp.uint32(0))
-    plgpu.store(all_states.at[game, at, lane], packed, mask=on_words)
-
-    new_value = value[game]
+    lane = lax.broadcasted_iota(jnp.int32, (1, lanes), 1)
+    there = lane < actions
+    new_logits = plgpu.load(logits.at[game, lane], mask=there, other=-jnp.inf)
+    plgpu.store(tables["logits"].at[game, at, lane], new_logits, mask=stored & there)
+    nothing = jnp.full((1, lanes), NONE, tables["child"].dtype)
+    plgpu.store(tables["child"].at[game, at, lane], nothing, mask=stored & there)
+    for source, target in zip(states, all_states, strict=True):
+        word = lax.broadcasted_iota(jnp.int32, (_lanes(source.shape[1]),), 0)
+        inside = word < source.shape[1]
+        fetched = plgpu.load(source.at[game, word], mask=inside, other=0)
+        plgpu.store(target.at[game, at, word], fetched, mask=inside & stored)
+    new_value, new_player = value[game], player[game]
 
     @pl.when(stored)
     def _():
-        visits[game, at] = 0
-        total[game, at] = 0.0
-        values[game, at] = new_value
-        players[game, at] = leaf[game, 0].astype(players.dtype)
-        overs[game, at] = leaf[game, 1].astype(overs.dtype)
-        parents[game, at] = jnp.where(node == root, NONE, parent).astype(parents.dtype)
+        tables["value"][game, at] = new_value
+        tables["player"][game, at] = new_player
+        tables["over"][game, at] = over[game]
+        tables["parent"][game, at] = jnp.where(node == root, NONE, parent).astype(jnp.int16)
 
     @pl.when(grown)
     def _():
-        child[game, parent, action] = node.astype(child.dtype)
+        tables["child"][game, parent, action] = node.astype(jnp.int16)
 
-    counters[game, 0] = used + grown.astype(jnp.int32)
-    counters[game, 1] = done + (active & evaluated).astype(jnp.int32)
-
+    used_out[game] = used + grown.astype(jnp.int32)
+    done_out[game] = done + (active & evaluated).astype(jnp.int32)
+    gain = jnp.where((node >= 0) & (fresh == 0), tables["value"][game, at], new_value)
+    # A leaf for which there was no room counts for its parent. Beyond the end of a game nothing is followed.
     end = jnp.where(node >= 0, node, parent)
-    gain = jnp.where((node >= 0) & ~stored, values[game, at], new_value)
+    at_end_of_game = (node >= 0) & ((fresh == 0) | (over[game] > 0))
 
-    def up(here):
-        old_visits, old_total = visits[game, here], total[game, here]
-        # What was just written for a new leaf may not be readable yet.
+    def up(carry):
+        """Add to one node below the root, and work out what to follow there.
+
+        What this program has written may not be readable yet: it is put in place of what was read.
+        """
+        here, below, below_visits, below_total = carry
         first = stored & (here == at)
-        visits[game, here] = jnp.where(first, 0, old_visits) + 1
-        total[game, here] = jnp.where(first, 0.0, old_total) + gain
-        above = jnp.where(first, jnp.where(node == root, NONE, parent), parents[game, here].astype(jnp.int32))
-        return jnp.where(here == root, NONE, above)
+        visits = jnp.where(first, 0, tables["visits"][game, here]) + 1
+        total = jnp.where(first, 0.0, tables["total"][game, here]) + gain
+        above = jnp.where(first, parent, tables["parent"][game, here].astype(jnp.int32))
+        mover = jnp.where(first, new_player, tables["player"][game, here]).astype(jnp.float32)
+        said = jnp.where(first, new_value, tables["value"][game, here])
+        children = plgpu.load(tables["child"].at[game, here, lane], mask=there, other=NONE).astype(jnp.int32)
+        children = jnp.where(grown & (here == parent) & (lane == action), node, children)
+        children = jnp.where(first, NONE, children)
+        old_logits = plgpu.load(tables["logits"].at[game, here, lane], mask=there, other=-jnp.inf)
+        known = children >= 0
+        from_there = jnp.where(known, children, 0)
+        their_visits = plgpu.load(tables["visits"].at[game, from_there], mask=known, other=0)
+        their_total = plgpu.load(tables["total"].at[game, from_there], mask=known, other=0.0)
+        updated = known & (children == below)
+        row = _row(
+            sign=1.0 - 2.0 * mover,
+            logits=jnp.where(first, new_logits, old_logits),
+            visits=jnp.where(updated, below_visits, their_visits),
+            total=jnp.where(updated, below_total, their_total),
+            own=(visits, total, said),
+        )
+        best = jnp.max(rows.choice_below(row, settings))
+        child = jnp.max(jnp.where(lane == best, children, NONE))
+        onward = jnp.where(at_end_of_game & (here == end), OVER, best | ((child + 1) << 16))
+        tables["visits"][game, here] = visits
+        tables["total"][game, here] = total
+        tables["onward"][game, here] = onward
+        return above, here, visits, total
 
-    lax.while_loop(lambda here: here >= 0, up, jnp.where(active, end, NONE))
+    start = (jnp.where(active, end, root), jnp.int32(NONE), jnp.int32(0), jnp.float32(0))
+    lax.while_loop(lambda carry: carry[0] != root, up, start)
+
+    # What to follow at the root depends on noise and on the progress of the search: that is left to the walk.
+    @pl.when(active)
+    def _():
+        tables["visits"][game, root] = tables["visits"][game, root] + 1
+        tables["total"][game, root] = tables["total"][game, root] + gain

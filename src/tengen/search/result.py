@@ -49,7 +49,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
         weights = row.visits
     drawn = jax.random.categorical(key, jnp.log(weights) / jnp.maximum(temperature, 1e-6))
     action = jnp.where((temperature > 0) & (weights.sum() > 0), drawn, jnp.argmax(best))
-    return Result(row.visits.astype(jnp.int32), policy, row.node_value, action.astype(jnp.int32))
+    return Result(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
 
 
 def puct_policy(row: Row, noise: Array, settings: Settings) -> Array:
@@ -59,9 +59,8 @@ def puct_policy(row: Row, noise: Array, settings: Settings) -> Array:
     """
     visits = row.visits
     if settings.forced_playouts > 0:
-        root = jnp.bool_(True)
-        prior = rows.puct_prior(row, noise, root, settings)
-        scores = rows.puct_scores(row, prior, root, settings)
+        prior = rows.root_prior(row, noise, settings)
+        scores = rows.puct_scores(row, prior, settings.root_fpu_reduction, settings)
         best = jnp.argmax(visits)
         gap = scores[best] - row.means
         enough = jnp.ceil(rows.exploration(row, settings) * prior / jnp.maximum(gap, 1e-9) - 1)

@@ -14,7 +14,6 @@ from jax import Array
 
 from tengen.errors import OptionError
 from tengen.games import Game
-from tengen.search import packing
 from tengen.search.settings import Settings
 
 NONE = -1
@@ -28,13 +27,14 @@ class Tree:
 
     child: Array  # Int16[B, N, A]: the node behind a move, or -1
     logits: Array  # Float16[B, N, A]: log of the prior; -inf for what is not legal
-    state: Array  # UInt32[B, N, W]: the packed position, without what the whole tree shares
+    state: Any  # [B, N, ...]: the positions, without what the whole tree shares; bools as bytes
     visits: Array  # Int32[B, N]
     total: Array  # Float32[B, N]: sum of the values of all visits
     value: Array  # Float32[B, N]: what the evaluation said, or the result where the game is over
     player: Array  # Int8[B, N]: who moves
     over: Array  # Int8[B, N]: 1 where the game is over
     parent: Array  # Int16[B, N]
+    onward: Array  # Int32[B, N]: for GPU programs, what to follow at a node below the root (see kernels)
     free: Array  # Int16[B, N]: all slots; those from `used` on are free
     used: Array  # Int32[B]
     root: Array  # Int32[B]
@@ -46,16 +46,10 @@ class Tree:
     game: Game = field(metadata={"static": True})
     settings: Settings = field(metadata={"static": True})
 
-    @property
-    def node_example(self) -> Any:
-        """The shapes and types of one unpacked node."""
-        return node_shape(self.game)
-
     def states(self, nodes: Array) -> Any:
         """[B, ...] the positions at the nodes [B], joined with what their trees share."""
-        packed = jax.vmap(lambda table, node: table[node])(self.state, nodes)
-        inner = jax.vmap(lambda row: packing.unpack(row, self.node_example))(packed)
-        return jax.vmap(self.game.join)(inner, self.kept)
+        inner = jax.tree.map(lambda table: jax.vmap(lambda one, node: one[node])(table, nodes), self.state)
+        return jax.vmap(self.game.join)(restored(inner, self.game), self.kept)
 
 
 def node_shape(game: Game) -> Any:
@@ -63,12 +57,23 @@ def node_shape(game: Game) -> Any:
     return jax.eval_shape(lambda key: game.split(game.init(key))[0], jax.random.key(0))
 
 
+def stored(nodes: Any) -> Any:
+    """States as a tree keeps them: GPU programs have no bools in memory."""
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.uint8) if leaf.dtype == jnp.bool_ else leaf, nodes)
+
+
+def restored(nodes: Any, game: Game) -> Any:
+    """The states that were `stored`."""
+    return jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), nodes, node_shape(game))
+
+
 def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None = None) -> int:
     """How much memory the trees of that many games take."""
     slots = slots or default_slots(settings)
     example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
-    per_node = 4 * game.num_actions + 4 * packing.words(example[0]) + 4 + 4 + 4 + 1 + 1 + 2 + 2
+    node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
+    per_node = 4 * game.num_actions + node + 4 + 4 + 4 + 1 + 1 + 2 + 4 + 2
     return games * (slots * per_node + 8 * game.num_actions + 16 + shared)
 
 
@@ -88,22 +93,22 @@ def plant(game: Game, settings: Settings, states: Any, slots: int | None = None)
     batch, actions = jax.tree.leaves(states)[0].shape[0], game.num_actions
     _check_memory(bytes_needed(game, settings, batch, slots), batch)
     nodes, kept = jax.vmap(game.split)(states)
-    packed = jax.vmap(packing.pack)(nodes)
     table = (batch, slots)
 
     def root_only(values: Array, dtype: Any) -> Array:
-        return jnp.zeros(table, dtype).at[:, 0].set(values.astype(dtype))
+        return jnp.zeros((*table, *values.shape[1:]), dtype).at[:, 0].set(values.astype(dtype))
 
     return Tree(
         child=jnp.full((*table, actions), NONE, jnp.int16),
         logits=jnp.full((*table, actions), -jnp.inf, jnp.float16),
-        state=jnp.zeros((*table, packed.shape[1]), jnp.uint32).at[:, 0].set(packed),
+        state=jax.tree.map(lambda leaf: root_only(leaf, leaf.dtype), stored(nodes)),
         visits=jnp.zeros(table, jnp.int32),
         total=jnp.zeros(table, jnp.float32),
         value=jnp.zeros(table, jnp.float32),
         player=root_only(jax.vmap(game.to_play)(states), jnp.int8),
         over=root_only(jax.vmap(game.is_over)(states), jnp.int8),
         parent=jnp.full(table, NONE, jnp.int16),
+        onward=jnp.zeros(table, jnp.int32),
         free=jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),

@@ -1,12 +1,11 @@
 """From the root to a leaf. Functions of ONE game's tree; callers `vmap`."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.search import rows
-from tengen.search.schedule import wanted_visits
 from tengen.search.tree import NONE, Tree
 
 
@@ -17,7 +16,18 @@ class Path(NamedTuple):
     action: Array
     node: Array  # the slot of the leaf: a free one if `fresh`, -1 if there was none
     fresh: Array  # Bool[K]: a position that has not been evaluated
+    moves: Array  # Bool[K]: it comes from playing `action`; otherwise nothing is to be played
     active: Array  # Bool[K]: not idle, because the search is over
+
+
+class New(NamedTuple):
+    """What is written for fresh leaves: [B, ...], or [K, ...] of one tree."""
+
+    logits: Array  # Float16[..., A]: log of the prior
+    state: Any  # stored
+    value: Array  # Float32: for player 0
+    player: Array  # Int8
+    over: Array  # Int8
 
 
 class _Pending(NamedTuple):
@@ -48,22 +58,17 @@ def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.Row:
         logits=tree.logits[node].astype(jnp.float32),
         visits=visits,
         total=total,
-        node_visits=node_visits,
-        node_value=node_total / jnp.maximum(tree.visits[node], 1),
-        first_value=sign * tree.value[node],
+        node_visits=node_visits[None],
+        node_value=(node_total / jnp.maximum(tree.visits[node], 1))[None],
+        first_value=(sign * tree.value[node])[None],
     )
 
 
 def choose(tree: Tree, node: Array, done: Array, pending: _Pending | None) -> Array:
     """Int32: the move to follow at a node that has been evaluated; `done` simulations came before this one."""
-    settings = tree.settings
     row = row_at(tree, node, pending)
-    is_root = node == tree.root
-    if settings.algorithm == "puct":
-        return rows.puct_choice(row, tree.noise, is_root, settings)
-    considered = jnp.minimum(row.legal.sum(), settings.considered)
-    wanted = wanted_visits(considered, settings.considered, tree.budget, done)
-    return rows.gumbel_choice(row, tree.noise, tree.base, wanted, is_root, settings)
+    at_root = rows.choice_at_root(row, tree.noise, tree.base, tree.budget, done, tree.settings)
+    return jnp.where(node == tree.root, at_root, rows.choice_below(row, tree.settings))
 
 
 def walk(tree: Tree) -> Path:
@@ -94,7 +99,7 @@ def walk(tree: Tree) -> Path:
             pending.node.at[index].set(node),
         )
         fresh = active & (new | ~evaluated)
-        return (pending, taken + (new & room)), Path(parent, action, node, fresh, active)
+        return (pending, taken + (new & room)), Path(parent, action, node, fresh, new, active)
 
     return lax.scan(one, (pending, jnp.int32(0)), jnp.arange(count))[1]
 

@@ -1,0 +1,192 @@
+"""The GPU programs for pooling blocks and for heads."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from tengen import games, nets
+from tengen.nets import head_kernel, pool_kernel
+from tengen.nets.blocks import PoolBias, shaped
+from tengen.nets.board import Board
+from tengen.nets.heads import Heads
+from tengen.nets.layers import Conv
+from tengen.nets.network import BoardNetwork
+from tengen.nets.norms import Affine, Nothing
+from tengen.nets.spec import Activation
+
+CHANNELS = 64  # of the trunk
+TOLERANCE = {"float32": 1e-5, "bfloat16": 0.03}
+
+
+def numbers(shape: tuple[int, ...], dtype: nets.Dtype) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+
+
+def close(found: Any, expected: Any, dtype: nets.Dtype) -> None:
+    def compare(a: jax.Array, b: jax.Array) -> None:
+        wide = np.asarray(a.astype(jnp.float32)), np.asarray(b.astype(jnp.float32))
+        np.testing.assert_allclose(*wide, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * float(np.std(wide[1])))
+
+    jax.tree.map(compare, found, expected)
+
+
+# Pooling blocks: [side, regular and pooled channels, channels that nobody looks at, activation, type]
+BLOCKS = {
+    "9x9 in tiles": (9, 64, 32, 0, "relu", "float32"),
+    "bfloat16": (9, 16, 8, 0, "mish", "bfloat16"),
+    "channels that are no power of two": (5, 5, 3, 0, "silu", "float32"),
+    "more channels than are looked at": (7, 8, 8, 5, "mish", "float32"),
+    "19x19": (19, 12, 4, 0, "relu", "float32"),
+    "one point": (1, 1, 1, 0, "silu", "float32"),
+}
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("case", BLOCKS)
+def test_a_pooling_block_is_the_same_as_by_xla(quick_jit: Any, case: str, biased: bool) -> None:
+    side, regular, pooled, more, activation, dtype = BLOCKS[case]
+    board = Board(None, side * side)
+    block = PoolBias(regular, pooled, activation, nnx.Rngs(0))
+    block.norm, block.pooled_norm = Nothing(), Nothing()
+    block.dense.cast(dtype)
+    channels = regular + pooled + more
+    x, dense, shift = numbers((3, side, side, channels), dtype), block.dense.kernel[...], None
+    before = Conv(1, 1, channels, nnx.Rngs(0))
+    if biased:
+        shift = numbers((channels,), dtype)
+        before.bias = nnx.Param(shift)
+    assert pool_kernel.suits(x, dense)
+    assert isinstance(board.side, float)
+    found = pool_kernel.run(x, shift, dense, side=board.side, activation=activation, interpret=True)
+    close(found, quick_jit(lambda x: block(x, before, board, False))(x), dtype)
+
+
+def test_layers_too_large_for_it() -> None:
+    x = jnp.zeros((1, 1, 1, 256))
+    assert pool_kernel.suits(x, jnp.zeros((3 * 64, 128)))
+    assert not pool_kernel.suits(x, jnp.zeros((3 * 64, 129)))
+    huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
+    assert not pool_kernel.suits(huge, jnp.zeros((3, 1)))
+
+
+# Heads: [side, channels of the policy and of the value, hidden units, heads, activation, type]
+HEADS = {
+    "9x9 in tiles": (9, 32, 32, 64, (), "relu", "float32"),
+    "bfloat16": (9, 8, 8, 12, ("ownership",), "relu", "bfloat16"),
+    "all heads, no power of two": (5, 5, 3, 7, ("ownership", "opponent_policy", "score"), "mish", "float32"),
+    "19x19": (19, 4, 6, 8, ("opponent_policy", "ownership"), "silu", "float32"),
+    "7x7": (7, 3, 4, 5, ("moves_left",), "silu", "float32"),
+}
+
+
+def folded(
+    game: games.Game, policy: int, value: int, hidden: int, heads: tuple[nets.Head, ...], activation: Activation,
+    dtype: nets.Dtype,
+) -> Heads:  # fmt: skip
+    """The heads of a network for the game, folded; those that XLA does."""
+    spec = nets.spec(f"b1c{CHANNELS}", heads)
+    assert spec.tower is not None
+    tower = replace(spec.tower, policy_channels=policy, value_channels=value, value_width=hidden)
+    net = nets.build(replace(spec, tower=tower, activation=activation), game, nnx.Rngs(0), dtype=dtype)
+    found = nets.fold(net, kernels=False)
+    assert isinstance(found, BoardNetwork)
+    return found.heads
+
+
+@pytest.mark.parametrize("neck", [False, True])
+@pytest.mark.parametrize("case", HEADS)
+def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str, neck: bool) -> None:
+    side, policy, value, hidden, names, activation, dtype = HEADS[case]
+    game, board = games.make("go", size=side), Board(None, side * side)
+    heads = with_biases(folded(game, policy, value, hidden, names, activation, dtype))
+    weights = heads.weights(neck)
+    x = numbers((3, side, side, CHANNELS if neck else 2 * policy + value), dtype)
+    assert weights is not None
+    assert isinstance(board.side, float)
+    assert isinstance(board.square, float)
+    scales, kinds = (board.side, board.square), heads.policy.kinds
+
+    @quick_jit
+    def both(x: jax.Array) -> Any:
+        found = head_kernel.run(x, weights, kinds=kinds, scales=scales, activation=activation, interpret=True)
+        if neck:
+            x = heads.neck.unbiased(shaped(x, heads.tip, activation, board, False))
+        policies = heads.policy(x, heads.neck, board, False)
+        return found, head_kernel.Found(policies, *heads.value(heads.neck.biased(x)[..., 2 * policy :], board, False))
+
+    found, expected = both(x)
+    assert found.policies.shape == (3, heads.policy.kinds, game.num_actions)
+    assert (found.ownership is None) == ("ownership" not in names)
+    close(found, expected, dtype)
+
+
+def with_biases(heads: Heads) -> Heads:
+    """New networks have none: random ones."""
+    assert isinstance(heads.tip, Affine)
+    for layer in (heads.neck, heads.value.hidden):
+        assert layer.bias is not None
+        layer.bias = nnx.Param(numbers(layer.bias.shape, "float32").astype(layer.bias.dtype))
+    heads.tip.shift = nnx.Param(numbers((CHANNELS,), "float32"))
+    return heads
+
+
+def test_several_logits_per_point_as_by_hand() -> None:
+    """Two policies of three logits for each of 4 points, whose regular channel is 1, 2, 3, 4; nothing is pooled."""
+    x = jnp.zeros((1, 2, 2, 3)).at[..., 0].set(jnp.asarray([[1.0, 2], [3, 4]]))
+    zeros = {"shift": jnp.zeros(3), "bias": jnp.zeros((3, 1)), "hidden": jnp.zeros((3, 1)), "hidden_bias": jnp.ones(1)}
+    weights = head_kernel.Weights(**zeros, points=jnp.asarray([[1.0, 10, 100, -1]]), extra=None, ownership=None)
+    found = head_kernel.run(x, weights, kinds=2, scales=(0.5, 0.5), activation="relu", interpret=True)
+    assert found.policies[0, 0].tolist() == [1, 10, 2, 20, 3, 30, 4, 40]
+    assert found.policies[0, 1].tolist() == [100, -1, 200, -2, 300, -3, 400, -4]
+    assert found.hidden.tolist() == [[1.0]]
+    assert found.ownership is None
+
+
+def test_heads_that_it_does_not_do() -> None:
+    columns, go = games.make("connect_four"), games.make("go", size=5)
+    assert folded(columns, 4, 4, 4, (), "relu", "float32").weights() is None
+    heads = folded(go, 16, 16, 4, (), "relu", "float32")
+    weights, x = heads.weights(), jnp.zeros((1, 5, 5, 48))
+    assert weights is not None
+    assert head_kernel.suits(x, weights)
+    assert not head_kernel.suits(x, weights._replace(points=jnp.zeros((16, 5))))
+    assert not head_kernel.suits(x, weights._replace(extra=jnp.zeros((48, 5))))
+    assert not head_kernel.suits(x, weights._replace(hidden=jnp.zeros((3 * 64, 200))))
+    trunk, with_neck = jnp.zeros((1, 5, 5, CHANNELS), jnp.bfloat16), heads.weights(neck=True)
+    assert with_neck is not None
+    assert head_kernel.suits(trunk, with_neck)
+    assert not head_kernel.suits(trunk.astype(jnp.float32), with_neck)
+    assert not head_kernel.suits(trunk[..., :40], with_neck)
+    assert not head_kernel.suits(trunk, with_neck._replace(points=jnp.zeros((8, 1))))
+
+
+@pytest.mark.parametrize("case", ["b3c96 9 bfloat16", "b3c32-mish 19 float32", "b3c64nbt-silu 5 bfloat16"])
+def test_triton_takes_a_whole_network(lower_for_gpu: Callable[..., str], case: str) -> None:
+    name, side, dtype = case.split()
+    game = games.make("go", size=int(side))
+
+    def programs(kernels: bool, neck: bool) -> int:
+        def make() -> nets.Network:
+            spec = nets.spec(name, nets.possible_heads(game))
+            net = nets.fold(nets.build(spec, game, nnx.Rngs(0)), dtype, kernels=kernels)  # type: ignore[arg-type]
+            assert isinstance(net, BoardNetwork)
+            net.heads.neck_in_program = neck
+            return net
+
+        graph, state = nnx.split(nnx.eval_shape(make))
+        inputs = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
+        return lower_for_gpu(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs).count(
+            "xla.gpu.triton"
+        )
+
+    # Scale and shift: before every block and the heads; in nested blocks also before each inner block and the end.
+    affine = 4 if "nbt" not in name else 3 * 4 + 1
+    assert programs(kernels=False, neck=False) == 0
+    assert programs(kernels=True, neck=False) == affine + 1 + 1
+    assert programs(kernels=True, neck=True) == affine + 1 + (0 if dtype == "bfloat16" else 1)

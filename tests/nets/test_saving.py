@@ -1,0 +1,220 @@
+"""Networks come back from their files as they were; what is wrong with a file is said."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flax import nnx
+from safetensors.numpy import load_file, save_file
+
+from tengen import games, nets
+from tengen.errors import OptionError, TengenError
+from tengen.nets import saving
+
+GO = games.make("go", size=5, komi=5.5)
+
+
+@pytest.fixture
+def net(random_net: Any) -> nets.Network:
+    return random_net("b2c8", GO, ("ownership", "score"))
+
+
+@pytest.fixture
+def file(net: nets.Network, tmp_path: Path) -> Path:
+    return saving.save(net, tmp_path / "net.safetensors", GO, {"step": 3, "run": "first"})
+
+
+def tensors(net: nets.Network) -> dict[str, np.ndarray]:
+    return {name: np.asarray(x) for name, x in saving.named(nnx.state(net)).items()}
+
+
+def rewrite(file: Path, change: Any = None, about: Any = None) -> None:
+    """The same file after `change` of its tensors and `about` of its description."""
+    text = _text(file)
+    content = load_file(file)
+    if change is not None:
+        change(content)
+    save_file(content, file, {"tengen": text if about is None else about(text)})
+
+
+def _text(file: Path) -> str:
+    data = file.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length])["__metadata__"]["tengen"]
+
+
+def edited(**changes: Any) -> Any:
+    return lambda text: json.dumps({**json.loads(text), **changes})
+
+
+def test_a_network_comes_back_as_it_was(net: nets.Network, file: Path, look: Any) -> None:
+    again = saving.load(file, GO, dtype="float32")
+    assert again.spec == net.spec
+    before, after = tensors(net), tensors(again)
+    assert list(before) == list(after)
+    for name, x in before.items():
+        np.testing.assert_array_equal(after[name], x, err_msg=name)
+    planes, scalars = np.ones((1, *GO.planes_shape), bool), np.zeros((1, GO.num_scalars), np.float32)
+    np.testing.assert_array_equal(look(again, planes, scalars).policy, look(net, planes, scalars).policy)
+    assert nnx.graphdef(again) == nnx.graphdef(net), "it needs no new compilation"
+
+
+def test_what_the_file_says(file: Path, net: nets.Network) -> None:
+    saved = saving.read(file)
+    assert (saved.spec, saved.game, saved.version) == (net.spec, "go", GO.version)
+    assert saved.info == {"step": 3, "run": "first"}
+    assert saved.make_game().options == GO.options
+    assert saving.load(file).spec == net.spec, "the game need not be given"
+
+
+def test_names_are_readable_and_in_order() -> None:
+    game = games.make("go", size=5)
+    net = nnx.eval_shape(lambda: nets.build(nets.spec("b11c8"), game, nnx.Rngs(0)))
+    names = [".".join(map(str, path)) for path, _ in sorted(nnx.to_flat_state(nnx.state(net)), key=saving._readable)]
+    assert "blocks.0.branch.steps.0.conv.kernel" in names
+    assert "blocks.0.branch.steps.1.norm.variance" in names
+    blocks = [int(name.split(".")[1]) for name in names if name.startswith("blocks.")]
+    assert blocks == sorted(blocks)
+    assert max(blocks) == 10
+
+
+def test_the_same_network_gives_the_same_bytes_in_a_folder_too(net: nets.Network, file: Path, tmp_path: Path) -> None:
+    other = saving.save(net, tmp_path / "models" / "a", GO, {"step": 3, "run": "first"})
+    assert other == tmp_path / "models" / "a" / "model.safetensors"
+    assert other.read_bytes() == file.read_bytes()
+    assert saving.read(tmp_path / "models" / "a").info["step"] == 3
+    assert [path.name for path in other.parent.iterdir()] == ["model.safetensors"]
+
+
+def test_another_size_of_the_board_is_fine(file: Path) -> None:
+    large = games.make("go", size=9)
+    assert saving.load(file, large, full_board=False).full_board is False
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (games.make("othello"), "a network for go, expected one for othello"),
+        (games.make("tic_tac_toe"), "a network for go, expected one for tic_tac_toe"),
+    ],
+    ids=["othello", "tic_tac_toe"],
+)
+def test_the_wrong_game(file: Path, game: games.Game, message: str) -> None:
+    with pytest.raises(TengenError, match=message):
+        saving.load(file, game)
+
+
+def test_other_rules(file: Path) -> None:
+    rewrite(file, about=edited(game={"name": "go", "version": 99, "options": {}}))
+    with pytest.raises(TengenError, match="made for version 99 of go; the rules or what a network sees have changed"):
+        saving.load(file, GO)
+
+
+def test_another_network(file: Path) -> None:
+    with pytest.raises(
+        TengenError, match=r"another network than expected: tower.channels is 8, not 16; tower.mid_channels is"
+    ):
+        saving.load(file, GO, spec=nets.spec("b2c16"))
+
+
+def test_missing_odd_and_misshapen_tensors(file: Path) -> None:
+    original = file.read_bytes()
+    rewrite(file, lambda x: [x.pop("stem.conv.kernel"), x.pop("heads.tip.mean")])
+    with pytest.raises(TengenError, match=r"2 tensors are missing: heads.tip.mean, stem.conv.kernel"):
+        saving.load(file, GO)
+    file.write_bytes(original)
+    rewrite(file, lambda x: x.update({"tail.kernel": np.zeros(3, np.float32)}))
+    with pytest.raises(TengenError, match=r"1 tensors are not part of the network: tail.kernel"):
+        saving.load(file, GO)
+    file.write_bytes(original)
+    rewrite(file, lambda x: x.update({"heads.tip.mean": np.zeros(3, np.float32)}))
+    with pytest.raises(TengenError, match=r"heads.tip.mean: expected F32 \[8\], got F32 \[3\]"):
+        saving.load(file, GO)
+    file.write_bytes(original)
+    rewrite(file, lambda x: x.update({"heads.tip.mean": np.zeros(8, np.float64)}))
+    with pytest.raises(TengenError, match=r"heads.tip.mean: expected F32 \[8\], got F64 \[8\]"):
+        saving.load(file, GO)
+    file.write_bytes(original)
+    rewrite(file, lambda x: x["heads.tip.mean"].__setitem__(0, np.nan))
+    with pytest.raises(TengenError, match=r"heads.tip.mean: holds numbers that are not finite"):
+        saving.load(file, GO)
+
+
+@pytest.mark.parametrize("length", [0, 4, 8, 100, 5000, -1])
+def test_a_file_that_was_cut_off(file: Path, length: int) -> None:
+    file.write_bytes(file.read_bytes()[:length])
+    with pytest.raises(TengenError, match=r"net.safetensors: not a whole safetensors file"):
+        saving.load(file, GO)
+    with pytest.raises(TengenError, match=r"net.safetensors: not a whole safetensors file"):
+        saving.read(file)
+
+
+def test_garbage_and_absence(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(np.random.default_rng(0).bytes(3000))
+    with pytest.raises(TengenError, match="not a whole safetensors file"):
+        saving.read(file)
+    with pytest.raises(TengenError, match=r"none.safetensors: there is no such file"):
+        saving.read(tmp_path / "none.safetensors")
+    with pytest.raises(TengenError, match=r"model.safetensors: there is no such file"):
+        saving.load(tmp_path, GO)
+    (tmp_path / "folder.safetensors").mkdir()
+    with pytest.raises(TengenError, match=r"folder.safetensors: "):
+        saving.read(tmp_path / "folder.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (lambda text: text[:-5], "cannot be understood"),
+        (lambda text: "[1, 2]", "cannot be understood"),
+        (lambda text: "{}", "cannot be understood"),
+        (lambda text: "[" * 100_000, "cannot be understood"),
+        (edited(schema=2), r"written by another version of Tengen \(schema 2, this Tengen reads 1\)"),
+        (edited(spec={}), "cannot be understood .*tower: missing"),
+        (edited(game={"name": "go", "version": "x", "options": {}}), "cannot be understood"),
+        (edited(game={"name": "goo", "version": 1, "options": {}}), "its game cannot be made: goo: unknown game"),
+        (edited(game={"name": "hironaka", "version": 1, "options": {}}), "hironaka"),
+    ],
+)
+def test_a_description_that_makes_no_sense(file: Path, about: Any, message: str) -> None:
+    rewrite(file, about=about)
+    with pytest.raises(TengenError, match=message):
+        saving.load(file)
+
+
+def test_safetensors_of_somebody_else(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(3)}, tmp_path / "other.safetensors")
+    with pytest.raises(TengenError, match="a safetensors file, but not of a Tengen network"):
+        saving.read(tmp_path / "other.safetensors")
+
+
+def test_what_cannot_be_saved(net: nets.Network, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="a folded network cannot be saved"):
+        saving.save(nets.fold(net), tmp_path / "a", GO)
+    with pytest.raises(OptionError, match="the network's info cannot be written as JSON"):
+        saving.save(net, tmp_path / "a", GO, {"when": object()})
+    with pytest.raises(OptionError, match="has no ownership to learn from"):
+        saving.save(net, tmp_path / "a", games.make("othello"))
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(TengenError, match="the network cannot be written"):
+        saving.save(net, tmp_path / "file" / "a", GO)
+    assert not (tmp_path / "a").exists()
+
+
+def test_averaged_weights_are_exported_by_updating_a_network(net: nets.Network, tmp_path: Path) -> None:
+    averaged = {name: x * 0.5 for name, x in saving.named(nnx.state(net)).items()}
+    nnx.update(net, saving.unnamed(averaged))
+    again = saving.load(saving.save(net, tmp_path / "half", GO), GO)
+    for name, x in tensors(again).items():
+        np.testing.assert_array_equal(x, averaged[name], err_msg=name)
+
+
+def test_a_network_without_a_board(tmp_path: Path) -> None:
+    game = games.make("hironaka")
+    net = nets.build(nets.spec("mlp1x4"), game, nnx.Rngs(0))
+    again = saving.load(saving.save(net, tmp_path, game), game, full_board=False)
+    assert again.full_board is True
+    np.testing.assert_array_equal(again.policy.kernel[...], net.policy.kernel[...])

@@ -1,0 +1,109 @@
+"""The GPU programs against the plain versions: the same trees, bit by bit, interpreted here and compiled on a GPU."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from recording import make
+from search.plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
+from search.positions import roots
+from search.recorded import BATCH, CHOSEN, MOVES, Plan, Recorded, play
+from tengen import search
+from tengen.games import Game
+from tengen.search import Settings
+
+SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
+GO = make("go", size=3, komi=0.5, max_moves=30)
+CASES = {
+    "puct, the same player twice": (FULL_PUCT, SMOOTH),
+    "gumbel, sharp": (GUMBEL, SHARP),
+    "gumbel, go, out of room": (Plan(GO, Settings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
+}
+
+
+def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
+    for game in (
+        make("connect_four"),
+        make("othello"),
+        make("hex", size=3, swap=True),
+        make("go", size=2, ko="simple"),
+        make("go", size=5),
+        make("hironaka", dimension=3, max_moves=12),
+    ):
+        for settings in (
+            Settings(algorithm="puct", simulations=40),
+            Settings(algorithm="gumbel", simulations=40, considered=4, **STRANGE_GUMBEL),
+        ):
+            for slots, evaluator in ((None, SMOOTH), (50, SHARP)):
+                name = f"{game.name}, {game.num_actions}, {settings.algorithm}, {slots}"
+                yield name, Plan(game, settings, slots), evaluator
+
+
+def recorded(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Recorded:
+    """Three searches with a move or none in between."""
+    budgets = np.full((MOVES, BATCH), plan.settings.simulations)
+    budgets[1] -= np.arange(BATCH)
+    begins, advances = np.ones((MOVES, BATCH), bool), np.ones((MOVES, BATCH), bool)
+    advances[0, 3] = advances[1, 4] = begins[2, 4] = False
+    wishes = np.full((MOVES, BATCH), CHOSEN)
+    wishes[0, 5] = wishes[1, 0] = 4
+    chosen = plan._replace(settings=replace(plan.settings, kernels=kernels))
+    states = roots(plan.game, BATCH)
+    return play(chosen, states, budgets, 0, begins, advances, wishes, evaluator=evaluator)
+
+
+def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> None:
+    plain, programs = (recorded(plan, evaluator, which) for which in ("plain", kernels))
+    for one, other in zip(plain, programs, strict=True):
+        for (path, left), (_, right) in zip(
+            jax.tree_util.tree_leaves_with_path(_comparable(one)),
+            jax.tree_util.tree_leaves_with_path(_comparable(other)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(left, right, err_msg=jax.tree_util.keystr(path))
+    visits = plain.results.visits.sum(-1)[:, -1]
+    assert (visits >= 0).all() and visits.any()
+
+
+def _comparable(part: Any) -> Any:
+    """Without what only the programs keep."""
+    return replace(part, onward=None, settings=None) if isinstance(part, search.Tree) else part
+
+
+@pytest.mark.parametrize(
+    ("plan", "evaluator"),
+    [pytest.param(*case, id=name) for name, case in CASES.items()]
+    + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
+)
+def test_interpreted_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
+    assert_same(plan, evaluator, "interpret")
+
+
+def test_compiled_programs_grow_the_same_trees() -> None:
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX finds no GPU on this machine; the same programs were interpreted by the other tests")
+    for plan, evaluator in [*CASES.values(), *((plan, evaluator) for _, plan, evaluator in slow_cases())]:
+        assert_same(plan, evaluator, "auto")
+
+
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+@pytest.mark.parametrize(
+    "game", [make("go", size=9), make("go", size=19, ko="simple"), make("hironaka", dimension=3), make("hex", size=5)]
+)
+def test_the_programs_can_be_compiled_for_a_gpu(lower_for_gpu: Any, game: Game, algorithm: Any) -> None:
+    settings = Settings(algorithm=algorithm, simulations=8)
+
+    def simulate(keys: Any) -> Any:
+        tree = search.plant(game, settings, jax.vmap(game.init)(keys))
+        tree = search.begin(tree, keys[0], jnp.full(4, 8), jnp.ones(4, bool))
+        leaves = search.select(tree)
+        return search.expand(tree, leaves, search.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
+
+    lowered = lower_for_gpu(simulate, jax.random.split(jax.random.key(0), 4))
+    for name in ("tree_walk", "tree_expand", *(["go_move_and_look"] if game.name == "go" else [])):
+        assert name in lowered
