@@ -3,8 +3,9 @@
     python benchmarks/search.py              # everything (an NVIDIA GPU), pgx + mctx measured in the same run
     python benchmarks/search.py --small      # a small batch and network, for two CPU cores
 
-Every line measures the bare network at the same batch right before the search, on positions after 20 random moves.
-`depth` is the mean depth of the nodes of the final trees. Sharp priors (logits times 30) make trees deep.
+Every line measures the bare network at the same batch right before the search, on positions after 20 random moves, for
+as many evaluations as the search makes: a GPU that works for longer than some tens of milliseconds slows down by a few
+percent. `depth` is the mean depth of the nodes of the final trees. Sharp priors (logits times 30) make trees deep.
 """
 
 import argparse
@@ -67,7 +68,9 @@ def positions(game: Game, batch: int, moves: int = 20) -> tuple[Any, Observation
     return states, look.observation
 
 
-def bare_seconds(state: Any, evaluate: Callable, observation: Observation, repeats: int) -> float:
+def bare_seconds(
+    state: Any, evaluate: Callable, observation: Observation, repeats: int, evaluations: int = 20
+) -> float:
     """Time of one evaluation of the batch; each waits for the one before."""
 
     def again(_: Any, now: Any) -> Any:
@@ -75,8 +78,8 @@ def bare_seconds(state: Any, evaluate: Callable, observation: Observation, repea
         found = evaluate(state, Observation(planes, observation.scalars))
         return planes ^ (found.value > 2)[:, None, None, None], total + found.logits.sum() + found.value.sum()
 
-    loop = jax.jit(lambda planes: jax.lax.fori_loop(0, 20, again, (planes, jnp.float32(0))))
-    return median_seconds(loop, observation.planes, repeats=repeats) / 20
+    loop = jax.jit(lambda planes: jax.lax.fori_loop(0, evaluations, again, (planes, jnp.float32(0))))
+    return median_seconds(loop, observation.planes, repeats=repeats) / evaluations
 
 
 def mean_depth(tree: search.Tree, sample: int = 16) -> float:
@@ -109,7 +112,7 @@ def measure(line: Line, repeats: int) -> float:
     start = time.perf_counter()
     _, tree = jax.block_until_ready(run(state, states))
     compiling = time.perf_counter() - start
-    bare = bare_seconds(state, evaluate, observation, repeats)
+    bare = bare_seconds(state, evaluate, observation, repeats, line.simulations + 1)
     seconds = median_seconds(lambda: run(state, states)[0], repeats=repeats) / (line.simulations + 1)
     rate = line.games / seconds
     name = f"go {line.size}x{line.size} {line.net} {line.games} games {line.algorithm} {line.simulations}"
@@ -156,7 +159,7 @@ def measure_mctx(net: str, batch: int, simulations: int, repeats: int) -> float:
         ).action  # fmt: skip
 
     inner = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
-    bare = bare_seconds(state, evaluate, observation, repeats)
+    bare = bare_seconds(state, evaluate, observation, repeats, simulations + 1)
     seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
     print(
         f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations}: bare {batch / bare:,.0f}/s, "

@@ -12,7 +12,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.nets import head_kernel, pool_kernel
-from tengen.nets.blocks import PoolBias, shaped
+from tengen.nets.blocks import PoolBias
 from tengen.nets.board import Board
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv
@@ -99,14 +99,13 @@ def folded(
     return found.heads
 
 
-@pytest.mark.parametrize("neck", [False, True])
 @pytest.mark.parametrize("case", HEADS)
-def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str, neck: bool) -> None:
+def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str) -> None:
     side, policy, value, hidden, names, activation, dtype = HEADS[case]
     game, board = games.make("go", size=side), Board(None, side * side)
     heads = with_biases(folded(game, policy, value, hidden, names, activation, dtype))
-    weights = heads.weights(neck)
-    x = numbers((3, side, side, CHANNELS if neck else 2 * policy + value), dtype)
+    weights = heads.weights()
+    x = numbers((3, side, side, 2 * policy + value), dtype)
     assert weights is not None
     assert isinstance(board.side, float)
     assert isinstance(board.square, float)
@@ -115,8 +114,6 @@ def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str, neck: bool)
     @quick_jit
     def both(x: jax.Array) -> Any:
         found = head_kernel.run(x, weights, kinds=kinds, scales=scales, activation=activation, interpret=True)
-        if neck:
-            x = heads.neck.unbiased(shaped(x, heads.tip, activation, board, False))
         policies = heads.policy(x, heads.neck, board, False)
         return found, head_kernel.Found(policies, *heads.value(heads.neck.biased(x)[..., 2 * policy :], board, False))
 
@@ -158,12 +155,6 @@ def test_heads_that_it_does_not_do() -> None:
     assert not head_kernel.suits(x, weights._replace(points=jnp.zeros((16, 5))))
     assert not head_kernel.suits(x, weights._replace(extra=jnp.zeros((48, 5))))
     assert not head_kernel.suits(x, weights._replace(hidden=jnp.zeros((3 * 64, 200))))
-    trunk, with_neck = jnp.zeros((1, 5, 5, CHANNELS), jnp.bfloat16), heads.weights(neck=True)
-    assert with_neck is not None
-    assert head_kernel.suits(trunk, with_neck)
-    assert not head_kernel.suits(trunk.astype(jnp.float32), with_neck)
-    assert not head_kernel.suits(trunk[..., :40], with_neck)
-    assert not head_kernel.suits(trunk, with_neck._replace(points=jnp.zeros((8, 1))))
 
 
 @pytest.mark.parametrize("case", ["b3c96 9 bfloat16", "b3c32-mish 19 float32", "b3c64nbt-silu 5 bfloat16"])
@@ -171,12 +162,11 @@ def test_triton_takes_a_whole_network(lower_for_gpu: Callable[..., str], case: s
     name, side, dtype = case.split()
     game = games.make("go", size=int(side))
 
-    def programs(kernels: bool, neck: bool) -> int:
+    def programs(kernels: bool) -> int:
         def make() -> nets.Network:
             spec = nets.spec(name, nets.possible_heads(game))
             net = nets.fold(nets.build(spec, game, nnx.Rngs(0)), dtype, kernels=kernels)  # type: ignore[arg-type]
             assert isinstance(net, BoardNetwork)
-            net.heads.neck_in_program = neck
             return net
 
         graph, state = nnx.split(nnx.eval_shape(make))
@@ -187,6 +177,5 @@ def test_triton_takes_a_whole_network(lower_for_gpu: Callable[..., str], case: s
 
     # Scale and shift: before every block and the heads; in nested blocks also before each inner block and the end.
     affine = 4 if "nbt" not in name else 3 * 4 + 1
-    assert programs(kernels=False, neck=False) == 0
-    assert programs(kernels=True, neck=False) == affine + 1 + 1
-    assert programs(kernels=True, neck=True) == affine + 1 + (0 if dtype == "bfloat16" else 1)
+    assert programs(kernels=False) == 0
+    assert programs(kernels=True) == affine + 1 + 1

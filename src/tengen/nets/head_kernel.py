@@ -19,15 +19,6 @@ from tengen.nets.pool_kernel import Grid, Pool, Tile
 from tengen.nets.spec import Activation
 
 _MOST_OUTPUTS = 4  # per point, and apart from points: each is a sum of its own
-_SEGMENT = 32  # channels of the trunk that are multiplied at a time
-
-
-class Neck(NamedTuple):
-    """The layer that the heads read, and the pass before it: activation(x * scale + shift) @ kernel."""
-
-    scale: Array  # Float32[C]
-    shift: Array  # Float32[C]
-    kernel: Array  # [C, 2 P + V]
 
 
 class Weights(NamedTuple):
@@ -40,7 +31,6 @@ class Weights(NamedTuple):
     hidden: Array  # [3 V, hidden]
     hidden_bias: Array  # [hidden]
     ownership: Array | None  # [V, 1]
-    neck: Neck | None = None  # if the program is to do it too
 
 
 class Found(NamedTuple):
@@ -55,19 +45,13 @@ def suits(x: Array, weights: Weights) -> bool:
     """Whether `run` takes them."""
     extra = 0 if weights.extra is None else weights.extra.shape[1]
     few = max(weights.points.shape[1], extra) <= _MOST_OUTPUTS
-    if weights.neck is not None:
-        wide = min(len(weights.points), weights.hidden.shape[0] // 3) >= 16  # or tensor cores do not take them
-        few &= wide and x.shape[-1] % _SEGMENT == 0 and x.dtype == jnp.bfloat16
     return few and pool_kernel.suits(x, weights.bias) and pool_kernel.suits(x, weights.hidden)
 
 
 def run(
     x: Array, weights: Weights, *, kinds: int, scales: tuple[float, float], activation: Activation, interpret: bool
 ) -> Found:
-    """Of the neck's [B, H, W, 2 P + V] without its bias, or of the trunk [B, H, W, C] if `weights` have a neck.
-
-    `scales` are Board's `side` and `square`.
-    """
+    """Of the neck's [B, H, W, 2 P + V] without its bias. `scales` are Board's `side` and `square`."""
     batch, height, width, channels = x.shape
     actions = _actions(weights, height * width, kinds)
     units = len(weights.hidden_bias)
@@ -136,12 +120,16 @@ def _heads(
     found = Found(outputs[0], outputs[1], outputs[2] if len(outputs) > 2 else None)
     grid, board = sizes.grid, pl.program_id(0)
     tiles = grid.tiles()
-    fetch = partial(_fetch, sizes, x, weights.neck, board)
+
+    def fetch(tile: Tile) -> list[Array]:
+        return [grid.load(x, board, tile, *part) for part in sizes.parts]
+
     # Where they all fit, everything is on its way from memory before anything is waited for.
     fetched = [fetch(tile) for tile in tiles] if grid.small else map(fetch, tiles)
+    shifts = [pool_kernel.vector(weights.shift, first, 1, count)[None] for first, count in sizes.parts]
     regular, pooled, values = [], None, None
     for tile, numbers in zip(tiles, fetched, strict=True):
-        channels = _after_neck(sizes, weights, numbers, activation)
+        channels = [x.astype(jnp.float32) + shift for x, shift in zip(numbers, shifts, strict=True)]
         regular.append(channels[0])
         pooled = pool_kernel.further(pooled, tile, activate(channels[1], activation))
         value = activate(channels[2], activation)
@@ -150,44 +138,28 @@ def _heads(
             column = pool_kernel.vector(weights.ownership, 0, 1, sizes.value)
             _store_points(found.ownership, board * grid.points, 1, tile, jnp.sum(value * column[None], 1))
     pool, mean = pool_kernel.pool_of(pooled, grid.points), pool_kernel.pool_of(values, grid.points).mean
-    _store_hidden(sizes, scales, activation, board, mean, weights, found.hidden)
+    # Weights are read when they are needed: in registers from the start, they leave no room for other boards.
+    hidden = _hidden_weights(sizes, scales, weights)
+    _store_hidden(sizes, activation, board, mean, hidden, weights.hidden_bias, found.hidden)
+    bias = pool_kernel.dense_weights(weights.bias, sizes.policy, sizes.policy, scales[0])
+    regular = [numbers + pool_kernel.dense_of(pool, bias)[None] for numbers in regular]
     _store_policies(sizes, scales[0], activation, board, (tiles, regular), pool, weights, found.policies)
 
 
-def _fetch(sizes: _Sizes, x: Any, neck: Neck | None, board: Array, tile: Tile) -> list[Array]:
-    """[rows, lanes] of a tile: the parts of the neck's output, or segments of what goes into the neck."""
-    grid = sizes.grid
-    segments = [(first, _SEGMENT) for first in range(0, grid.channels, _SEGMENT)]
-    return [grid.load(x, board, tile, *part) for part in (sizes.parts if neck is None else segments)]
-
-
-def _after_neck(sizes: _Sizes, weights: Weights, numbers: list[Array], activation: Activation) -> list[Array]:
-    """Float32[rows, lanes] of a tile, of what was fetched: the parts of the neck's output."""
-    neck, width = weights.neck, 2 * sizes.policy + sizes.value
-    found = [pool_kernel.vector(weights.shift, first, 1, count)[None] for first, count in sizes.parts]
-    if neck is None:
-        return [x.astype(jnp.float32) + shift for x, shift in zip(numbers, found, strict=True)]
-    for segment, x in enumerate(numbers):
-        scale, shift = (pool_kernel.vector(ref, segment * _SEGMENT, 1, _SEGMENT) for ref in (neck.scale, neck.shift))
-        shaped = activate(x.astype(jnp.float32) * scale[None] + shift[None], activation).astype(x.dtype)
-        for part, (first, count) in enumerate(sizes.parts):
-            start = segment * _SEGMENT * width + first
-            kernel = pool_kernel.matrix(neck.kernel, start, width, _SEGMENT, count).astype(x.dtype)
-            found[part] += jnp.dot(shaped, kernel, preferred_element_type=jnp.float32)
-    return found
-
-
-def _store_hidden(
-    sizes: _Sizes, scales: tuple[float, float], activation: Activation, board: Array, mean: Array,
-    weights: Weights, out: Any,
-) -> None:  # fmt: skip
-    """The hidden layer, of the mean Float32[lanes] of the value's channels."""
+def _hidden_weights(sizes: _Sizes, scales: tuple[float, float], weights: Weights) -> Array:
+    """Float32[lanes, lanes]: what the hidden layer makes of the means."""
     size = sizes.value * sizes.units
     kernel, *scaled = (
         pool_kernel.matrix(weights.hidden, part * size, sizes.units, sizes.value, sizes.units) for part in range(3)
     )
-    kernel += scales[0] * scaled[0] + scales[1] * scaled[1]
-    hidden = jnp.sum(mean[:, None] * kernel, 0) + pool_kernel.vector(weights.hidden_bias, 0, 1, sizes.units)
+    return kernel + scales[0] * scaled[0] + scales[1] * scaled[1]
+
+
+def _store_hidden(
+    sizes: _Sizes, activation: Activation, board: Array, mean: Array, kernel: Array, bias: Any, out: Any
+) -> None:
+    """The hidden layer, of the mean Float32[lanes] of the value's channels."""
+    hidden = jnp.sum(mean[:, None] * kernel, 0) + pool_kernel.vector(bias, 0, 1, sizes.units)
     lane = jnp.arange(pool_kernel.lanes(sizes.units))
     mask = None if len(lane) == sizes.units else lane < sizes.units
     plgpu.store(out.at[board * sizes.units + lane], activate(hidden, activation).astype(out.dtype), mask=mask)
@@ -197,11 +169,10 @@ def _store_policies(
     sizes: _Sizes, side: float, activation: Activation, board: Array, regular: tuple[list[Tile], list[Array]],
     pool: Pool, weights: Weights, out: Any,
 ) -> None:  # fmt: skip
-    """The logits, of Float32[rows, lanes] regular channels of each tile and the pool."""
+    """The logits, of Float32[rows, lanes] regular channels of each tile, with their bias, and the pool."""
     policy, outputs, extras = sizes.policy, sizes.kinds * sizes.per_point, sizes.kinds * sizes.extra
-    bias = pool_kernel.dense_of(pool, weights.bias, policy, policy, side)
     for tile, numbers in zip(*regular, strict=True):
-        x = activate(numbers + bias[None], activation)
+        x = activate(numbers, activation)
         for output in range(outputs):
             kind, way = divmod(output, sizes.per_point)
             column = pool_kernel.vector(weights.points, output, outputs, policy)

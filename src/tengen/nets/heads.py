@@ -3,7 +3,6 @@
 All heads read the same 1x1 convolution, the neck: channels for the policy, channels that it pools, then the value's.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -16,7 +15,7 @@ from tengen.nets import fitting, head_kernel
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.spec import Activation, Head, Spec, Tower
 
@@ -145,24 +144,12 @@ class Heads(nnx.Module):
         self.for_policy = 2 * tower.policy_channels
         self.activation: Activation = spec.activation
         self.kernels = False  # may a GPU program of our own do this, once folded
-        self.neck_in_program = False  # may it do the neck, too
 
     def __call__(self, x: Array, board: Board, train: bool) -> Outputs:
         """What the network says, of the trunk [B, H, W, C]."""
-        found = self._from_trunk(x, board, train)
+        found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
         others = self.value.summary(found.hidden)
         return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
-
-    def _from_trunk(self, x: Array, board: Board, train: bool) -> head_kernel.Found:
-        """Of [B, H, W, C]."""
-
-        def plain(x: Array) -> head_kernel.Found:
-            x = self.neck.unbiased(shaped(x, self.tip, self.activation, board, train))
-            return self._from_neck(x, board, train)
-
-        if not (self.kernels and self.neck_in_program):
-            return plain(x)
-        return self._by_program(x, board, self.weights(neck=True), plain)
 
     def _from_neck(self, x: Array, board: Board, train: bool) -> head_kernel.Found:
         """Of the neck's [B, H, W, 2 P + V] without its bias."""
@@ -171,13 +158,8 @@ class Heads(nnx.Module):
             policies = self.policy(x, self.neck, board, train)
             return head_kernel.Found(policies, *self.value(self.neck.biased(x)[..., self.for_policy :], board, train))
 
-        return self._by_program(x, board, self.weights(), plain) if self.kernels else plain(x)
-
-    def _by_program(
-        self, x: Array, board: Board, weights: head_kernel.Weights | None, plain: Callable[[Array], head_kernel.Found]
-    ) -> head_kernel.Found:
-        """By the GPU program where there is one and it suits, otherwise `plain(x)`."""
-        if board.on is not None or weights is None or not head_kernel.suits(x, weights):
+        weights = self.weights() if self.kernels and board.on is None else None
+        if weights is None or not head_kernel.suits(x, weights):
             return plain(x)
         assert isinstance(board.side, float)
         assert isinstance(board.square, float)
@@ -191,11 +173,8 @@ class Heads(nnx.Module):
         )
         return lax.platform_dependent(x, cuda=program, default=plain)
 
-    def weights(self, neck: bool = False) -> head_kernel.Weights | None:
-        """What the GPU program needs, once folded; None if it does not know how the actions lie on the board.
-
-        With `neck` it starts from the trunk.
-        """
+    def weights(self) -> head_kernel.Weights | None:
+        """What the GPU program needs, once folded; None if it does not know how the actions lie on the board."""
         policy, value = self.policy, self.value
         if policy.points is None or policy.layout.numbering is not None:
             return None
@@ -209,12 +188,7 @@ class Heads(nnx.Module):
             hidden=value.hidden.kernel[...],
             hidden_bias=value.hidden.bias[...],
             ownership=None if value.ownership is None else value.ownership.kernel[0, 0],
-            neck=self._neck_weights() if neck else None,
         )
-
-    def _neck_weights(self) -> head_kernel.Neck:
-        assert isinstance(self.tip, Affine)
-        return head_kernel.Neck(self.tip.scale[...], self.tip.shift[...], self.neck.kernel[0, 0])
 
     def fold(self) -> None:
         self.tip = without_statistics(self.tip)

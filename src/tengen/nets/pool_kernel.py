@@ -85,7 +85,7 @@ def _biased(
         running = further(running, tile, activate(numbers.astype(jnp.float32) + to_pool, activation))
     pool = pool_of(running, grid.points)
     store_pool(pool_out, board, pool, pooled, side)
-    bias = dense_of(pool, dense, pooled, regular, side)
+    bias = dense_of(pool, dense_weights(dense, pooled, regular, side))
     if shift is not None:
         bias += vector(shift, 0, 1, regular)
     for number, tile in enumerate(tiles):
@@ -166,10 +166,15 @@ def pool_of(running: Running | None, points: int) -> Pool:
     return Pool(jnp.sum(running.total, 0) / points, jnp.max(running.largest, 0))
 
 
-def dense_of(pool: Pool, kernel: Any, inputs: int, outputs: int, side: float) -> Array:
-    """Float32[lanes]: `kernel`, [3 inputs, outputs] flat, of the pool."""
+def dense_weights(kernel: Any, inputs: int, outputs: int, side: float) -> tuple[Array, Array]:
+    """Float32[lanes, lanes] each: what `kernel`, [3 inputs, outputs] flat, makes of the means and the maxima."""
     mean, scaled, largest = (matrix(kernel, part * inputs * outputs, outputs, inputs, outputs) for part in range(3))
-    return jnp.sum(pool.mean[:, None] * (mean + side * scaled) + pool.largest[:, None] * largest, 0)
+    return mean + side * scaled, largest
+
+
+def dense_of(pool: Pool, weights: tuple[Array, Array]) -> Array:
+    """Float32[lanes]: the dense layer of the pool."""
+    return jnp.sum(pool.mean[:, None] * weights[0] + pool.largest[:, None] * weights[1], 0)
 
 
 def store_pool(out: Any, board: Array, pool: Pool, count: int, side: float) -> None:

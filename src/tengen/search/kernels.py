@@ -1,7 +1,7 @@
 """The walk and the backup as GPU programs, one per game: the same results as the plain versions.
 
 Below the root, what to follow at a node depends only on the visits of its moves, which change only when a value passes
-through it. So the backup works the choice out again for the nodes that it has touched, several at once, and keeps it
+through it. So after a backup the choice is worked out again at the nodes that it has touched, and kept
 (`Tree.onward`); a walk reads one number per level. The network pushes the trees out of all caches between two walks, so
 the number of reads that wait for one another is what counts.
 
@@ -45,6 +45,26 @@ def _tables(names: tuple[str, ...], refs: Any) -> dict[str, Any]:
     return dict(zip(names, refs, strict=True))
 
 
+def _read(tables: dict[str, Any], game: Any, node: Any, lane: Any, there: Any) -> tuple[rows.Row, Any]:
+    """The row [1, lanes] of a node, and its children."""
+    visits, total = tables["visits"], tables["total"]
+    children = plgpu.load(tables["child"].at[game, node, lane], mask=there, other=NONE).astype(jnp.int32)
+    logits = plgpu.load(tables["logits"].at[game, node, lane], mask=there, other=-jnp.inf)
+    sign = 1.0 - 2.0 * tables["player"][game, node].astype(jnp.float32)
+    count = visits[game, node].astype(jnp.float32)
+    known = children >= 0
+    at = jnp.where(known, children, 0)
+    row = rows.Row(
+        logits=logits.astype(jnp.float32),
+        visits=plgpu.load(visits.at[game, at], mask=known, other=0).astype(jnp.float32),
+        total=sign * plgpu.load(total.at[game, at], mask=known, other=0.0),
+        node_visits=count,
+        node_value=sign * total[game, node] / jnp.maximum(count, 1.0),
+        first_value=sign * tables["value"][game, node],
+    )
+    return row, children
+
+
 _WALKED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "onward", "free")
 
 
@@ -85,16 +105,7 @@ def _walk(settings: Settings, slots: int, actions: int, lanes: int, leaves: int,
     evaluated = tables["visits"][game, root] > 0
     active = (done < budget) & (tables["over"][game, root] == 0)
 
-    children = plgpu.load(tables["child"].at[game, root, lane], mask=there, other=NONE).astype(jnp.int32)
-    known = children >= 0
-    at = jnp.where(known, children, 0)
-    row = _row(
-        sign=1.0 - 2.0 * tables["player"][game, root].astype(jnp.float32),
-        logits=plgpu.load(tables["logits"].at[game, root, lane], mask=there, other=-jnp.inf),
-        visits=plgpu.load(tables["visits"].at[game, at], mask=known, other=0),
-        total=plgpu.load(tables["total"].at[game, at], mask=known, other=0.0),
-        own=(tables["visits"][game, root], tables["total"][game, root], tables["value"][game, root]),
-    )
+    row, children = _read(tables, game, root, lane, there)
     root_noise = plgpu.load(noise.at[game, lane], mask=there, other=0.0)
     root_base = plgpu.load(base.at[game, lane], mask=there, other=0).astype(jnp.float32)
     first = jnp.max(rows.choice_at_root(row, root_noise, root_base, budget, done, settings))
@@ -132,25 +143,12 @@ def _walk(settings: Settings, slots: int, actions: int, lanes: int, leaves: int,
         plgpu.store(target.at[game, lane], fetched, mask=inside)
 
 
-def _row(sign: Any, logits: Any, visits: Any, total: Any, own: tuple[Any, Any, Any]) -> rows.Row:
-    """A row [1, lanes] of what was read; `own` are the node's visits, total and first value."""
-    count, sum_, first = own[0].astype(jnp.float32), sign * own[1], sign * own[2]
-    return rows.Row(
-        logits=logits.astype(jnp.float32),
-        visits=visits.astype(jnp.float32),
-        total=sign * total,
-        node_visits=count,
-        node_value=sum_ / jnp.maximum(count, 1.0),
-        first_value=first,
-    )
-
-
 _GROWN: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "parent", "onward")
 
 
 def expand(tree: Tree, path: Path, new: New, interpret: bool) -> Tree:
     """`expand` for all games: Path [B, 1], New [B, ...]."""
-    batch, _, actions = tree.child.shape
+    batch, slots, actions = tree.child.shape
     lanes = _lanes(actions)
     leaves, treedef = jax.tree.flatten(tree.state)
     kept = [k for k, leaf in enumerate(leaves) if leaf.size]
@@ -160,10 +158,11 @@ def expand(tree: Tree, path: Path, new: New, interpret: bool) -> Tree:
     where = [x[:, 0].astype(jnp.int32) for x in path]
     inputs = (tree.root, tree.done, tree.used, *where, new.logits, new.value, new.player, new.over, *states)
     counter = jax.ShapeDtypeStruct((batch,), jnp.int32)
+    trail = jax.ShapeDtypeStruct((batch, slots), jnp.int16)
     found = pl.pallas_call(
-        partial(_expand, tree.settings, actions, lanes, len(states)),
+        partial(_expand, actions, lanes, len(states)),
         grid=(batch,),
-        out_shape=[*(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables), counter, counter],
+        out_shape=[*(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables), *[counter] * 4, trail],
         input_output_aliases={len(inputs) + k: k for k in range(len(tables))},
         interpret=interpret,
         compiler_params=_compiler(lanes, interpret),
@@ -171,18 +170,19 @@ def expand(tree: Tree, path: Path, new: New, interpret: bool) -> Tree:
     )(*inputs, *tables)
     for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
         leaves[k] = table.reshape(shapes[k])
-    used, done = found[len(tables) :]
-    grown = dict(zip(_GROWN, found, strict=False))
-    return replace(tree, **grown, state=jax.tree.unflatten(treedef, leaves), used=used, done=done)
+    used, done, *trail = found[len(tables) :]
+    grown = _tables(_GROWN, found[: len(_GROWN)])
+    tree = replace(tree, **grown, state=jax.tree.unflatten(treedef, leaves), used=used, done=done)
+    return replace(tree, onward=_plan(tree, trail, interpret))
 
 
-def _expand(settings: Settings, actions: int, lanes: int, leaves: int, *refs: Any) -> None:
+def _expand(actions: int, lanes: int, leaves: int, *refs: Any) -> None:
     root_ref, done_ref, used_ref, *where = refs[:9]
     logits, value, player, over = refs[9:13]
     states = refs[13 : 13 + leaves]
     outputs = refs[13 + leaves + len(_GROWN) + leaves :]  # before them, the same memory as inputs
     tables, all_states = _tables(_GROWN, outputs[: len(_GROWN)]), outputs[len(_GROWN) : len(_GROWN) + leaves]
-    used_out, done_out = outputs[len(_GROWN) + leaves :]
+    used_out, done_out, first_out, length_out, trail = outputs[len(_GROWN) + leaves :]
     game = pl.program_id(0)
     root, done, used = root_ref[game], done_ref[game], used_ref[game]
     parent, action, node, fresh, _, active = (ref[game] for ref in where)
@@ -221,49 +221,62 @@ def _expand(settings: Settings, actions: int, lanes: int, leaves: int, *refs: An
     gain = jnp.where((node >= 0) & (fresh == 0), tables["value"][game, at], new_value)
     # A leaf for which there was no room counts for its parent. Beyond the end of a game nothing is followed.
     end = jnp.where(node >= 0, node, parent)
-    at_end_of_game = (node >= 0) & ((fresh == 0) | (over[game] > 0))
+    game_ends = (node >= 0) & ((fresh == 0) | (over[game] > 0))
+
+    @pl.when(stored & game_ends)
+    def _():
+        tables["onward"][game, at] = jnp.int32(OVER)
 
     def up(carry):
-        """Add to one node below the root, and work out what to follow there.
-
-        What this program has written may not be readable yet: it is put in place of what was read.
-        """
-        here, below, below_visits, below_total = carry
+        here, length = carry
+        # What was just written for a new leaf may not be readable yet.
         first = stored & (here == at)
-        visits = jnp.where(first, 0, tables["visits"][game, here]) + 1
-        total = jnp.where(first, 0.0, tables["total"][game, here]) + gain
+        old_visits, old_total = tables["visits"][game, here], tables["total"][game, here]
         above = jnp.where(first, parent, tables["parent"][game, here].astype(jnp.int32))
-        mover = jnp.where(first, new_player, tables["player"][game, here]).astype(jnp.float32)
-        said = jnp.where(first, new_value, tables["value"][game, here])
-        children = plgpu.load(tables["child"].at[game, here, lane], mask=there, other=NONE).astype(jnp.int32)
-        children = jnp.where(grown & (here == parent) & (lane == action), node, children)
-        children = jnp.where(first, NONE, children)
-        old_logits = plgpu.load(tables["logits"].at[game, here, lane], mask=there, other=-jnp.inf)
-        known = children >= 0
-        from_there = jnp.where(known, children, 0)
-        their_visits = plgpu.load(tables["visits"].at[game, from_there], mask=known, other=0)
-        their_total = plgpu.load(tables["total"].at[game, from_there], mask=known, other=0.0)
-        updated = known & (children == below)
-        row = _row(
-            sign=1.0 - 2.0 * mover,
-            logits=jnp.where(first, new_logits, old_logits),
-            visits=jnp.where(updated, below_visits, their_visits),
-            total=jnp.where(updated, below_total, their_total),
-            own=(visits, total, said),
-        )
+        tables["visits"][game, here] = jnp.where(first, 0, old_visits) + 1
+        tables["total"][game, here] = jnp.where(first, 0.0, old_total) + gain
+        trail[game, length] = here.astype(jnp.int16)
+        return jnp.where(here == root, NONE, above), length + 1
+
+    start = (jnp.where(active, end, NONE), jnp.int32(0))
+    length = lax.while_loop(lambda carry: carry[0] >= 0, up, start)[1]
+    # The root, last on the trail, is left to the walk: what it follows depends on noise and the search's progress.
+    first_out[game] = game_ends.astype(jnp.int32)
+    length_out[game] = length - 1
+
+
+_PLANNED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player")
+_TOGETHER = 4  # programs that share the nodes of one trail
+
+
+def _plan(tree: Tree, trail: list[Array], interpret: bool) -> Array:
+    """Tree.onward, worked out again for the nodes on the trails: [B] first, [B] end, and Int16[B, N]."""
+    batch, _, actions = tree.child.shape
+    lanes = _lanes(actions)
+    inputs = (*trail, *(getattr(tree, name) for name in _PLANNED))
+    return pl.pallas_call(
+        partial(_plan_program, tree.settings, actions, lanes),
+        grid=(batch, _TOGETHER),
+        out_shape=jax.ShapeDtypeStruct(tree.onward.shape, tree.onward.dtype),
+        input_output_aliases={len(inputs): 0},
+        interpret=interpret,
+        compiler_params=_compiler(lanes, interpret),
+        name="tree_plan",
+    )(*inputs, tree.onward)
+
+
+def _plan_program(settings: Settings, actions: int, lanes: int, first: Any, end: Any, trail: Any, *refs: Any) -> None:
+    tables, onward = _tables(_PLANNED, refs[:-2]), refs[-1]
+    game = pl.program_id(0)
+    lane = lax.broadcasted_iota(jnp.int32, (1, lanes), 1)
+    there = lane < actions
+
+    def plan(place):
+        node = trail[game, place].astype(jnp.int32)
+        row, children = _read(tables, game, node, lane, there)
         best = jnp.max(rows.choice_below(row, settings))
         child = jnp.max(jnp.where(lane == best, children, NONE))
-        onward = jnp.where(at_end_of_game & (here == end), OVER, best | ((child + 1) << 16))
-        tables["visits"][game, here] = visits
-        tables["total"][game, here] = total
-        tables["onward"][game, here] = onward
-        return above, here, visits, total
+        onward[game, node] = best | ((child + 1) << 16)
+        return place + _TOGETHER
 
-    start = (jnp.where(active, end, root), jnp.int32(NONE), jnp.int32(0), jnp.float32(0))
-    lax.while_loop(lambda carry: carry[0] != root, up, start)
-
-    # What to follow at the root depends on noise and on the progress of the search: that is left to the walk.
-    @pl.when(active)
-    def _():
-        tables["visits"][game, root] = tables["visits"][game, root] + 1
-        tables["total"][game, root] = tables["total"][game, root] + gain
+    lax.while_loop(lambda place: place < end[game], plan, first[game] + pl.program_id(1))

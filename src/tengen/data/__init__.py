@@ -1,0 +1,92 @@
+"""What is learnt from: rows, in chunks on disk and in a ring on the device, and the records of games.
+
+    form = data.RowFormat.of(game, heads)
+    store = data.Store(run / "selfplay", worker="a")
+    with data.Writer() as writer:
+        path = store.reserve("net-s0-d0")
+        writer.put(partial(data.write_chunk, path, form, rows, data.GameIdentity.of(game), network="net-s0-d0"), path)
+
+    ring = data.ring.make(form, capacity)          # functions of a device buffer: append, sample, newest
+
+Settings need no JAX, which is imported when something else is asked for. See docs/data.md.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tengen.data.settings import WindowSettings
+from tengen.data.window import power_law
+
+if TYPE_CHECKING:
+    from tengen.data import ring
+    from tengen.data.chunk import (
+        ChunkError,
+        CorruptChunk,
+        ForeignChunk,
+        Meta,
+        UnreadableChunk,
+        read_chunk,
+        read_meta,
+        write_chunk,
+    )
+    from tengen.data.identity import GameIdentity
+    from tengen.data.records import Record, RecordError, load_records, save_records
+    from tengen.data.rows import RowFormat, blank, check, pack_planes, unpack_planes
+    from tengen.data.store import Chunk, Listing, Loaded, Store
+    from tengen.data.writer import Writer
+
+__all__ = [
+    "Chunk",
+    "ChunkError",
+    "CorruptChunk",
+    "ForeignChunk",
+    "GameIdentity",
+    "Listing",
+    "Loaded",
+    "Meta",
+    "Record",
+    "RecordError",
+    "RowFormat",
+    "Store",
+    "UnreadableChunk",
+    "WindowSettings",
+    "Writer",
+    "blank",
+    "check",
+    "load_records",
+    "pack_planes",
+    "power_law",
+    "read_chunk",
+    "read_meta",
+    "ring",
+    "save_records",
+    "unpack_planes",
+    "write_chunk",
+]
+
+_LATE = {
+    "chunk": (
+        "ChunkError",
+        "CorruptChunk",
+        "ForeignChunk",
+        "Meta",
+        "UnreadableChunk",
+        "read_chunk",
+        "read_meta",
+        "write_chunk",
+    ),
+    "identity": ("GameIdentity",),
+    "records": ("Record", "RecordError", "load_records", "save_records"),
+    "rows": ("RowFormat", "blank", "check", "pack_planes", "unpack_planes"),
+    "store": ("Chunk", "Listing", "Loaded", "Store"),
+    "writer": ("Writer",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ring":
+        return importlib.import_module(f"{__name__}.ring")
+    for module, late in _LATE.items():
+        if name in late:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

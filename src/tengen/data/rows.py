@@ -1,0 +1,191 @@
+"""Rows: what one searched position teaches.
+
+N rows are a dict of arrays with first axis N, jnp on the device and np on the host. Targets are from the side of the
+player to move, unless said otherwise.
+
+    planes           UInt8[N, ceil(H*W*C/8)]   the bits of Bool[H, W, C], as `packbits` puts them
+    scalars          Float32[N, S]
+    policy           Float16[N, A]             from the search; zeros where `policy_weight` is 0
+    policy_weight    Float32[N]                0 where the search was a cheap one
+    outcome          Float32[N, 3]             win, draw, loss; they sum to 1
+    search_value     Float32[N]                the root's value, in [-1, 1]
+    to_play          Int8[N]                   0 or 1: who moves
+    ply              Int16[N]
+    moves_left       Int16[N]                  plies until the game's end
+    weight           Float32[N]                of the whole row
+    game             UInt32[N, 2]              the game's number: high word, low word
+
+and, for networks with such heads:
+
+    opponent_policy  Float16[N, A]             the target of the next ply
+    opponent_weight  Float32[N]                0 where there is none
+    ownership        Int8[N, H, W]             1 the mover's, -1 the opponent's, 0 neither
+    score            Float32[N]                at the game's end
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from tengen.errors import OptionError
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from tengen.games.core import Game
+
+Rows = dict[str, Any]
+"""Field -> array, jnp or np."""
+
+EXTRAS = ("opponent_policy", "ownership", "score")
+"""Heads that need fields of their own. The others learn from what every row has."""
+
+
+class Field(NamedTuple):
+    """What one row holds under one name."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """Which fields the rows of a game have, and their shapes. Hashable, so that it can be static under `jit`."""
+
+    planes_shape: tuple[int, int, int]  # H, W, C
+    num_scalars: int
+    num_actions: int
+    extras: tuple[str, ...] = ()  # among EXTRAS, in that order
+
+    @staticmethod
+    def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
+        """The rows for a network with these extra heads. OptionError if the game cannot teach one of them."""
+        heads = tuple(heads)
+        for head in heads:
+            if head in ("ownership", "score") and head not in game.extra_targets:
+                raise OptionError(f"{game.name} has no {head} to learn from")
+        extras = tuple(name for name in EXTRAS if name in heads)
+        return RowFormat(game.planes_shape, game.num_scalars, game.num_actions, extras)
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Name -> shape and type of one row, in a fixed order."""
+        height, width, _ = self.planes_shape
+        byte, half, single = np.dtype(np.uint8), np.dtype(np.float16), np.dtype(np.float32)
+        fields = {
+            "planes": Field(((math.prod(self.planes_shape) + 7) // 8,), byte),
+            "scalars": Field((self.num_scalars,), single),
+            "policy": Field((self.num_actions,), half),
+            "policy_weight": Field((), single),
+            "outcome": Field((3,), single),
+            "search_value": Field((), single),
+            "to_play": Field((), np.dtype(np.int8)),
+            "ply": Field((), np.dtype(np.int16)),
+            "moves_left": Field((), np.dtype(np.int16)),
+            "weight": Field((), single),
+            "game": Field((2,), np.dtype(np.uint32)),
+        }
+        if "opponent_policy" in self.extras:
+            fields["opponent_policy"] = Field((self.num_actions,), half)
+            fields["opponent_weight"] = Field((), single)
+        if "ownership" in self.extras:
+            fields["ownership"] = Field((height, width), np.dtype(np.int8))
+        if "score" in self.extras:
+            fields["score"] = Field((), single)
+        return MappingProxyType(fields)
+
+    @property
+    def row_bytes(self) -> int:
+        """Memory of one row."""
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.fields.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in lists, numbers and texts only, for JSON."""
+        return {
+            "planes_shape": list(self.planes_shape),
+            "num_scalars": self.num_scalars,
+            "num_actions": self.num_actions,
+            "extras": list(self.extras),
+        }
+
+    @staticmethod
+    def from_dict(data: object) -> "RowFormat":
+        """Undo `to_dict`. OptionError, which is a ValueError, says what is wrong with `data`."""
+        if not isinstance(data, Mapping) or set(data) != set(_KEYS):
+            raise OptionError(f"row format: expected the keys {', '.join(_KEYS)}")
+        planes, scalars, actions, extras = (data[key] for key in _KEYS)
+        if not (isinstance(planes, list) and len(planes) == 3 and all(map(_is_size, planes))):
+            raise OptionError("row format: planes_shape: expected three whole numbers of at least 0")
+        if not (_is_size(scalars) and _is_size(actions)):
+            raise OptionError("row format: num_scalars, num_actions: expected whole numbers of at least 0")
+        if not isinstance(extras, list) or extras != [name for name in EXTRAS if name in extras]:
+            raise OptionError(f"row format: extras: expected some of {', '.join(EXTRAS)}, in this order")
+        return RowFormat((planes[0], planes[1], planes[2]), scalars, actions, tuple(extras))
+
+    def holds(self, other: "RowFormat") -> bool:
+        """Whether rows of this format have all that rows of `other` have, in the same shapes."""
+        return all(self.fields.get(name) == field for name, field in other.fields.items())
+
+
+_KEYS = ("planes_shape", "num_scalars", "num_actions", "extras")
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
+    """How many rows these are. OptionError, which is a ValueError, names the field that is not as `form` says.
+
+    Looks at shapes and types only, so it also works while tracing.
+    """
+    missing = [name for name in form.fields if name not in rows]
+    if missing:
+        raise OptionError(f"rows: {missing[0]} is missing")
+    unknown = [name for name in rows if name not in form.fields]
+    if unknown:
+        raise OptionError(f"rows: {unknown[0]} is not a field of these rows, which are {', '.join(form.fields)}")
+    count: int | None = None
+    for name, (shape, dtype) in form.fields.items():
+        found = tuple(np.shape(rows[name]))
+        if len(found) != len(shape) + 1 or found[1:] != shape:
+            raise OptionError(f"rows: {name}: expected the shape {_shape(('N', *shape))}, got {_shape(found)}")
+        if rows[name].dtype != dtype:
+            raise OptionError(f"rows: {name}: expected {dtype}, got {rows[name].dtype}")
+        count = found[0] if count is None else count
+        if found[0] != count:
+            raise OptionError(f"rows: {name}: expected {count} rows as in the fields before it, got {found[0]}")
+    return count or 0
+
+
+def blank(form: RowFormat, count: int, xp: Any = np) -> Rows:
+    """`count` rows of zeros, whose weight is therefore 0; `xp` is `numpy` or `jax.numpy`."""
+    return {name: xp.zeros((count, *shape), dtype) for name, (shape, dtype) in form.fields.items()}
+
+
+def pack_planes(planes: "np.ndarray | Array") -> Any:
+    """UInt8[..., ceil(H*W*C/8)]: the bits of Bool[..., H, W, C]. NumPy gives NumPy, JAX gives JAX."""
+    xp = np if isinstance(planes, np.ndarray) else jnp
+    bits = planes.reshape(*planes.shape[:-3], math.prod(planes.shape[-3:]))
+    if not bits.size:  # games without a board have no planes, which `packbits` does not expect
+        return xp.zeros((*bits.shape[:-1], (bits.shape[-1] + 7) // 8), np.uint8)
+    return xp.packbits(bits, axis=-1)
+
+
+def unpack_planes(packed: "np.ndarray | Array", planes_shape: tuple[int, int, int]) -> Any:
+    """Bool[..., H, W, C]: undo `pack_planes`. NumPy gives NumPy, JAX gives JAX."""
+    xp = np if isinstance(packed, np.ndarray) else jnp
+    shape = (*packed.shape[:-1], *planes_shape)
+    if not math.prod(shape):
+        return xp.zeros(shape, bool)
+    return xp.unpackbits(packed, axis=-1, count=math.prod(planes_shape)).reshape(shape).astype(bool)
+
+
+def _shape(sizes: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"

@@ -1,0 +1,226 @@
+"""Networks as files: safetensors, with all that is needed to build the network again in the header. Nothing is pickled.
+
+    nets.saving.save(net, path, game, {"step": 1000})     # a file, or a folder that gets a model.safetensors
+    net = nets.saving.load(path, game)
+
+A tensor is called by where it stands in the network: `blocks.0.branch.steps.0.conv.kernel`.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flax import nnx
+from jax import Array
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as serialize
+
+from tengen import atomic, games
+from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
+from tengen.nets import fitting
+from tengen.nets.building import build
+from tengen.nets.counting import shapes
+from tengen.nets.network import Network
+from tengen.nets.spec import Dtype, Spec
+from tengen.schema import quote
+
+FILE_NAME = "model.safetensors"
+_SCHEMA = 1
+# One key for everything, so that the same network gives the same bytes.
+_KEY = "tengen"
+_LISTED = 4  # of the tensors that are missing or odd, so many are named
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a file says about the network in it."""
+
+    spec: Spec
+    game: str
+    version: int  # of the game's rules and observation
+    options: dict[str, Any]  # of the game that it was trained on
+    info: dict[str, Any]  # anything: step, samples, run
+
+    def make_game(self) -> Game:
+        """The game that it was trained on."""
+        return games.make(self.game, **self.options)
+
+
+def named(state: Any) -> dict[str, Array]:
+    """{name: array} of an nnx state, in a fixed order."""
+    return {".".join(map(str, path)): leaf[...] for path, leaf in sorted(nnx.to_flat_state(state), key=_readable)}
+
+
+def unnamed(tensors: Mapping[str, Any]) -> Any:
+    """The nnx state for `nnx.merge` and `nnx.update`, of what `named` gave."""
+    return nnx.from_flat_state(
+        [(tuple(int(part) if part.isdigit() else part for part in name.split(".")), x) for name, x in tensors.items()]
+    )
+
+
+def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
+    """Write the network, and return the file: `path` itself if it ends in .safetensors, else one in that folder.
+
+    `info` is JSON data. OptionError for what cannot be saved, TengenError if it cannot be written.
+    """
+    if net.folded:
+        raise OptionError("a folded network cannot be saved: save the one that it was folded from")
+    fitting.check(net.spec, game)
+    file = _file(Path(path))
+    about = {
+        "schema": _SCHEMA,
+        "spec": net.spec.to_dict(),
+        "game": {"name": game.name, "version": game.version, "options": asdict(game.options)},
+        "info": dict(info or {}),
+    }
+    try:
+        text = json.dumps(about, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_bytes(file, serialize(tensors, {_KEY: text}))
+    except OSError as error:
+        raise TengenError(f"{file}: the network cannot be written: {error.strerror or error}") from None
+    return file
+
+
+def read(path: Path | str) -> Saved:
+    """What the file says about its network, without reading the network itself."""
+    file = _file(Path(path))
+    with _opened(file) as opened:
+        return _header(file, opened)
+
+
+def load(
+    path: Path | str,
+    game: Game | None = None,
+    *,
+    spec: Spec | None = None,
+    dtype: Dtype = "bfloat16",
+    full_board: bool = True,
+) -> Network:
+    """The network in a file, or in the folder that `save` was given, for `game` or for the one it was trained on.
+
+    The game may have other options (another size of the board) as long as the parameters fit. With `spec`, the network
+    must be that one. TengenError says what is wrong with the file, or why it is the wrong one.
+    """
+    file = _file(Path(path))
+    with _opened(file) as opened:
+        saved = _header(file, opened)
+        game = _playable(file, saved) if game is None else game
+        _check_game(file, saved, game)
+        if spec is not None and spec != saved.spec:
+            raise TengenError(f"{file}: another network than expected: {_difference(spec, saved.spec)}")
+        wanted = _shapes(file, saved.spec, game)
+        _check_names(file, wanted, set(opened.keys()))
+        tensors = {name: _tensor(file, opened, name, shape) for name, shape in wanted.items()}
+    graph = nnx.graphdef(nnx.eval_shape(lambda: build(saved.spec, game, nnx.Rngs(0), dtype=dtype)))
+    net = nnx.merge(graph, unnamed(tensors))
+    net.full_board = full_board or saved.spec.tower is None
+    return net
+
+
+def _file(path: Path) -> Path:
+    return path if path.suffix == ".safetensors" else path / FILE_NAME
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            yield opened
+    except FileNotFoundError:
+        raise TengenError(f"{file}: there is no such file, expected a network that Tengen saved") from None
+    except SafetensorError as error:
+        raise TengenError(f"{file}: not a whole safetensors file ({error})") from None
+    except OSError as error:
+        raise TengenError(f"{file}: cannot be read: {error.strerror or error}") from None
+
+
+def _header(file: Path, opened: Any) -> Saved:
+    text = (opened.metadata() or {}).get(_KEY)
+    if text is None:
+        raise TengenError(f"{file}: a safetensors file, but not of a Tengen network (no {_KEY!r} in its metadata)")
+    try:
+        about = json.loads(text)
+        if about["schema"] != _SCHEMA:
+            newer = f"schema {quote(about['schema'])}, this Tengen reads {_SCHEMA}"
+            raise TengenError(f"{file}: written by another version of Tengen ({newer})")
+        game, info = about["game"], about["info"]
+        name, version, options = str(game["name"]), int(game["version"]), dict(game["options"])
+        return Saved(Spec.from_dict(about["spec"]), name, version, options, dict(info))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        raise TengenError(f"{file}: what it says about its network cannot be understood ({reason})") from None
+
+
+def _playable(file: Path, saved: Saved) -> Game:
+    try:
+        return saved.make_game()
+    except ValueError as error:
+        raise TengenError(f"{file}: its game cannot be made: {error}") from None
+
+
+def _check_game(file: Path, saved: Saved, game: Game) -> None:
+    if saved.game != game.name:
+        raise TengenError(f"{file}: a network for {saved.game}, expected one for {game.name}")
+    if saved.version != game.version:
+        raise TengenError(
+            f"{file}: made for version {saved.version} of {game.name}; the rules or what a network sees have changed "
+            f"since (version {game.version})"
+        )
+
+
+def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor that the network has."""
+    try:
+        return {".".join(map(str, path)): leaf.shape for path, leaf in nnx.to_flat_state(nnx.state(shapes(spec, game)))}
+    except OptionError as error:
+        raise TengenError(f"{file}: {error}") from None
+
+
+def _check_names(file: Path, wanted: Mapping[str, Any], there: set[str]) -> None:
+    for names, what in ((set(wanted) - there, "missing"), (there - set(wanted), "not part of the network")):
+        if names:
+            listed = ", ".join(sorted(names)[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+            raise TengenError(f"{file}: {len(names)} tensors are {what}: {listed}")
+
+
+def _tensor(file: Path, opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    found = opened.get_slice(name)
+    kind, size = found.get_dtype(), tuple(found.get_shape())
+    if kind != "F32" or size != shape:
+        raise TengenError(f"{file}: {name}: expected F32 {list(shape)}, got {kind} {list(size)}")
+    tensor = opened.get_tensor(name)
+    if not np.isfinite(tensor).all():
+        raise TengenError(f"{file}: {name}: holds numbers that are not finite")
+    return tensor
+
+
+def _difference(expected: Spec, found: Spec) -> str:
+    """The first few settings in which two specs differ."""
+    pairs = [(key, value, _flat(found).get(key)) for key, value in _flat(expected).items()]
+    listed = [f"{key} is {quote(there)}, not {quote(value)}" for key, value, there in pairs if value != there]
+    return "; ".join(listed[:_LISTED])
+
+
+def _flat(spec: Spec) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in spec.to_dict().items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{inner}": v for inner, v in value.items()}
+        else:
+            flat[key] = ", ".join(value) if isinstance(value, list) else value
+    return flat
+
+
+def _readable(item: tuple[tuple[Any, ...], Any]) -> list[tuple[bool, Any]]:
+    """Sorts numbers as numbers, so that block 10 comes after block 9."""
+    return [(isinstance(part, str), part) for part in item[0]]

@@ -1,0 +1,146 @@
+"""The trainer of the main job: a network learns what search and the ends of games say about positions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+
+from tengen import nets
+from tengen.data import ring
+from tengen.errors import TengenError
+from tengen.games.core import Game
+from tengen.train import schedules
+from tengen.train.bucket import Bucket
+from tengen.train.checkpoints import Checkpoint, Checkpoints
+from tengen.train.learner import Learner, Sampler, State
+from tengen.train.settings import TrainSettings
+from tengen.train.trainer import Metrics, Trainer
+
+
+@dataclass(frozen=True)
+class AlphaZeroConfig:
+    """All that makes a training what it is."""
+
+    game: Game
+    spec: nets.Spec
+    train: TrainSettings
+    seed: int = 0
+    dtype: nets.Dtype = "bfloat16"
+    full_board: bool = True  # false where boards of several sizes share a batch
+
+
+def from_ring(data: tuple[ring.Ring, Array | int], key: Array, batch: int) -> ring.Rows:
+    """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
+    rows, window = data
+    return ring.sample(rows, key, batch, window)
+
+
+class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
+    """Owns the network and the state of its training. Rows come from outside: `feed` them, then `train`.
+
+    `sample(data, key, batch)` draws a batch of what `feed` was given last, inside the compiled loop.
+    """
+
+    def __init__(
+        self,
+        config: AlphaZeroConfig,
+        sample: Sampler = from_ring,
+        devices: Sequence[Any] | None = None,
+        compiler_options: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(config)
+        start, self._key = jax.random.split(jax.random.key(config.seed))
+        net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=config.full_board)
+        self.learner = Learner(net, config.game, config.train, devices, compiler_options)
+        self.state = self.learner.start(net)
+        self.bucket = Bucket()
+        self.plateau = schedules.Plateau()
+        self._sample = sample
+        self._data: Any = None
+        self._step = 0
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    @property
+    def samples(self) -> int:
+        """Samples learned so far, over all steps."""
+        return self.bucket.samples
+
+    @property
+    def affordable(self) -> int:
+        """Steps that the rows so far allow now."""
+        return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
+
+    def feed(self, data: Any, rows: int) -> None:
+        """From now on learn from `data` (a ring and its window, say), which has so many rows more than before."""
+        settings = self.config.train
+        self._data = data
+        self.bucket = self.bucket.filled(rows, settings.samples_per_row, settings.largest_debt)
+
+    def weights(self, *, average: bool = True) -> Any:
+        """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that stay as they are."""
+        return self.learner.weights(self.state, average=average)
+
+    def network(self, *, average: bool = True) -> nets.Network:
+        """The network as it now is, to save or to play with."""
+        return self.learner.network(self.state, average=average)
+
+    def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
+        """Everything that a resumed training needs; `extras` is JSON data of the caller: where its data stands, say."""
+        about = {
+            "bucket": self.bucket.to_dict(),
+            "plateau": self.plateau.to_dict(),
+            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
+            "extras": extras or {},
+        }
+        return Checkpoint(self._step, self.state, about)
+
+    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+        """Go on from the newest checkpoint: its `extras`, None if there is none, and which ones had to be set aside."""
+        found = checkpoints.restore(self.state)
+        if found is None:
+            return None, ()
+        checkpoint, set_aside = found
+        return self.restore(checkpoint), set_aside
+
+    def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Go on from this checkpoint; its `extras`."""
+        about = checkpoint.about
+        try:
+            bucket, plateau = Bucket.from_dict(about["bucket"]), schedules.Plateau.from_dict(about["plateau"])
+            key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
+            extras = dict(about["extras"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
+        self.state: State = self.learner.place(checkpoint.state)
+        self.bucket, self.plateau, self._key = bucket, plateau, key
+        self._step = checkpoint.step
+        return extras
+
+    def _train(self, steps: int) -> Metrics:
+        steps = min(steps, self.affordable)
+        if steps == 0:
+            return {}
+        self.state, figures = self.learner.many(self.state, self._key, self._sample, self._data, steps)
+        self._step += steps
+        self.bucket = self.bucket.spent(steps, self.config.train.batch)
+        found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
+        if found["skipped"] == 1:
+            raise TengenError(
+                f"the loss was no finite number in any of the {steps} steps up to {self._step}: "
+                "lower train.optimizer.learning_rate or train.optimizer.clip and go on from a checkpoint"
+            )
+        self._report(found["loss"])
+        return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
+
+    def _report(self, loss: float) -> None:
+        self.plateau = schedules.report(self.config.train.schedule, self.plateau, loss)
+        scale: Array = jax.device_put(jnp.float32(self.plateau.scale), self.learner.everywhere)
+        self.state = self.state._replace(rate_scale=scale)

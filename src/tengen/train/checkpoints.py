@@ -1,0 +1,228 @@
+"""Checkpoints of a training: written in the background by orbax, checked when they are read.
+
+One that cannot be read is set aside (renamed to *.corrupt) and named, and the one before it is taken. A checkpoint
+appears under its name only when all of it is there, so a killed process leaves good ones only.
+"""
+
+import json
+import logging
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers as policies
+
+from tengen.errors import TengenError
+from tengen.train.settings import CheckpointSettings
+
+_SCHEMA = 1
+_PREFIX = "step"
+_DIGITS = 9
+_LISTED = 4
+_LONGEST = 200
+Tree = TypeVar("Tree")
+
+# Orbax writes to the terminal what only its authors want to know; what went wrong it also raises.
+logging.getLogger("absl").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Arrays and plain data at one step of a training."""
+
+    step: int
+    state: Any  # a pytree of arrays
+    about: dict[str, Any]  # JSON data: counters, schedule, random key, and whatever the caller wants back
+
+
+class _Corrupt(Exception):
+    """This checkpoint cannot be read."""
+
+
+class Checkpoints:
+    """The checkpoints in one folder: the newest few, and one every so often for ever."""
+
+    def __init__(self, folder: Path | str, settings: CheckpointSettings) -> None:
+        self.folder = Path(folder).absolute()
+        kept: list[Any] = [policies.LatestN(settings.keep)]
+        if settings.long_term_interval is not None:
+            kept.append(policies.EveryNSteps(settings.long_term_interval, exact_interval=False))
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=policies.AnyPreservationPolicy(kept),
+            step_prefix=_PREFIX,
+            step_format_fixed_length=_DIGITS,
+            cleanup_tmp_directories=True,
+        )
+        try:
+            self._manager = ocp.CheckpointManager(self.folder, options=options)
+        except OSError as error:
+            raise TengenError(f"{self.folder}: no place for checkpoints: {error.strerror or error}") from None
+
+    def steps(self) -> tuple[int, ...]:
+        """Those that are there, oldest first."""
+        return tuple(sorted(self._manager.all_steps()))
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write it in the background. The arrays are copied first, so that training may go on and use them up.
+
+        Waits for the one before, and raises TengenError if that could not be written.
+        """
+        layout, blob = _joined(flat(checkpoint.state))
+        about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
+        text = json.dumps(about, allow_nan=False)
+        sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
+        try:
+            self._manager.save(
+                checkpoint.step,
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardSave({"bytes": blob}),
+                    about=ocp.args.JsonSave({"sums": sums, "content": text}),
+                ),
+                force=True,
+            )
+        except Exception as error:
+            raise self._unwritten(error) from error
+
+    def wait(self) -> None:
+        """Until all that was saved is on the disk; TengenError if it could not be written."""
+        try:
+            self._manager.wait_until_finished()
+        except Exception as error:
+            raise self._unwritten(error) from error
+
+    def restore(self, template: Any) -> tuple[Checkpoint, tuple[str, ...]] | None:
+        """The newest checkpoint that can be read, like `template`, and what was set aside; None if there are none.
+
+        TengenError if none of them can be read, or if the newest good one is of another network or optimiser.
+        """
+        self.wait()
+        set_aside: list[str] = []
+        for step in reversed(self.steps()):
+            try:
+                arrays, about = self._read(step)
+            except _Corrupt as error:
+                set_aside.append(self._set_aside(step, str(error)))
+                continue
+            state = unflat(arrays, template, f"{self._path(step)}: of another network or optimiser than this one")
+            return Checkpoint(step, state, about), tuple(set_aside)
+        if set_aside:
+            raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")
+        return None
+
+    def close(self) -> None:
+        """Finish writing."""
+        self.wait()
+        self._manager.close()
+
+    def __enter__(self) -> "Checkpoints":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"{_PREFIX}_{step:0{_DIGITS}d}"
+
+    def _read(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays by name and the plain data; _Corrupt if anything is not as it was written."""
+        args = ocp.args.Composite(state=ocp.args.StandardRestore(), about=ocp.args.JsonRestore())
+        try:
+            found = self._manager.restore(step, args=args)
+            text, blob = str(found["about"]["content"]), np.asarray(found["state"]["bytes"])
+            sums = list(found["about"]["sums"])
+        except (MemoryError, PermissionError) as error:
+            raise TengenError(f"{self._path(step)}: cannot be read: {error}") from None
+        except Exception as error:  # orbax and tensorstore raise almost anything when files are damaged
+            if "PERMISSION_DENIED" in str(error):
+                raise TengenError(f"{self._path(step)}: cannot be read: permission denied") from None
+            raise _Corrupt(_first_line(error)) from None
+        if sums != [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]:
+            raise _Corrupt("its content is not what was written")
+        about = json.loads(text)
+        if about["schema"] != _SCHEMA:
+            raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
+        if about["step"] != step:
+            raise _Corrupt(f"its content is of step {about['step']}")
+        return _apart(about["arrays"], blob), about["about"]
+
+    def _set_aside(self, step: int, reason: str) -> str:
+        """Rename the folder; what was wrong, and what it is called now."""
+        path = self._path(step)
+        number = 0
+        while (aside := path.with_name(f"{path.name}{f'.{number}' if number else ''}.corrupt")).exists():
+            number += 1
+        try:
+            path.rename(aside)
+        except OSError as error:
+            raise TengenError(f"{path}: corrupt ({reason}), and cannot be renamed: {error.strerror}") from None
+        self._manager.reload()
+        return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
+
+    def _unwritten(self, error: Exception) -> TengenError:
+        return TengenError(f"{self.folder}: a checkpoint could not be written: {_first_line(error)}")
+
+
+def flat(state: Any) -> dict[str, np.ndarray]:
+    """{where it stands: array} of a pytree, on the host; keys such as `parameters/stem.conv.kernel`."""
+    leaves, _ = jax.tree.flatten_with_path(state)
+    names = [_name(path) for path, _ in leaves]
+    copied = jax.device_get([leaf for _, leaf in leaves])
+    # On the CPU a fetched array may share memory with the one that training is about to use up.
+    return {name: np.array(array) for name, array in zip(names, copied, strict=True)}
+
+
+def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tree:
+    """The pytree like `template` with these arrays; TengenError beginning with `problem` if they are not for it."""
+    leaves, tree = jax.tree.flatten_with_path(template)
+    wanted = {_name(path): leaf for path, leaf in leaves}
+    odd = sorted(set(wanted) ^ set(arrays))
+    odd = odd or [
+        f"{name} {list(arrays[name].shape)} {arrays[name].dtype} instead of {list(leaf.shape)} {leaf.dtype}"
+        for name, leaf in wanted.items()
+        if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype
+    ]
+    if odd:
+        more = f" and {len(odd) - _LISTED} more" if len(odd) > _LISTED else ""
+        raise TengenError(f"{problem} ({', '.join(odd[:_LISTED])}{more})")
+    return jax.tree.unflatten(tree, [arrays[name] for name in wanted])
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return "/".join(str(getattr(part, "name", getattr(part, "key", getattr(part, "idx", part)))) for part in path)
+
+
+def _joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
+    """All arrays as one UInt8[N], and the name, type and shape of each.
+
+    One array is read in one piece. Of many, orbax reads all at once, and where one is damaged the others complain about
+    it on the terminal long after the error was dealt with.
+    """
+    layout = [[name, str(array.dtype), list(array.shape)] for name, array in arrays.items()]
+    return layout, np.frombuffer(b"".join(array.tobytes() for array in arrays.values()), np.uint8)
+
+
+def _apart(layout: list[Any], blob: np.ndarray) -> dict[str, np.ndarray]:
+    """Undo `_joined`."""
+    arrays, begin = {}, 0
+    for name, dtype, shape in layout:
+        kind = jnp.dtype(dtype)  # knows bfloat16, unlike NumPy
+        end = begin + kind.itemsize * math.prod(shape)
+        arrays[name] = np.frombuffer(blob[begin:end].tobytes(), kind).reshape(shape)
+        begin = end
+    return arrays
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    first = lines[0].split(" [tensorstore_spec=")[0] if lines else type(error).__name__
+    return first if len(first) <= _LONGEST else f"{first[:_LONGEST]}..."

@@ -1,0 +1,177 @@
+"""Learning as a pure function: state and batch in, state and figures out; on one device or on all that there are.
+
+The batch is split over the devices and the parameters are on each of them. The program is written as if there were one
+device, and XLA adds what has to be exchanged: batch norms see the whole batch, and losses are the same on any number.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tengen.data.rows import RowFormat, unpack_planes
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.nets import saving
+from tengen.nets.network import Network
+from tengen.train import losses, optimizers, schedules, symmetry
+from tengen.train.settings import TrainSettings
+
+Tensors = dict[str, Array]
+Figures = dict[str, Array]
+Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
+"""sample(data, key, batch): so many rows of the data (a ring on the device, say), as `tengen.data.rows` has them."""
+
+
+class State(NamedTuple):
+    """All that changes while learning. Tensors are {name: Float32[...]}, names as in `nets.saving`."""
+
+    parameters: Tensors
+    statistics: Tensors  # running means and variances of the norms
+    average_parameters: Tensors  # moving averages of both, for self-play and export
+    average_statistics: Tensors
+    optimizer: Any  # what optax keeps
+    step: Array  # Int32[]: steps taken
+    rate_scale: Array  # Float32[]: what a plateau schedule has made of the learning rate
+
+
+class Learner:
+    """The training of one network: compiled functions, and no state of its own.
+
+    `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        game: Game,
+        settings: TrainSettings,
+        devices: Sequence[Any] | None = None,
+        compiler_options: dict[str, Any] | None = None,
+    ) -> None:
+        if net.folded:
+            raise OptionError("a folded network cannot be trained: it has no statistics any more")
+        found = list(jax.local_devices() if devices is None else devices)
+        if settings.batch % len(found):
+            raise OptionError(f"train.batch: expected a multiple of the {len(found)} devices, got {settings.batch}")
+        self.settings = settings
+        self.graph = nnx.graphdef(net)
+        mesh = Mesh(found, ("batch",))
+        self.everywhere = NamedSharding(mesh, PartitionSpec())
+        self.split = NamedSharding(mesh, PartitionSpec("batch"))
+        self._form = RowFormat.of(game, net.spec.heads)
+        self._tables = symmetry.tables(game) if settings.symmetries else None
+        self._optimizer = optimizers.make(settings.optimizer)
+        self._factor = schedules.factor(settings.schedule)
+        self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)
+        self._many = jax.jit(self._loop, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
+
+    def start(self, net: Network) -> State:
+        """The state before the first step."""
+        parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, nnx.BatchStat))
+        state = State(
+            parameters,
+            statistics,
+            jax.tree.map(jnp.copy, parameters),
+            jax.tree.map(jnp.copy, statistics),
+            self._optimizer.init(parameters),
+            jnp.int32(0),
+            jnp.float32(1),
+        )
+        return self.place(state)
+
+    def place(self, state: State) -> State:
+        """The state on all devices. The arrays are new: giving them away does not touch `state`."""
+        return jax.device_put(jax.tree.map(jnp.copy, state), self.everywhere)
+
+    def step(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
+        """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it."""
+        return self._step(state, jax.device_put(dict(batch), self.split), key)
+
+    def many(self, state: State, key: Array, sample: Sampler, data: Any, steps: int) -> tuple[State, Figures]:
+        """`steps` steps in one compiled loop, each on a batch of its own, and the mean of the figures.
+
+        `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
+        """
+        return self._many(state, key, sample, data, jnp.int32(steps))
+
+    def weights(self, state: State, *, average: bool = True) -> Any:
+        """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
+        chosen = (
+            {**state.average_parameters, **state.average_statistics}
+            if average
+            else {**state.parameters, **state.statistics}
+        )
+        return saving.unnamed(jax.tree.map(jnp.copy, chosen))
+
+    def network(self, state: State, *, average: bool = True) -> Network:
+        """The network as it now is, with averaged weights or the newest ones."""
+        return nnx.merge(self.graph, self.weights(state, average=average))
+
+    def learning_rate(self, state: State) -> Array:
+        """Float32[]: of the next step."""
+        return self.settings.optimizer.learning_rate * self._factor(state.step) * state.rate_scale
+
+    def _loop(self, state: State, key: Array, sample: Sampler, data: Any, steps: Array) -> tuple[State, Figures]:
+        def one(state: State) -> tuple[State, Figures]:
+            drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
+            return self._learn(state, drawn, key)
+
+        def body(_: Array, carry: tuple[State, Figures]) -> tuple[State, Figures]:
+            state, sums = carry
+            state, figures = one(state)
+            return state, jax.tree.map(jnp.add, sums, figures)
+
+        _, shapes = jax.eval_shape(one, state)
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        state, sums = lax.fori_loop(0, steps, body, (state, nothing))
+        return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
+
+    def _learn(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
+        rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
+        rows = lax.with_sharding_constraint(rows, self.split)
+        gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
+        change, (statistics, figures) = gradient(state.parameters, state.statistics)
+        rate = self.learning_rate(state)
+        updates, optimizer = self._optimizer.update(change, state.optimizer, state.parameters)
+        updates = jax.tree.map(lambda x: x * rate, updates)
+        parameters = optax.apply_updates(state.parameters, updates)
+        size = optax.tree.norm(change)
+        # One bad batch must not spoil the network for good.
+        good = jnp.isfinite(size) & jnp.isfinite(figures["loss"])
+        parameters, statistics, optimizer = jax.tree.map(
+            partial(jnp.where, good),
+            (parameters, statistics, optimizer),
+            (state.parameters, state.statistics, state.optimizer),
+        )
+        averages = self._averaged(
+            (state.average_parameters, state.average_statistics), (parameters, statistics), state.step
+        )
+        figures |= {"gradient": size, "learning_rate": rate, "skipped": 1 - good.astype(jnp.float32)}
+        state = State(parameters, statistics, averages[0], averages[1], optimizer, state.step + 1, state.rate_scale)
+        return lax.with_sharding_constraint(state, self.everywhere), figures
+
+    def _shown(self, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
+        """The batch with its planes unpacked to Bool[B, H, W, C], each row through a random symmetry."""
+        missing = [name for name in self._form.fields if name not in batch]
+        if missing:
+            raise OptionError(f"rows without {', '.join(missing)} cannot teach this network")
+        rows = {**batch, "planes": unpack_planes(batch["planes"], self._form.planes_shape)}
+        return rows if self._tables is None else symmetry.randomly(self._tables, rows, key)
+
+    def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
+        net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
+        outputs = net(rows["planes"], rows["scalars"], train=True)
+        loss, figures = losses.losses(outputs, rows, self.settings.loss)
+        return loss, (saving.named(nnx.state(net, nnx.BatchStat)), figures)
+
+    def _averaged(self, old: Any, new: Any, step: Array) -> Any:
+        """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
+        decay = jnp.minimum(self.settings.average_decay, (1 + step) / (10 + step))
+        return jax.tree.map(lambda a, b: b + decay * (a - b), old, new)

@@ -1,0 +1,122 @@
+"""What a network is punished for: one loss per head, each a mean over the rows that can teach it.
+
+Every row counts by its weight, in every head. A head's loss is divided by the weight of the rows that teach it and not
+by the size of the batch, so that `LossSettings` alone says how heads compare, however many rows lack a target.
+"""
+
+import math
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen.nets.outputs import Outputs
+from tengen.train.settings import LossSettings
+
+Batch = Mapping[str, Array]
+
+# Where errors stop being squared, in points and moves: one odd game should not outweigh the batch. KataGo has the first
+# two.
+MEAN_KNEE = 12.0
+SPREAD_KNEE = 10.0
+MOVES_KNEE = 20.0
+# A normal distribution's standard deviation is so many times its mean distance from the mean.
+_SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
+
+
+def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Array, dict[str, Array]]:
+    """The loss to minimise, Float32[], and what to show: each head's loss before its weight, and other figures.
+
+    `batch` holds rows (see `tengen.data.rows`) with planes unpacked to Bool[B, H, W, C]. A head that the network has
+    needs its target there.
+    """
+    weight = batch["weight"].astype(jnp.float32)
+    found: dict[str, Array] = {}
+    found["policy"], figures = _policy(outputs.policy, batch["policy"], weight * batch["policy_weight"])
+    found["value"], more = _value(outputs.value, batch, weight, settings.search_share)
+    figures |= more
+    if outputs.opponent_policy is not None:
+        reply_weight = weight * batch["opponent_weight"]
+        found["opponent_policy"], _ = _policy(outputs.opponent_policy, batch["opponent_policy"], reply_weight)
+    if outputs.ownership is not None:
+        found["ownership"] = _ownership(outputs.ownership, batch["ownership"], batch["planes"][..., 0], weight)
+    if outputs.score is not None:
+        more, figures["score_error"] = _score(outputs.score, batch["score"], weight)
+        found |= more
+    if outputs.moves_left is not None:
+        missed = outputs.moves_left - batch["moves_left"]
+        found["moves_left"] = mean(huber(missed, MOVES_KNEE), weight)
+        figures["moves_left_error"] = mean(jnp.abs(missed), weight)
+    total = jnp.sum(jnp.stack([getattr(settings, name) * loss for name, loss in found.items()]))
+    return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
+
+
+def mean(values: Array, weight: Array) -> Array:
+    """Float32[]: the mean of Float32[B] by Float32[B] weights; 0 if nothing has weight."""
+    total = jnp.sum(weight)
+    # A row without weight may hold anything, even what gives no finite loss.
+    weighed = jnp.sum(jnp.where(weight > 0, values, 0) * weight)
+    return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
+
+
+def huber(x: Array, knee: float) -> Array:
+    """x^2 / 2 up to `knee`, from there on a straight line."""
+    size = jnp.abs(x)
+    return jnp.where(size <= knee, jnp.square(x) / 2, knee * (size - knee / 2))
+
+
+def value_target(outcome: Array, search_value: Array, logits: Array, share: float) -> Array:
+    """Float32[B, 3]: win, draw, loss, of which `share` is what the search said.
+
+    The search's value says how much more likely a win is than a loss, and nothing about draws: those are left where
+    the network has them, as far as the value leaves room for them.
+    """
+    if share == 0:
+        return outcome
+    value = jnp.clip(search_value, -1, 1)
+    draw = jnp.minimum(jax.lax.stop_gradient(jax.nn.softmax(logits))[:, 1], 1 - jnp.abs(value))
+    searched = jnp.stack([(1 - draw + value) / 2, draw, (1 - draw - value) / 2], -1)
+    return (1 - share) * outcome + share * searched
+
+
+def _cross_entropy(logits: Array, target: Array) -> Array:
+    """Float32[B] of [B, N] logits and targets that sum to 1. Where the target is 0 the logit may be -inf."""
+    return -jnp.sum(jnp.where(target > 0, target * jax.nn.log_softmax(logits), 0), -1)
+
+
+def _policy(logits: Array, target: Array, weight: Array) -> tuple[Array, dict[str, Array]]:
+    target = target.astype(jnp.float32)
+    loss = mean(_cross_entropy(logits, target), weight)
+    share = jax.nn.softmax(logits)
+    entropy = -jnp.sum(jnp.where(share > 0, share * jax.nn.log_softmax(logits), 0), -1)
+    target_entropy = -jnp.sum(jnp.where(target > 0, target * jnp.log(jnp.where(target > 0, target, 1)), 0), -1)
+    hit = (jnp.argmax(logits, -1) == jnp.argmax(target, -1)).astype(jnp.float32)
+    figures = {"policy_entropy": entropy, "policy_target_entropy": target_entropy, "policy_accuracy": hit}
+    return loss, {name: mean(figure, weight) for name, figure in figures.items()}
+
+
+def _value(logits: Array, batch: Batch, weight: Array, share: float) -> tuple[Array, dict[str, Array]]:
+    outcome = batch["outcome"].astype(jnp.float32)
+    target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, share)
+    said = jax.nn.softmax(logits)
+    missed = (said[:, 0] - said[:, 2]) - (outcome[:, 0] - outcome[:, 2])
+    return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
+
+
+def _ownership(logits: Array, target: Array, on: Array, weight: Array) -> Array:
+    """tanh of the logit is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 logit)."""
+    target = target.astype(jnp.float32)
+    mine, theirs = (1 + target) / 2, (1 - target) / 2
+    points = mine * jax.nn.softplus(-2 * logits) + theirs * jax.nn.softplus(2 * logits)
+    each = jnp.sum(jnp.where(on, points, 0), (1, 2)) / jnp.maximum(jnp.sum(on, (1, 2)), 1)
+    return mean(each, weight)
+
+
+def _score(score: Array, target: Array, weight: Array) -> tuple[dict[str, Array], Array]:
+    missed = score[:, 0] - target
+    # The spread learns how far off the mean is, but must not move it.
+    error = jax.lax.stop_gradient(jnp.abs(missed))
+    spread = huber(score[:, 1] - _SPREAD_PER_ERROR * error, SPREAD_KNEE)
+    found = {"score_mean": mean(huber(missed, MEAN_KNEE), weight), "score_spread": mean(spread, weight)}
+    return found, mean(error, weight)

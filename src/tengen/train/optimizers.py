@@ -1,0 +1,63 @@
+"""From gradients to changes of the parameters, which come as {name: array}, named as in `nets.saving`."""
+
+from typing import Any
+
+import optax
+from jax import Array
+from optax import contrib
+
+from tengen.train.settings import OptimizerSettings
+
+Parameters = dict[str, Array]
+
+# Muon's steps are given the size that AdamW's have, so that one learning rate suits both.
+_MUON_SIZE = 0.2
+
+
+def make(settings: OptimizerSettings) -> optax.GradientTransformation:
+    """An optimiser whose changes are for a learning rate of 1.
+
+    All of them are proportional to the learning rate, decay included, so the learner multiplies them by the rate of the
+    step, and the optimiser's state knows nothing about schedules.
+    """
+    clip = optax.identity() if settings.clip is None else optax.clip_by_global_norm(settings.clip)
+    return optax.chain(clip, _unclipped(settings))
+
+
+def is_decayed(name: str, parameter: Any) -> bool:
+    """Whether weight decay is for this parameter: kernels, not the scales, shifts and biases."""
+    return name.rsplit(".", 1)[-1] == "kernel" and parameter.ndim > 1
+
+
+def decayed(parameters: Parameters) -> dict[str, bool]:
+    """`is_decayed` of all of them."""
+    return {name: is_decayed(name, parameter) for name, parameter in parameters.items()}
+
+
+def _unclipped(settings: OptimizerSettings) -> optax.GradientTransformation:
+    decay = settings.weight_decay
+    if settings.kind == "sgd":
+        return optax.chain(
+            optax.add_decayed_weights(decay, decayed), optax.sgd(1.0, momentum=settings.momentum, nesterov=True)
+        )
+    if settings.kind == "adamw":
+        return optax.adamw(1.0, settings.momentum, settings.square_momentum, weight_decay=decay, mask=decayed)
+    return contrib.muon(
+        1.0,
+        beta=settings.momentum,
+        weight_decay=decay,
+        adam_b1=settings.momentum,
+        adam_b2=settings.square_momentum,
+        muon_weight_dimension_numbers=_as_matrices,
+        consistent_rms=_MUON_SIZE,
+    )
+
+
+def _as_matrices(parameters: Any) -> Any:
+    """How Muon sees each kernel as a matrix from all inputs to the outputs; None where it is none."""
+    return {
+        name: contrib.MuonDimensionNumbers(tuple(range(parameter.ndim - 1)), parameter.ndim - 1)
+        if is_decayed(name, parameter)
+        else None
+        for name, parameter in parameters.items()
+    }

@@ -1,0 +1,104 @@
+"""The trainer of the main job: fed from a ring, held back by its bucket, and the same after a restart."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tengen import games, nets, train
+from tengen.data import ring
+from tengen.data.rows import RowFormat
+from tengen.errors import TengenError
+from tengen.games.core import Game
+from tengen.train import Checkpoint, Checkpoints
+from train.samples import BATCH, QUICK, random_rows, tiny_settings
+
+GAME = games.make("tic_tac_toe")
+SPEC = nets.spec("b1c4-nogp")
+
+
+def trainer(seed: int = 0, **changes: Any) -> train.AlphaZeroTrainer:
+    config = train.AlphaZeroConfig(GAME, SPEC, tiny_settings(**changes), seed=seed, dtype="float32")
+    return train.AlphaZeroTrainer(config, compiler_options=QUICK)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[ring.Ring, int]:
+    rows = {name: jnp.asarray(values) for name, values in random_rows(GAME, 40).items()}
+    return ring.append(ring.make(RowFormat.of(GAME), 64), rows, 40), 30
+
+
+def test_it_learns_no_more_than_the_rows_allow(data: Any) -> None:
+    one = trainer()
+    assert one.train(5) == {"step": 0, "steps": 0}
+    one.feed(data, 10)  # 2 samples per row, 8 in a batch
+    assert one.affordable == 2
+    figures = one.train(100)
+    assert (figures["steps"], figures["samples"], figures["rows"], figures["bucket"]) == (2, 16, 10, 4)
+    assert all(isinstance(value, int | float) and math.isfinite(value) for value in figures.values())
+    assert figures["learning_rate"] == pytest.approx(1e-2 * (0.25 + 0.5) / 2)
+    assert one.train(100)["steps"] == 0
+    one.feed(data, 2)
+    assert (one.train(1)["steps"], one.affordable, one.samples) == (1, 0, 3 * BATCH)
+
+
+def test_a_restart_changes_nothing(data: Any, tmp_path: Path, same: Any) -> None:
+    straight = trainer(schedule=train.ScheduleSettings(kind="plateau", warmup=2, patience=1, better=1.0))
+    settings = straight.config.train
+    with Checkpoints(tmp_path, settings.checkpoints) as checkpoints:
+        straight.feed(data, 100)
+        for _ in range(3):
+            straight.train(2)
+        checkpoints.save(straight.checkpoint({"chunk": 17}))
+        figures = straight.train(4)
+        # Another seed: everything that matters comes from the checkpoint.
+        again = trainer(seed=5, schedule=settings.schedule)
+        assert again.resume(checkpoints) == ({"chunk": 17}, ())
+    assert (again.step, again.samples, again.plateau.scale) == (6, 48, pytest.approx(0.3 * 0.3))
+    again.feed(data, 0)
+    assert again.train(4) == figures
+    same(again.state, straight.state)
+    assert again.bucket == straight.bucket
+    assert again.plateau == straight.plateau
+
+
+def test_starting_where_there_is_nothing(tmp_path: Path) -> None:
+    with Checkpoints(tmp_path, tiny_settings().checkpoints) as checkpoints:
+        assert trainer().resume(checkpoints) == (None, ())
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
+    one = trainer()
+    with pytest.raises(TengenError, match="the checkpoint of step 3 is not of such a training"):
+        one.restore(Checkpoint(3, one.state, {"bucket": 1}))
+    with Checkpoints(tmp_path, tiny_settings().checkpoints) as checkpoints:
+        checkpoints.save(one.checkpoint())
+        other = trainer(optimizer=train.OptimizerSettings(kind="sgd"))
+        with pytest.raises(TengenError, match="of another network or optimiser than this one"):
+            other.resume(checkpoints)
+
+
+def test_a_loss_that_is_no_number_stops_it(data: Any) -> None:
+    one = trainer()
+    rows, window = data
+    bad = {**rows.rows, "outcome": rows.rows["outcome"] * jnp.nan}
+    one.feed((rows._replace(rows=bad), window), 100)
+    with pytest.raises(TengenError, match=r"the loss was no finite number in any of the 3 steps up to 3"):
+        one.train(3)
+
+
+def test_the_averaged_network_is_what_plays(data: Any, game: Game) -> None:
+    del game
+    one = trainer()
+    one.feed(data, 100)
+    one.train(5)
+    averaged, newest = one.network(), one.network(average=False)
+    one.train(1)
+    kernels = [np.asarray(net.stem.conv.kernel[...]) for net in (averaged, newest)]
+    assert not np.allclose(*kernels)
+    planes, scalars = jnp.ones((2, *GAME.planes_shape), bool), jnp.zeros((2, GAME.num_scalars))
+    assert np.isfinite(np.asarray(jax.jit(lambda p, s: averaged(p, s).policy)(planes, scalars))).all()

@@ -1,0 +1,215 @@
+"""Losses against a slow version in plain NumPy, and their gradients against differences of that version."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tengen.nets import OFF_BOARD, Outputs
+from tengen.train import LossSettings
+from tengen.train.losses import MEAN_KNEE, MOVES_KNEE, SPREAD_KNEE, huber, losses, mean, value_target
+
+B, H, W, A = 5, 3, 3, 10
+SETTINGS = LossSettings(
+    policy=1.1,
+    value=0.7,
+    search_share=0.3,
+    opponent_policy=0.2,
+    ownership=0.6,
+    score_mean=0.03,
+    score_spread=0.02,
+    moves_left=0.04,
+)
+
+
+def outputs(seed: int = 0) -> dict[str, np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    return {
+        "policy": numbers.normal(size=(B, A)),
+        "value": numbers.normal(size=(B, 3)),
+        "ownership": numbers.normal(size=(B, H, W)),
+        "score": np.stack([numbers.normal(0, 12, B), numbers.uniform(1, 30, B)], -1),
+        "opponent_policy": numbers.normal(size=(B, A)),
+        "moves_left": numbers.uniform(0, 60, B),
+    }
+
+
+def batch(seed: int = 1) -> dict[str, np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    planes = numbers.random((B, H, W, 2)) < 0.5
+    planes[:3, :, :, 0] = True
+    planes[3:, :, :, 0] = [[True, True, False], [True, True, False], [False] * 3]
+    return {
+        "planes": planes,
+        "policy": numbers.dirichlet(np.ones(A), B).astype(np.float16),
+        "policy_weight": np.array([1, 0, 1, 0.5, 1], np.float32),
+        "outcome": np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0, 0.5], [1, 0, 0]], np.float32),
+        "search_value": np.array([0.5, -1, 1, 0, -0.2], np.float32),
+        "weight": np.array([1, 2, 0.5, 1, 0], np.float32),
+        "moves_left": np.array([0, 100, 30, 5, 7], np.int16),
+        "opponent_policy": numbers.dirichlet(np.ones(A), B).astype(np.float16),
+        "opponent_weight": np.array([0, 1, 1, 1, 1], np.float32),
+        "ownership": numbers.integers(-1, 2, (B, H, W)).astype(np.int8),
+        "score": numbers.normal(0, 20, B).astype(np.float32),
+    }
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    shares = np.exp(logits - logits.max())
+    return shares / shares.sum()
+
+
+def slow_huber(x: float, knee: float) -> float:
+    return x * x / 2 if abs(x) <= knee else knee * (abs(x) - knee / 2)
+
+
+def slow(said: dict[str, np.ndarray], rows: dict[str, np.ndarray], frozen: dict[str, np.ndarray]) -> dict[str, float]:
+    """Each loss, row by row and point by point. `frozen` stands for outputs that no gradient goes through."""
+    sums: dict[str, float] = {}
+    weights: dict[str, float] = {}
+
+    def add(name: str, weight: float, loss: float) -> None:
+        sums[name] = sums.get(name, 0) + weight * loss
+        weights[name] = weights.get(name, 0) + weight
+
+    for b in range(B):
+        weight = float(rows["weight"][b])
+        for name, key in (("policy", "policy_weight"), ("opponent_policy", "opponent_weight")):
+            shares, target = softmax(said[name][b]), rows[name][b].astype(np.float64)
+            add(name, weight * float(rows[key][b]), -sum(t * math.log(s) for s, t in zip(shares, target, strict=True)))
+        q = float(rows["search_value"][b])
+        draw = min(softmax(frozen["value"][b])[1], 1 - abs(q))
+        searched = [(1 - draw + q) / 2, draw, (1 - draw - q) / 2]
+        share = SETTINGS.search_share
+        target = [(1 - share) * float(z) + share * s for z, s in zip(rows["outcome"][b], searched, strict=True)]
+        add("value", weight, -sum(t * math.log(s) for s, t in zip(softmax(said["value"][b]), target, strict=True)))
+        points = []
+        for y in range(H):
+            for x in range(W):
+                if rows["planes"][b, y, x, 0]:
+                    mine = (1 + math.tanh(said["ownership"][b, y, x])) / 2
+                    t = (1 + float(rows["ownership"][b, y, x])) / 2
+                    points.append(-t * math.log(mine) - (1 - t) * math.log(1 - mine))
+        add("ownership", weight, sum(points) / len(points))
+        missed = said["score"][b, 0] - float(rows["score"][b])
+        add("score_mean", weight, slow_huber(missed, MEAN_KNEE))
+        error = abs(frozen["score"][b, 0] - float(rows["score"][b])) * math.sqrt(math.pi / 2)
+        add("score_spread", weight, slow_huber(said["score"][b, 1] - error, SPREAD_KNEE))
+        add("moves_left", weight, slow_huber(said["moves_left"][b] - float(rows["moves_left"][b]), MOVES_KNEE))
+    return {name: sums[name] / weights[name] for name in sums}
+
+
+def total(said: dict[str, np.ndarray], rows: dict[str, np.ndarray], frozen: dict[str, np.ndarray]) -> float:
+    return sum(getattr(SETTINGS, name) * loss for name, loss in slow(said, rows, frozen).items())
+
+
+def found(said: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> dict[str, float]:
+    _, figures = losses(_as_outputs(said), {k: jnp.asarray(v) for k, v in rows.items()}, SETTINGS)
+    return {name: float(figure) for name, figure in figures.items()}
+
+
+def _as_outputs(said: dict[str, Any]) -> Outputs:
+    return Outputs(**{name: jnp.asarray(x, jnp.float32) for name, x in said.items()})
+
+
+def test_every_loss_against_the_slow_version() -> None:
+    said, rows = outputs(), batch()
+    expected, figures = slow(said, rows, said), found(said, rows)
+    for name, loss in expected.items():
+        assert figures[f"{name}_loss"] == pytest.approx(loss, rel=1e-5), name
+    assert figures["loss"] == pytest.approx(total(said, rows, said), rel=1e-5)
+
+
+def test_gradients_against_differences_of_the_slow_version() -> None:
+    said, rows = outputs(), batch()
+    given = {k: jnp.asarray(v) for k, v in rows.items()}
+    gradient = jax.grad(lambda said: losses(said, given, SETTINGS)[0])(_as_outputs(said))._asdict()
+    for name, values in said.items():
+        for index in np.ndindex(*values.shape):
+            step = 1e-5
+            up, down = ({**said, name: values.copy()} for _ in range(2))
+            up[name][index] += step
+            down[name][index] -= step
+            expected = (total(up, rows, said) - total(down, rows, said)) / (2 * step)
+            assert float(gradient[name][index]) == pytest.approx(expected, rel=1e-3, abs=2e-6), (name, index)
+
+
+def test_figures_by_hand() -> None:
+    said, rows = outputs(), batch()
+    figures = found(said, rows)
+    weight = rows["weight"] * rows["policy_weight"]
+    shares = np.array([softmax(x) for x in said["policy"]])
+    target = rows["policy"].astype(np.float64)
+    for name, each in {
+        "policy_entropy": -(shares * np.log(shares)).sum(1),
+        "policy_target_entropy": -(target * np.log(np.maximum(target, 1e-9))).sum(1),
+        "policy_accuracy": (shares.argmax(1) == target.argmax(1)).astype(float),
+    }.items():
+        assert figures[name] == pytest.approx((each * weight).sum() / weight.sum(), rel=1e-4), name
+    values = np.array([softmax(x) for x in said["value"]])
+    missed = (values[:, 0] - values[:, 2]) - (rows["outcome"][:, 0] - rows["outcome"][:, 2])
+    assert figures["value_mse"] == pytest.approx((missed**2 * rows["weight"]).sum() / rows["weight"].sum(), rel=1e-5)
+
+
+def test_points_off_the_board_and_rows_without_weight_do_not_count() -> None:
+    said, rows = outputs(), batch()
+    before = found(said, rows)
+    other = {name: x.copy() for name, x in said.items()}
+    other["ownership"][~rows["planes"][..., 0]] = 40.0
+    changed = {name: x.copy() for name, x in rows.items()}
+    changed["ownership"][~rows["planes"][..., 0]] = 1
+    for name in ("policy", "opponent_policy", "value", "moves_left"):
+        other[name][4] = 7.0  # the last row has no weight
+    changed["score"][4] = np.nan
+    changed["policy"][1] = 0  # no policy weight there
+    assert found(other, changed) == pytest.approx(before, rel=1e-6)
+
+
+def test_actions_off_the_board_are_harmless() -> None:
+    said, rows = outputs(), batch()
+    for name in ("policy", "opponent_policy"):
+        said[name][:, 7:] = OFF_BOARD
+        rows[name] = np.concatenate([rows[name][:, :7], np.zeros((B, 3), np.float16)], 1)
+    given = {k: jnp.asarray(v) for k, v in rows.items()}
+    loss, gradient = jax.value_and_grad(lambda said: losses(said, given, SETTINGS)[0])(_as_outputs(said))
+    assert np.isfinite(float(loss))
+    assert np.isfinite(np.asarray(gradient.policy)).all()
+    assert not np.asarray(gradient.policy)[:, 7:].any()
+
+
+def test_nothing_to_learn_from_gives_zero() -> None:
+    said, rows = outputs(), batch()
+    rows["weight"] = np.zeros(B, np.float32)
+    given = {k: jnp.asarray(v) for k, v in rows.items()}
+    loss, gradient = jax.value_and_grad(lambda said: losses(said, given, SETTINGS)[0])(_as_outputs(said))
+    assert float(loss) == 0
+    assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(gradient))
+
+
+def test_heads_that_are_not_there_are_not_asked_for() -> None:
+    said = {name: x for name, x in outputs().items() if name in ("policy", "value")}
+    rows = {k: v for k, v in batch().items() if k not in ("ownership", "score", "opponent_policy", "opponent_weight")}
+    figures = found(said, rows)
+    assert {name for name in figures if name.endswith("_loss")} == {"policy_loss", "value_loss"}
+
+
+def test_the_search_says_nothing_about_draws() -> None:
+    outcome = jnp.asarray([[0.0, 1, 0]])
+    for q in (-1.0, -0.4, 0.0, 1.0):
+        target = np.asarray(value_target(outcome, jnp.asarray([q]), jnp.asarray([[0.0, 2, 0]]), 1.0))[0]
+        assert target.sum() == pytest.approx(1)
+        assert target[0] - target[2] == pytest.approx(q, abs=1e-6)
+        assert (target > -1e-6).all()
+        assert target[1] == pytest.approx(min(math.exp(2) / (math.exp(2) + 2), 1 - abs(q)), abs=1e-6)
+    np.testing.assert_array_equal(value_target(outcome, jnp.asarray([0.5]), jnp.zeros((1, 3)), 0.0), outcome)
+
+
+def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
+    misses = jnp.asarray(np.random.default_rng(0).normal(0, 4, 20000), jnp.float32)
+    error = jnp.abs(misses) * math.sqrt(math.pi / 2)
+    candidates = np.linspace(2, 6, 81)
+    each = [float(mean(huber(c - error, SPREAD_KNEE), jnp.ones(len(error)))) for c in candidates]
+    assert candidates[int(np.argmin(each))] == pytest.approx(4, abs=0.25)

@@ -1,0 +1,70 @@
+"""Rows through symmetries, all at once, against the games' own symmetries, one by one."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tengen import games, nets
+from tengen.data.rows import unpack_planes
+from tengen.train import symmetry
+from train.samples import random_rows
+
+CASES: dict[str, dict[str, Any]] = {
+    "tic_tac_toe": {},
+    "connect_four": {},
+    "othello": {},
+    "hex": {"size": 4},
+    "go": {"size": 5},
+    "hironaka": {},
+}
+
+
+def test_no_game_is_forgotten() -> None:
+    assert set(CASES) == set(games.names())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_symmetry_against_the_game(name: str) -> None:
+    game = games.make(name, **CASES[name])
+    heads = nets.possible_heads(game)
+    each = len(game.symmetries)
+    # Every symmetry for both players.
+    rows = random_rows(game, 2 * each, heads)
+    rows["to_play"] = np.repeat([0, 1], each).astype(np.int8)
+    rows["planes"] = unpack_planes(rows["planes"], game.planes_shape)
+    chosen = np.tile(np.arange(each), 2)
+    tables = symmetry.tables(game)
+    given = {key: jnp.asarray(value) for key, value in rows.items()}
+    found = jax.jit(lambda rows, chosen: symmetry.through(tables, rows, chosen))(given, jnp.asarray(chosen))
+    for row, number in enumerate(chosen):
+        one = game.symmetries[number]
+        mover = int(rows["to_play"][row])
+        expected = {
+            "planes": one.board(given["planes"][row]),
+            "scalars": one.scalars(given["scalars"][row]),
+            "policy": one.policy(given["policy"][row], mover),
+            "opponent_policy": one.policy(given["opponent_policy"][row], 1 - mover),
+        }
+        if "ownership" in rows:
+            expected["ownership"] = one.board(given["ownership"][row])
+        for key, value in given.items():
+            wanted = expected.get(key, value[row])
+            np.testing.assert_array_equal(found[key][row], wanted, err_msg=f"{key}: {one.name}, player {mover}")
+    assert {key: value.dtype for key, value in found.items()} == {key: value.dtype for key, value in given.items()}
+
+
+def test_symmetries_are_drawn_evenly_and_by_the_row() -> None:
+    game = games.make("tic_tac_toe")
+    count = 4000
+    rows = {key: jnp.asarray(value) for key, value in random_rows(game, count).items()}
+    rows["planes"] = jnp.zeros((count, *game.planes_shape), bool)
+    rows["policy"] = jnp.broadcast_to(jnp.arange(9, dtype=jnp.float16), (count, 9))
+    tables = symmetry.tables(game)
+    moved = np.asarray(jax.jit(lambda key: symmetry.randomly(tables, rows, key)["policy"])(jax.random.key(0)))
+    kinds, times = np.unique(moved, axis=0, return_counts=True)
+    assert len(kinds) == 8
+    assert times.min() > 400
+    assert times.max() < 600
