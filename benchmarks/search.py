@@ -22,7 +22,7 @@ from tengen import games, nets, search
 from tengen.bench.games import choose
 from tengen.bench.timing import median_seconds
 from tengen.games import Game, Observation
-from tengen.search.run import simulate
+from tengen.search.searching import simulate
 
 
 class Line(NamedTuple):

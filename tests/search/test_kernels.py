@@ -67,7 +67,7 @@ def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Non
         ):
             np.testing.assert_array_equal(left, right, err_msg=jax.tree_util.keystr(path))
     visits = plain.results.visits.sum(-1)[:, -1]
-    assert (visits >= 0).all() and visits.any()
+    assert visits.any()
 
 
 def _comparable(part: Any) -> Any:

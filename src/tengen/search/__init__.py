@@ -3,15 +3,22 @@
 leaves = search.select(tree)                         # walk every game's tree from its root to a leaf
 tree = search.expand(tree, leaves, evaluation)       # add the leaf, back its value up
 result = search.run(evaluate, game, roots, key, settings)   # both, in one compiled loop with the network inside
+
+`Settings` need no JAX, which is imported when anything else is asked for.
 """
 
-from tengen.search import dump
-from tengen.search.begin import advance, begin
-from tengen.search.expand import Evaluation, Leaves, expand, select
-from tengen.search.result import Result, summarise
-from tengen.search.run import finish, run
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tengen.search.settings import Settings
-from tengen.search.tree import Tree, bytes_needed, plant
+
+if TYPE_CHECKING:
+    from tengen.search import dump
+    from tengen.search.leaves import Evaluation, Leaves, expand, select
+    from tengen.search.result import Result, summarise
+    from tengen.search.roots import advance, begin, restart
+    from tengen.search.searching import finish, run, simulate
+    from tengen.search.tree import Tree, bytes_needed, plant
 
 __all__ = [
     "Evaluation",
@@ -26,7 +33,26 @@ __all__ = [
     "expand",
     "finish",
     "plant",
+    "restart",
     "run",
     "select",
+    "simulate",
     "summarise",
 ]
+
+_LATE = {
+    "roots": ("advance", "begin", "restart"),
+    "leaves": ("Evaluation", "Leaves", "expand", "select"),
+    "result": ("Result", "summarise"),
+    "searching": ("finish", "run", "simulate"),
+    "tree": ("Tree", "bytes_needed", "plant"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "dump":
+        return importlib.import_module(f"{__name__}.dump")
+    for module, late in _LATE.items():
+        if name in late:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

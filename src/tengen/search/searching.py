@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.games import Game, Observation
-from tengen.search.begin import begin
-from tengen.search.expand import Evaluation, expand, select
+from tengen.search.leaves import Evaluation, expand, select
 from tengen.search.result import Result, summarise
+from tengen.search.roots import begin
 from tengen.search.settings import Settings
 from tengen.search.tree import Tree, plant
 

@@ -1,5 +1,6 @@
 """Starting a search at the root, and moving the root on with the real game."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.search.noise import dirichlet
-from tengen.search.tree import NONE, Tree, stored
+from tengen.search.tree import NONE, Tree, plant, stored
 from tengen.search.walk import row_at
 
 
@@ -36,6 +37,27 @@ def _noise(tree: Tree, key: Array) -> Array:
         return jnp.zeros(shape)
     legal = jax.vmap(tree.game.legal_actions)(tree.states(tree.root))
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
+
+
+def restart(tree: Tree, states: Any, which: Array) -> Tree:
+    """Put new positions `states` [B, ...] at the roots of the games `which`, whose trees are forgotten."""
+    fresh = plant(tree.game, tree.settings, states, tree.visits.shape[1])
+    # The rows of slots that are not in use mean nothing: only the root's are written.
+    at = jnp.where(which, 0, tree.visits.shape[1])
+    batch = jnp.arange(len(at))
+
+    def root(old: Array, new: Array) -> Array:
+        return old.at[batch, at].set(new[:, 0], mode="drop")
+
+    def chosen(old: Array, new: Array) -> Array:
+        return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+    def part(name: str, change: Callable[[Array, Array], Array]) -> Any:
+        return jax.tree.map(change, getattr(tree, name), getattr(fresh, name))
+
+    rows = ("child", "logits", "state", "visits", "total", "value", "player", "over", "parent", "onward")
+    whole = ("free", "used", "root", "kept", "done", "budget", "noise", "base")
+    return replace(tree, **{name: part(name, root) for name in rows}, **{name: part(name, chosen) for name in whole})
 
 
 def advance(tree: Tree, actions: Array, which: Array) -> Tree:

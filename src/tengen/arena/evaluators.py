@@ -1,0 +1,30 @@
+"""A network as the function that searches and players ask."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from flax import nnx
+
+from tengen import nets
+from tengen.games import Observation
+from tengen.search import Evaluation
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """The shape of a network without its parameters; equal for all networks of one spec, so they share programs."""
+
+    graph: Any
+
+    def __call__(self, params: Any, observation: Observation) -> Evaluation:
+        """What the network with these parameters says about [B, ...] positions."""
+        outputs = nnx.merge(self.graph, params)(observation.planes, observation.scalars)
+        chances = jax.nn.softmax(outputs.value)
+        return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2])
+
+
+def evaluator(net: nets.Network) -> tuple[Evaluator, Any]:
+    """How a network is asked, and its parameters. Fold it first, if it shall be fast."""
+    graph, params = nnx.split(net)
+    return Evaluator(graph), params

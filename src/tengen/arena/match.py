@@ -1,0 +1,214 @@
+"""A match: two players, pairs of games from the same opening with colours swapped, all games at once.
+
+In every round each player moves in at most one game of each pair. Where players alternate, one game of a pair waits
+for A whenever the other waits for B, so both players always have work for exactly as many positions as there are pairs.
+Where a player moves twice running, or one game of a pair is over, a place stays empty for that round.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tengen.arena.openings import Openings, openings
+from tengen.arena.players import Player, Rule
+from tengen.arena.results import Result
+from tengen.arena.scores import Score, score
+from tengen.arena.settings import MatchSettings
+from tengen.errors import OptionError
+from tengen.games import Game
+
+NO_MOVE = -1
+
+
+class Tables(NamedTuple):
+    """The games of P pairs. In row 0 player A moves first, in row 1 player B."""
+
+    states: Any  # [2, P, ...]
+    legal: Array  # Bool[2, P, A]
+    over: Array  # Bool[2, P]
+    results: Array  # Float32[2, P]: for player A, 0 while the game runs
+    forfeits: Array  # Bool[2, P]: ended by a move that the rules do not allow
+    moves: Array  # Int16[2, P, M]: -1 after the end
+    length: Array  # Int32[2, P]
+
+
+class Turn(NamedTuple):
+    """Where one of the players has to move in this round."""
+
+    row: Array  # Int32[P]: in which game of each pair
+    which: Array  # Bool[P]: whether in any
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What was played: G games; 2i and 2i + 1 began with the same opening, and A moved first in the former."""
+
+    game: str
+    a: str
+    b: str
+    results: np.ndarray  # Float32[G]: for A, in [-1, 1]
+    actions: np.ndarray  # Int16[G, M]: all moves, the opening's included; -1 after the end
+    length: np.ndarray  # Int32[G]
+    forfeits: np.ndarray  # Bool[G]: lost by a move that the rules do not allow
+    seeds: np.ndarray  # UInt32[G, ...]: `game.init` began with the keys of these data
+    opening_moves: int
+
+    @property
+    def a_first(self) -> np.ndarray:
+        """Bool[G]: where A moved first."""
+        return np.arange(len(self.results)) % 2 == 0
+
+    @property
+    def score(self) -> Score:
+        return score(self.results)
+
+    @property
+    def result(self) -> Result:
+        """For the ratings."""
+        counts = self.score
+        return Result(self.a, self.b, counts.wins, counts.draws, counts.losses)
+
+    def __str__(self) -> str:
+        lost = f"; {self.forfeits.sum()} games lost by moves that are not legal" if self.forfeits.any() else ""
+        return f"{self.a} - {self.b}: {self.score}{lost}"
+
+
+def play(game: Game, a: Player, b: Player, key: Array, settings: MatchSettings = MatchSettings()) -> Match:  # noqa: B008
+    """Play a match to the end. Players of compiled rules play it in one program, without the host.
+
+    A move that is not legal loses its game.
+    """
+    if settings.games < 2 or settings.games % 2:
+        raise OptionError(f"match: expected an even number of games, got {settings.games}")
+    opening, playing = jax.random.split(key)
+    start = openings(game, opening, settings.games // 2, settings.opening_moves)
+    tables = _set_up(game, start)
+    if a.on_host or b.on_host:
+        tables = _play_from_host(game, a, b, playing, tables)
+    else:
+        tables = _play(game, a.rule, b.rule, a.params, b.params, playing, tables)
+    return _finished(game, a.name, b.name, start, tables)
+
+
+@partial(jax.jit, static_argnames="game")
+def _set_up(game: Game, start: Openings) -> Tables:
+    """Every opening on two tables."""
+    pairs, opening_moves = start.actions.shape
+    look = jax.vmap(game.look)(start.states)
+    twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
+    moves = jnp.full((pairs, game.max_moves), NO_MOVE, jnp.int16)
+    moves = moves.at[:, :opening_moves].set(start.actions.astype(jnp.int16))
+    return Tables(
+        states=jax.tree.map(twice, start.states),
+        legal=twice(look.legal),
+        over=twice(look.over),
+        results=jnp.zeros((2, pairs)),
+        forfeits=jnp.zeros((2, pairs), bool),
+        moves=twice(moves),
+        length=jnp.full((2, pairs), opening_moves, jnp.int32),
+    )
+
+
+@partial(jax.jit, static_argnames=("game", "a", "b"))
+def _play(game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables) -> Tables:
+    """All games to the end, on the device."""
+
+    def actions(rule: Rule, params: Any, key: Array, tables: Tables, turn: Turn) -> Array:
+        states = _waiting(tables, turn)
+        nothing = jnp.zeros(turn.which.shape, jnp.int32)
+        # At the end of a match often only one of the players still has something to do.
+        return lax.cond(
+            turn.which.any(),
+            lambda: rule(params, key, states, turn.which).astype(jnp.int32),
+            lambda: nothing,
+        )
+
+    def a_round(carry: tuple[Array, Tables]) -> tuple[Array, Tables]:
+        key, tables = carry
+        key, for_a, for_b = jax.random.split(key, 3)
+        turns = _turns(game, tables)
+        chosen_a = actions(a, params_a, for_a, tables, turns[0])
+        chosen_b = actions(b, params_b, for_b, tables, turns[1])
+        return key, _move(game, tables, turns, chosen_a, chosen_b)
+
+    return lax.while_loop(lambda carry: ~carry[1].over.all(), a_round, (key, tables))[1]
+
+
+def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables) -> Tables:
+    """The same with at least one player that is a Python function: one round trip per round."""
+    while not bool(tables.over.all()):
+        key, *keys = jax.random.split(key, 3)
+        turns = _turns_compiled(game, tables)
+        chosen = [
+            player.ask(now, _waiting_compiled(tables, turn), turn.which)
+            for player, turn, now in zip((a, b), turns, keys, strict=True)
+        ]
+        tables = _move_compiled(game, tables, turns, *chosen)
+    return tables
+
+
+def _turns(game: Game, tables: Tables) -> tuple[Turn, Turn]:
+    """What A and B have to do in this round."""
+    first = jax.vmap(jax.vmap(game.to_play))(tables.states) == 0
+    of_a = first ^ jnp.array([[False], [True]])
+    waiting = (~tables.over & of_a, ~tables.over & ~of_a)
+    return tuple(Turn(jnp.argmax(here, 0).astype(jnp.int32), here.any(0)) for here in waiting)  # pyright: ignore
+
+
+def _waiting(tables: Tables, turn: Turn) -> Any:
+    """[P, ...]: the positions in which the player has to move."""
+    return jax.tree.map(lambda leaf: leaf[turn.row, jnp.arange(len(turn.row))], tables.states)
+
+
+def _move(game: Game, tables: Tables, turns: tuple[Turn, Turn], chosen_a: Array, chosen_b: Array) -> Tables:
+    """Play the chosen moves (Int32[P] of either player)."""
+    rows = jnp.arange(2)[:, None]
+    at_a, at_b = ((rows == turn.row) & turn.which for turn in turns)
+    actions = jnp.where(at_a, chosen_a, chosen_b).astype(jnp.int32)
+    within = (actions >= 0) & (actions < game.num_actions)
+    inside = jnp.where(within, actions, 0)
+    allowed = within & jnp.take_along_axis(tables.legal, inside[..., None], 2)[..., 0]
+    chosen = at_a | at_b
+    moved, forfeit = chosen & allowed, chosen & ~allowed
+
+    flat = lambda leaf: leaf.reshape(-1, *leaf.shape[2:])  # noqa: E731
+    states, look = game.step_and_look(jax.tree.map(flat, tables.states), flat(inside), flat(~moved))
+    states, look = jax.tree.map(lambda leaf: leaf.reshape(*actions.shape, *leaf.shape[1:]), (states, look))
+    seat_of_a = jnp.broadcast_to(rows, actions.shape)
+    result = jnp.take_along_axis(look.returns, seat_of_a[..., None], 2)[..., 0]
+    result = jnp.where(forfeit, jnp.where(at_a, -1.0, 1.0), result)
+    # Whatever the rules promise, a game longer than `max_moves` ends, undecided.
+    length = tables.length + moved
+    over = tables.over | look.over | forfeit | (length >= game.max_moves)
+    place = jnp.where(moved, tables.length, game.max_moves)  # what lies outside is dropped
+    moves = tables.moves.at[rows, jnp.arange(actions.shape[1]), place].set(inside.astype(jnp.int16), mode="drop")
+    results = jnp.where(tables.over, tables.results, result)
+    return Tables(states, look.legal, over, results, tables.forfeits | forfeit, moves, length)
+
+
+_turns_compiled = jax.jit(_turns, static_argnames="game")
+_waiting_compiled = jax.jit(_waiting)
+_move_compiled = jax.jit(_move, static_argnames="game")
+
+
+def _finished(game: Game, a: str, b: str, start: Openings, tables: Tables) -> Match:
+    """The games of one pair next to each other, on the host."""
+    kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits))
+    paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]
+    results, moves, length, forfeits = paired
+    return Match(
+        game=game.name,
+        a=a,
+        b=b,
+        results=results,
+        actions=moves[:, : int(length.max())],
+        length=length,
+        forfeits=forfeits,
+        seeds=np.repeat(np.asarray(start.seeds), 2, 0),
+        opening_moves=start.actions.shape[1],
+    )
