@@ -32,15 +32,25 @@ def test_values_are_read_as_in_a_file() -> None:
         ),
         ("game.siz=5", "game.siz: unknown key, did you mean size? (--set game.siz=5)"),
         ("gam.size=5", "gam: unknown key, did you mean game? (--set gam.size=5)"),
-        ("size=5", "size: unknown key, expected one of run, game, net, selfplay (--set size=5)"),
+        (
+            "size=5",
+            "size: unknown key, expected one of run, game, net, search, selfplay, data, train, rating, goal "
+            "(--set size=5)",
+        ),
+        (
+            "train.optimizer.learning_rate=0",
+            "train.optimizer.learning_rate: expected a number from 1e-09 to 100, got 0 "
+            "(--set train.optimizer.learning_rate=0)",
+        ),
         ("game.size", "expected --set section.key=value (--set game.size)"),
         ("", "expected --set section.key=value (--set )"),
         ("=5", "expected --set section.key=value (--set =5)"),
         ("game.=5", "expected --set section.key=value (--set game.=5)"),
         ("game.size.x=5", "game.size.x: game.size is not a section (--set game.size.x=5)"),
         (
-            "selfplay={games: 3}",
-            "selfplay: a section cannot be set as a whole, only selfplay.games (--set selfplay={games: 3})",
+            "goal={games: 3}",
+            "goal: a section cannot be set as a whole, only goal.minutes, goal.games, goal.rows, goal.steps "
+            "(--set goal={games: 3})",
         ),
         ("run.seed=", "run.seed: expected a whole number from 0 to 4294967295, got null (--set run.seed=)"),
         ("run.seed=*x", 'run.seed: the alias "x" is not supported, write the value (--set run.seed=*x)'),

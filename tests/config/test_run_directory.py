@@ -36,9 +36,10 @@ def test_the_same_configuration_again_leaves_the_file_alone(tmp_path: Path) -> N
 def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, [])
     before = path.read_bytes()
-    assert problems("go9", tmp_path, "game.size=13", "run.seed=7") == [
+    assert problems("go9", tmp_path, "game.size=13", "run.seed=7", "train.loss.policy=0.5") == [
         "run.seed: 1 -> 7",
         "game.size: 9 -> 13",
+        "train.loss.policy: 1.0 -> 0.5",
         f"{path}: this run has other settings; keep to them, or choose another --base",
     ]
     assert "game.swap: (none) -> false" in problems("hex7", tmp_path)

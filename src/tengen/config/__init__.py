@@ -7,16 +7,18 @@ config.game.options.size
 from tengen.config.load import load
 from tengen.config.problems import ConfigError
 from tengen.config.render import render, render_value
-from tengen.config.sections import Config, GameSection, NetSection, RunSection, SelfplaySection
+from tengen.config.sections import Config, DataSection, GameSection, GoalSection, NetSection, RatingSection, RunSection
 from tengen.config.source import shipped
 
 __all__ = [
     "Config",
     "ConfigError",
+    "DataSection",
     "GameSection",
+    "GoalSection",
     "NetSection",
+    "RatingSection",
     "RunSection",
-    "SelfplaySection",
     "load",
     "render",
     "render_value",

@@ -9,7 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tengen import nets
+from tengen.data.settings import WindowSettings
 from tengen.schema import REQUIRED, setting, variant
+from tengen.search.settings import Settings as SearchSettings
+from tengen.selfplay.settings import SelfplaySettings
+from tengen.train.settings import TrainSettings
 
 
 def _game_options(name: str) -> type:
@@ -59,8 +63,39 @@ class NetSection:
 
 
 @dataclass(frozen=True)
-class SelfplaySection:
-    games: int = setting(REQUIRED, "how many games the device plays at once", low=1, high=1_000_000)
+class DataSection:
+    window: WindowSettings = setting(REQUIRED, "how many of the newest rows are learned from")
+    ring_rows: int = setting(REQUIRED, "rows that the device keeps; the window is never larger", low=64, high=10**9)
+    first_rows: int = setting(REQUIRED, "rows before learning begins", low=1, high=10**9)
+    chunk_rows: int = setting(REQUIRED, "rows in a file, about: whole games only", low=1, high=10**7)
+    record_share: float = setting(REQUIRED, "share of the games that are written down for people", low=0, high=1)
+
+
+@dataclass(frozen=True)
+class RatingSection:
+    minutes: float = setting(
+        REQUIRED, "minutes of the run between two ratings, each of a new network", low=0.05, high=1e5
+    )
+    games: int = setting(
+        REQUIRED, "games of one match, in pairs with colours swapped", low=2, high=100_000, multiple_of=2
+    )
+    simulations: int = setting(REQUIRED, "simulations per move of the networks", low=1, high=30000)
+    opening_moves: int = setting(REQUIRED, "random moves at the start of a pair", low=0, high=100)
+    references: tuple[str, ...] = setting(
+        REQUIRED,
+        "who plays each network besides",
+        pattern=r"random|mcts:[1-9][0-9]{0,3}",
+        words="random, or mcts:N for plain tree search with N playouts a move, at most 9999",
+    )
+    earlier: int = setting(REQUIRED, "how many earlier networks play it too", low=0, high=10)
+
+
+@dataclass(frozen=True)
+class GoalSection:
+    minutes: float | None = setting(REQUIRED, "minutes, over all restarts (null: no limit)", low=0.01, high=1e7)
+    games: int | None = setting(REQUIRED, "finished games (null: no limit)", low=1, high=10**12)
+    rows: int | None = setting(REQUIRED, "rows played (null: no limit)", low=1, high=10**12)
+    steps: int | None = setting(REQUIRED, "steps learned (null: no limit)", low=1, high=10**12)
 
 
 @dataclass(frozen=True)
@@ -70,12 +105,23 @@ class Config:
     run: RunSection = setting(REQUIRED, "what this run is")
     game: GameSection = setting(REQUIRED, "which rules are played")
     net: NetSection = setting(REQUIRED, "what looks at positions")
-    selfplay: SelfplaySection = setting(REQUIRED, "how games are played to learn from")
+    search: SearchSettings = setting(REQUIRED, "how moves are searched for; a full search has all simulations")
+    selfplay: SelfplaySettings = setting(REQUIRED, "how games are played to learn from")
+    data: DataSection = setting(REQUIRED, "what becomes of the rows that games teach")
+    train: TrainSettings = setting(REQUIRED, "how the network learns")
+    rating: RatingSection = setting(REQUIRED, "how strength is measured on the way")
+    goal: GoalSection = setting(REQUIRED, "when the run ends: at whichever comes first")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for a network that cannot play the game."""
+        """(key, message) for sections that do not go together."""
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
         for key, message in nets.problems(nets.spec(self.net.name, self.net.heads), game):
             yield f"net.{key}", message
+        if self.selfplay.komi_spread and self.game.name != "go":
+            yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
+        if self.selfplay.cheap_simulations > self.search.simulations:
+            yield "selfplay.cheap_simulations", f"expected at most search.simulations, {self.search.simulations}"
+        if self.data.first_rows > self.data.ring_rows:
+            yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"

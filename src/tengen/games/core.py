@@ -89,6 +89,11 @@ class Game(abc.ABC, Generic[State]):
     def init(self, key: Array) -> State:
         """A new game."""
 
+    def init_varied(self, key: Array, komi_spread: float) -> State:
+        """A new game to learn from; where the rules have a komi, it is drawn around the options' own."""
+        del komi_spread
+        return self.init(key)
+
     def step(self, state: State, action: Array) -> State:
         """The state after `action` (Int32). A finished game does not change."""
         return freeze(self.is_over(state), state, self._play(state, jnp.asarray(action, jnp.int32)))
@@ -148,6 +153,11 @@ class Game(abc.ABC, Generic[State]):
 
     def final_targets(self, state: State) -> dict[str, Array]:
         """What a finished game teaches besides its result, from the side of player 0, under `extra_targets`."""
+        del state
+        return {}
+
+    def record_facts(self, state: State) -> dict[str, Array]:
+        """What a record of the finished game should say besides its moves and result: numbers by name."""
         del state
         return {}
 

@@ -114,6 +114,11 @@ class Go(Game[GoState]):
         del key
         return self.position(np.zeros(self.points, self._dtype), 0)
 
+    def init_varied(self, key: Array, komi_spread: float) -> GoState:
+        drawn = self.options.komi + komi_spread * jax.random.normal(key)
+        komi = jnp.clip(jnp.round(2 * drawn), -2 * self.points, 2 * self.points)
+        return self.init(key)._replace(komi=komi.astype(jnp.int16))
+
     def position(self, chains: np.ndarray | Array, turn: int) -> GoState:
         """A game that starts from these chains, which must all have liberties."""
         chains = jnp.asarray(chains, self._dtype)
@@ -292,6 +297,9 @@ class Go(Game[GoState]):
 
     def final_targets(self, state: GoState) -> dict[str, Array]:
         return {"ownership": self.ownership(state), "score": self.score(state)}
+
+    def record_facts(self, state: GoState) -> dict[str, Array]:
+        return {"komi": state.komi.astype(jnp.float32) / 2, "score": self.score(state)}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:

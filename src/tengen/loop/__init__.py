@@ -1,0 +1,1 @@
+"""The ring of self-play and learning, driven."""

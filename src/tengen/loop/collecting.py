@@ -1,0 +1,93 @@
+"""From what self-play hands out to files: chunks of rows and records of games, written in the background."""
+
+import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.config import DataSection
+from tengen.data.chunk import write_chunk
+from tengen.data.identity import GameIdentity
+from tengen.data.records import Record, save_records
+from tengen.data.rows import RowFormat, Rows
+from tengen.data.store import Store
+from tengen.data.writer import Writer
+from tengen.games import Game
+from tengen.selfplay import Finished
+
+_RECORDS = 50  # games in a file
+
+
+class Collector:
+    """Gathers finished games until there are enough for a file. Games are never divided between files."""
+
+    def __init__(
+        self, base: Path, store: Store, game: Game, form: RowFormat, writer: Writer, data: DataSection
+    ) -> None:
+        self.network = ""  # whose games they are
+        self._base, self._store, self._writer = base, store, writer
+        self._game, self._form, self._identity = game, form, GameIdentity.of(game)
+        self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
+        self._rows: list[Rows] = []
+        self._waiting = 0
+        self._records: list[Record] = []
+        self._due = 0.0  # records that are owed, by their share
+
+    def add(self, finished: Finished) -> None:
+        """Games from `selfplay.on_host`."""
+        if len(finished.rows["ply"]):
+            self._rows.append(finished.rows)
+            self._waiting += len(finished.rows["ply"])
+        for place in range(len(finished.length)):
+            self._due += self._record_share
+            if self._due >= 1:
+                self._due -= 1
+                self._records.append(self._record(finished, place))
+        if self._waiting >= self._chunk_rows:
+            self._write_rows()
+        if len(self._records) >= _RECORDS:
+            self._write_records()
+
+    def flush(self) -> None:
+        """Write all there is, and wait until it is written."""
+        self._write_rows()
+        self._write_records()
+        self._writer.flush()
+
+    def _write_rows(self) -> None:
+        if not self._rows:
+            return
+        rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
+        path = self._store.reserve(self.network)
+        job = partial(write_chunk, path, self._form, rows, self._identity, network=self.network)
+        self._writer.put(job, path)
+        self._rows, self._waiting = [], 0
+
+    def _write_records(self) -> None:
+        if not self._records:
+            return
+        ending = "sgf" if self._game.name == "go" else "txt"
+        path = self._base / "games" / self.network / f"{self._records[0].id}.{ending}"
+        self._writer.put(partial(save_records, path, self._records), path)
+        self._records = []
+
+    def _record(self, finished: Finished, place: int) -> Record:
+        length, opening = int(finished.length[place]), int(finished.opening[place])
+        facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
+        values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
+        session, number = (int(word) for word in finished.number[place])
+        return Record.of(
+            self._game,
+            finished.action[place, :length],
+            komi=facts.get("komi"),
+            values=tuple(values),
+            players=(self.network, self.network),
+            result=float(finished.result[place]),
+            score=facts.get("score"),
+            network=self.network,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            id=f"{session:08d}-{number:09d}",
+            opening=opening,
+        )

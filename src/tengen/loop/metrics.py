@@ -1,0 +1,219 @@
+"""What a run measured, for programs: `RUN/metrics.jsonl`, one JSON object a line; TensorBoard files as an option.
+
+    {"time": "2026-01-31T12:00:00.125+00:00", "elapsed": 130.2, "kind": "progress", "games": 1204, "loss": 2.31}
+
+The file only grows, and every line is written at once and whole. `elapsed` counts the seconds of the run, without the
+time between its restarts.
+"""
+
+import contextlib
+import importlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from tengen.errors import OptionError, TengenError
+
+NAME = "metrics.jsonl"
+TENSORBOARD = Path("logs", "tensorboard")
+_OURS = b'{"time": "'  # how every line begins
+_LONGEST = 1e10  # seconds, 300 years: no run takes that long
+_RESERVED = ("time", "elapsed", "kind")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file of metrics holds."""
+
+    lines: tuple[dict[str, Any], ...]
+    garbage: tuple[int, ...] = ()  # numbers of the lines, from 1, that are no metrics
+
+    def complaint(self, path: Path) -> str:
+        """What is wrong with the file, in words; empty if nothing is."""
+        if not self.garbage:
+            return ""
+        few = ", ".join(map(str, self.garbage[:10])) + (", ..." if len(self.garbage) > 10 else "")
+        what = (
+            "1 line is no metrics and was"
+            if len(self.garbage) == 1
+            else f"{len(self.garbage)} lines are no metrics and were"
+        )
+        return f"{path}: {what} passed over: line {few}"
+
+
+def read(path: Path) -> Found:
+    """All lines of a file, none if there is no such file. A last line that is still being written does not count."""
+    lines, garbage = [], []
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if (line := _line(raw)) is not None:
+                    lines.append(line)
+                elif raw.endswith(b"\n"):
+                    garbage.append(number)
+    except FileNotFoundError:
+        return Found(())
+    except OSError as error:
+        raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
+    return Found(tuple(lines), tuple(garbage))
+
+
+class Metrics:
+    """The metrics of a run, to be added to. One process at a time opens them.
+
+    `notes` says, for people, what had to be repaired and what could not be understood.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path = folder / NAME
+        self.notes: tuple[str, ...] = ()
+        with self._naming("opened"):
+            folder.mkdir(parents=True, exist_ok=True)
+            # Unbuffered, so that a line reaches the system in one piece, and appending, so that nothing is overwritten.
+            self._file = self.path.open("ab", buffering=0)
+        try:
+            repaired = self._repair()
+            found = read(self.path)
+        except BaseException:
+            self._file.close()
+            raise
+        self.notes = tuple(filter(None, (repaired, found.complaint(self.path))))
+        self._before: float = found.lines[-1]["elapsed"] if found.lines else 0.0
+        self._clock = clock
+        self._opened = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the run so far: up to the last line that earlier processes wrote, and since this one opened it."""
+        return self._before + self._clock() - self._opened
+
+    def write(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Add a line. Numbers that JSON cannot hold (nan, inf) become null; NumPy's numbers and arrays are fine.
+
+        Raises TengenError if it cannot be written; the file is then as it was before.
+        """
+        if taken := [key for key in _RESERVED if key in values]:
+            raise ValueError(f"metrics {kind}: {taken[0]} is written by itself, and cannot be among the values")
+        head = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "elapsed": round(self.elapsed, 3),
+            "kind": kind,
+        }
+        line = json.dumps({**head, **_plain(values)}, allow_nan=False).encode() + b"\n"
+        size = os.fstat(self._file.fileno()).st_size
+        with self._naming("written"):
+            try:
+                if self._file.write(line) != len(line):
+                    raise OSError(0, "no space left on the disk")
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(size)
+                raise
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _repair(self) -> str:
+        """End the file with a whole line, and say in words what was done. What is not known to be ours is kept."""
+        with self._naming("repaired"):
+            content = self.path.read_bytes()
+            rest = content[content.rfind(b"\n") + 1 :]
+            if not rest:
+                return ""
+            half_of_ours = rest.startswith(_OURS) or _OURS.startswith(rest) or not rest.strip(b"\0")
+            if _line(rest) is not None or not half_of_ours:
+                self._file.write(b"\n")
+                return ""
+            self._file.truncate(len(content) - len(rest))
+            return f"{self.path}: removed the last line, of which only {len(rest)} bytes had been written"
+
+    @contextlib.contextmanager
+    def _naming(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise TengenError(f"{self.path}: metrics could not be {what}: {error.strerror}") from None
+
+
+class TensorBoard:
+    """The same figures for TensorBoard, in `RUN/logs/tensorboard`: scalars `kind/key`, by `steps` of training.
+
+    The step is `values["steps"]`, or what it was last. What is no finite number is left out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            library = importlib.import_module("tensorboardX")
+        except ImportError:
+            raise OptionError(
+                "TensorBoard files need the tensorboardX library: pip install 'tengen[tensorboard]'"
+            ) from None
+        self.path = folder / TENSORBOARD
+        try:
+            self._writer = library.SummaryWriter(str(self.path), flush_secs=10)
+        except OSError as error:
+            raise TengenError(f"{self.path}: TensorBoard files cannot be written: {error.strerror}") from None
+        self._steps = 0
+
+    def write(self, kind: str, values: Mapping[str, Any]) -> None:
+        """Add the numbers among the values; those of a mapping in them are named `kind/key/inner`."""
+        scalars = dict(_scalars(kind, _plain(values)))
+        self._steps = int(scalars.get(f"{kind}/steps", self._steps))
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, self._steps)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _plain(value: Any) -> Any:
+    """The same in types that JSON knows, numbers that it cannot hold as None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "tolist"):  # arrays, and NumPy's own numbers
+        return _plain(value.tolist())
+    return value
+
+
+def _scalars(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    """The numbers in a plain value, with their full names."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _scalars(f"{name}/{key}", inner)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+
+
+def _line(raw: bytes) -> dict[str, Any] | None:
+    """A line of metrics, None if it is none."""
+    try:
+        line = json.loads(raw, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or not isinstance(line.get("kind"), str):
+        return None
+    elapsed = line.get("elapsed")
+    known = isinstance(elapsed, int | float) and not isinstance(elapsed, bool) and 0 <= elapsed < _LONGEST
+    return line if known else None

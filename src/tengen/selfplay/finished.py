@@ -1,0 +1,103 @@
+"""What leaves the device: the rows of finished games, and the games themselves."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tengen.data.rows import RowFormat, Rows, blank
+
+
+class Finished(NamedTuple):
+    """Blocks of which the first `rows_count` rows and `games_count` games are real."""
+
+    rows: Rows  # [R, ...]
+    rows_count: Array  # Int32
+    number: Array  # UInt32[G, 2]: names of the games
+    action: Array  # Int16[G, M]
+    value: Array  # Float16[G, M]: for the player who moved; 0 in the opening
+    length: Array  # Int32[G]
+    opening: Array  # Int32[G]: how many of the moves were random
+    result: Array  # Float32[G]: for player 0
+    extra: dict[str, Array]  # [G, ...]: what the game says of itself, see Game.record_facts
+    games_count: Array  # Int32
+
+    def room(self, rows: int, games: int) -> Array:
+        """Bool: whether so many more fit."""
+        enough = self.rows_count + rows <= len(self.rows["ply"])
+        return enough & (self.games_count + games <= len(self.length))
+
+
+class Ended(NamedTuple):
+    """E games that are over, as `Finished` keeps them; `real` Bool[E] says which there are."""
+
+    rows: Rows  # [E * M, ...]
+    kept: Array  # Bool[E * M]
+    number: Array
+    action: Array
+    value: Array
+    length: Array
+    opening: Array
+    result: Array
+    extra: dict[str, Array]
+    real: Array
+
+
+def empty(form: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
+    """Room for so many; `extra` are the shapes of one game's."""
+    nothing = jnp.int32(0)
+    return Finished(
+        rows=blank(form, rows, jnp),
+        rows_count=nothing,
+        number=jnp.zeros((games, 2), jnp.uint32),
+        action=jnp.full((games, moves), -1, jnp.int16),
+        value=jnp.zeros((games, moves), jnp.float16),
+        length=jnp.zeros(games, jnp.int32),
+        opening=jnp.zeros(games, jnp.int32),
+        result=jnp.zeros(games, jnp.float32),
+        extra=jax.tree.map(lambda shape: jnp.zeros((games, *shape.shape), shape.dtype), extra),
+        games_count=nothing,
+    )
+
+
+def add(finished: Finished, ended: Ended) -> Finished:
+    """With these games and rows, for which there must be room."""
+
+    def places(which: Array, start: Array, size: int) -> Array:
+        return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # what is not wanted is dropped
+
+    row = places(ended.kept, finished.rows_count, len(finished.rows["ply"]))
+    game = places(ended.real, finished.games_count, len(finished.length))
+
+    def at(place: Array) -> Any:
+        return lambda table, new: table.at[place].set(new.astype(table.dtype), mode="drop")
+
+    names = ("number", "action", "value", "length", "opening", "result", "extra")
+    tables = {name: jax.tree.map(at(game), getattr(finished, name), getattr(ended, name)) for name in names}
+    return finished._replace(
+        rows=jax.tree.map(at(row), finished.rows, ended.rows),
+        rows_count=finished.rows_count + ended.kept.sum(dtype=jnp.int32),
+        games_count=finished.games_count + ended.real.sum(dtype=jnp.int32),
+        **tables,
+    )
+
+
+def on_host(finished: Finished) -> Finished:
+    """NumPy arrays of the real rows and games alone."""
+    rows, games = (int(count) for count in jax.device_get((finished.rows_count, finished.games_count)))
+
+    def fetch(table: Array, count: int) -> np.ndarray:
+        # Slices of a few sizes only, so that few programs are compiled.
+        size = min(len(table), 1 << max(count - 1, 0).bit_length())
+        return np.asarray(jax.device_get(table[:size]))[:count]
+
+    parts = finished._asdict()
+    for name in ("rows_count", "games_count"):
+        del parts[name]
+    found = {
+        name: jax.tree.map(lambda table, name=name: fetch(table, rows if name == "rows" else games), part)
+        for name, part in parts.items()
+    }
+    return Finished(**found, rows_count=jnp.int32(rows), games_count=jnp.int32(games))

@@ -1,0 +1,46 @@
+"""New games, prepared for the places that finished ones leave."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tengen.games import Game
+from tengen.selfplay.settings import SelfplaySettings
+
+
+class Openings(NamedTuple):
+    """P games that have just begun."""
+
+    states: Any  # [P, ...]
+    actions: Array  # Int16[P, K]: the random moves that led there
+    length: Array  # Int32[P]: how many
+
+    def take(self, places: Array) -> "Openings":
+        """Those with the numbers `places`, in a circle."""
+        return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
+
+
+def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> Openings:
+    """`count` games after 0 to `opening_moves` random legal moves, none of them over."""
+    begin, length, play = jax.random.split(key, 3)
+    most = settings.opening_moves
+    states = jax.vmap(lambda key: game.init_varied(key, settings.komi_spread))(jax.random.split(begin, count))
+    wanted = jax.random.randint(length, (count,), 0, most + 1)
+    start = Openings(states, jnp.full((count, most), -1, jnp.int16), jnp.zeros(count, jnp.int32))
+
+    def move(ply: Array, now: Openings) -> Openings:
+        legal = jax.vmap(game.legal_actions)(now.states)
+        actions = jax.random.categorical(jax.random.fold_in(play, ply), jnp.where(legal, 0.0, -jnp.inf))
+        states, look = game.step_and_look(now.states, actions.astype(jnp.int32))
+        moves = (ply < wanted) & (ply == now.length) & ~look.over  # a game that would end stops here
+        kept = jax.tree.map(lambda new, old: _choose(moves, new, old), states, now.states)
+        played = now.actions.at[:, ply].set(jnp.where(moves, actions, -1).astype(jnp.int16))
+        return Openings(kept, played, now.length + moves)
+
+    return lax.fori_loop(0, most, move, start) if most else start
+
+
+def _choose(which: Array, new: Array, old: Array) -> Array:
+    return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)

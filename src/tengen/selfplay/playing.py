@@ -1,0 +1,206 @@
+"""Thousands of games at once, each with its own search, all moving on as soon as they can."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tengen import search
+from tengen.data.rows import RowFormat
+from tengen.games import Game, Observation
+from tengen.search import Evaluation, Tree
+from tengen.selfplay import finished as finished_games
+from tengen.selfplay.finished import Ended, Finished
+from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
+from tengen.selfplay.openings import Openings, prepare
+from tengen.selfplay.settings import SelfplaySettings, stride
+
+Evaluate = Callable[[Any, Observation], Evaluation]
+"""What a network with the parameters says about [B, ...] positions."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Actor:
+    """B games in the middle of being played."""
+
+    tree: Tree
+    history: History
+    ply: Array  # Int32[B]
+    opening: Array  # Int32[B]: how many of the moves were random
+    full: Array  # Bool[B]: the present search is a full one
+    number: Array  # UInt32[B]: of the game, counted from when the actor was made
+    begun: Array  # UInt32: games so far
+    evaluations: Array  # Float32: positions that were given to the network for a search that asked for them
+    key: Array
+
+
+class Selfplay:
+    """How the games of one run are played: compiled functions of an `Actor` and the parameters of a network."""
+
+    def __init__(
+        self, game: Game, evaluate: Evaluate, searching: search.Settings, settings: SelfplaySettings, form: RowFormat
+    ) -> None:
+        self.game = game
+        self.evaluate = evaluate
+        self.searching = searching
+        self.settings = settings
+        self.form = form
+        self.stride = stride(searching.simulations, settings)
+        self.together = max(1, settings.games // 64)  # games whose end is seen to at once
+        self.rows_room = self.together * game.max_moves + 4 * settings.games
+        self.games_room = 2 * self.together + settings.games
+        self.start = jax.jit(self._start)
+        self.play = jax.jit(self._play, donate_argnums=1)
+
+    def bytes_needed(self) -> int:
+        """Memory of an actor and of what it hands out."""
+        shapes = jax.eval_shape(self._start, jax.random.key(0))
+        out = jax.eval_shape(self._empty)
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((shapes, out)) if leaf.dtype.itemsize)
+
+    def _start(self, key: Array) -> Actor:
+        """New games, with the first searches about to begin."""
+        games = self.settings.games
+        opening, begin, key = jax.random.split(key, 3)
+        openings = prepare(self.game, self.settings, games, opening)
+        tree = search.plant(self.game, self.searching, openings.states)
+        everywhere = jnp.ones(games, bool)
+        actor = Actor(
+            tree=tree,
+            history=begun(blank(self.form, games, self.game.max_moves), openings.actions, everywhere),
+            ply=openings.length,
+            opening=openings.length,
+            full=everywhere,
+            number=jnp.arange(games, dtype=jnp.uint32),
+            begun=jnp.uint32(games),
+            evaluations=jnp.float32(0),
+            key=key,
+        )
+        return self._begin(actor, begin, everywhere)
+
+    def _empty(self) -> Finished:
+        facts = jax.eval_shape(lambda: self.game.record_facts(self.game.init(jax.random.key(0))))
+        return finished_games.empty(self.form, self.rows_room, self.games_room, self.game.max_moves, facts)
+
+    def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
+        """Play on for `phases` times `stride` simulations: the games, and what has ended in them.
+
+        `session` (UInt32) makes the numbers of the games different from those of other actors.
+        """
+        prepared, key = jax.random.split(actor.key)
+        openings = prepare(self.game, self.settings, self.settings.games, prepared)
+        actor = replace(actor, key=key)
+        phase = partial(self._phase, parameters, openings, session)
+        return lax.fori_loop(0, phases, lambda _, now: phase(*now), (actor, self._empty()))
+
+    def _phase(
+        self, parameters: Any, openings: Openings, session: Array, actor: Actor, finished: Finished
+    ) -> tuple[Actor, Finished]:
+        """Some simulations; then the games whose searches are done move, and those that end are replaced."""
+        simulate = partial(search.simulate, partial(self.evaluate, parameters))
+        asked = ((actor.tree.budget > actor.tree.done) | _unevaluated(actor.tree)).sum()
+        tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
+        choose, begin, key = jax.random.split(actor.key, 3)
+        actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + self.stride * asked)
+        actor, moved = self._move(actor, choose)
+        actor, finished, replaced = self._end(actor, openings, session, finished)
+        return self._begin(actor, begin, moved | replaced), finished
+
+    def _move(self, actor: Actor, key: Array) -> tuple[Actor, Array]:
+        """Make the moves of the searches that are done; Bool[B] where."""
+        game, settings, tree = self.game, self.settings, actor.tree
+        states = tree.states(tree.root)
+        nothing = jnp.zeros(settings.games, jnp.int32)
+        _, look = game.step_and_look(states, nothing, jnp.ones(settings.games, bool))
+        moves = (tree.done >= tree.budget) & ~look.over
+        fall = 0.5 ** (actor.ply / settings.halving_plies)
+        temperature = settings.last_temperature + (settings.temperature - settings.last_temperature) * fall
+        result = search.summarise(tree, key, temperature)
+        moment = Moment(
+            action=result.action,
+            player=jax.vmap(game.to_play)(states),
+            value=result.value,
+            full=actor.full,
+            observation=look.observation,
+            policy=result.policy,
+        )
+        history = remember(actor.history, actor.ply, moment, moves)
+        if settings.reuse:
+            tree = search.advance(tree, result.action, moves)
+        else:
+            tree = search.restart(tree, jax.vmap(game.step)(states, result.action), moves)
+        return replace(actor, tree=tree, history=history, ply=actor.ply + moves), moves
+
+    def _end(
+        self, actor: Actor, openings: Openings, session: Array, finished: Finished
+    ) -> tuple[Actor, Finished, Array]:
+        """Hand out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
+        states = actor.tree.states(actor.tree.root)
+        over = jax.vmap(self.game.is_over)(states)
+        most = self.together * self.game.max_moves
+
+        def some(carry: tuple[Finished, Array]) -> tuple[Finished, Array]:
+            finished, waiting = carry
+            places = jnp.nonzero(waiting, size=self.together, fill_value=len(waiting))[0]
+            real = places < len(waiting)
+            chosen = jnp.minimum(places, len(waiting) - 1)
+            ended = self._ended(actor, states, session, chosen, real)
+            return finished_games.add(finished, ended), waiting.at[places].set(False, mode="drop")
+
+        def go_on(carry: tuple[Finished, Array]) -> Array:
+            return carry[1].any() & carry[0].room(most, self.together)
+
+        finished, waiting = lax.while_loop(go_on, some, (finished, over))
+        gone = over & ~waiting
+        number = jnp.cumsum(gone) - 1
+        fresh = openings.take(actor.begun.astype(jnp.int32) + number)
+        actor = replace(
+            actor,
+            tree=search.restart(actor.tree, fresh.states, gone),
+            history=begun(actor.history, fresh.actions, gone),
+            ply=jnp.where(gone, fresh.length, actor.ply),
+            opening=jnp.where(gone, fresh.length, actor.opening),
+            number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
+            begun=actor.begun + gone.sum(dtype=jnp.uint32),
+        )
+        return actor, finished, gone
+
+    def _ended(self, actor: Actor, states: Any, session: Array, chosen: Array, real: Array) -> Ended:
+        """The games with the numbers `chosen` Int32[E]."""
+        history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
+        length = actor.ply[chosen]
+        number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
+        rows, kept = teach(self.game, self.form, history, last, length, number, self.settings.cheap_weight)
+        return Ended(
+            rows=rows,
+            kept=kept & jnp.repeat(real, self.game.max_moves),
+            number=number,
+            action=history.action,
+            value=history.value,
+            length=length,
+            opening=actor.opening[chosen],
+            result=jax.vmap(self.game.returns)(last)[:, 0],
+            extra=jax.vmap(self.game.record_facts)(last),
+            real=real,
+        )
+
+    def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
+        """Begin the next searches of the games `which`, full ones or cheap ones."""
+        settings = self.settings
+        draw, noise = jax.random.split(key)
+        full = jax.random.uniform(draw, which.shape) < settings.full_share
+        budget = jnp.where(full, self.searching.simulations, settings.cheap_simulations)
+        # The evaluation of a new root is one of the simulations, so that all searches end together with a phase.
+        budget = jnp.maximum(budget - _unevaluated(actor.tree), 1)
+        tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which)
+        return replace(actor, tree=tree, full=jnp.where(which, full, actor.full))
+
+
+def _unevaluated(tree: Tree) -> Array:
+    """Bool[B]: whose root has not been evaluated."""
+    return tree.visits[jnp.arange(len(tree.root)), tree.root] == 0
