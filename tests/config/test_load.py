@@ -165,7 +165,7 @@ def test_a_missing_section(file: Path) -> None:
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 59)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 58)"
     ]
 
 
@@ -263,9 +263,9 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     ]
 
 
-def test_every_prefix_is_good_or_refused_in_words(file: Path) -> None:
-    text = find("hex7").text
-    for length in range(len(text)):
+@pytest.mark.parametrize(("text", "step"), [(GO5[: GO5.index("selfplay:")], 1), (GO5, 7), (find("hex7").text, 31)])
+def test_every_prefix_is_good_or_refused_in_words(file: Path, text: str, step: int) -> None:
+    for length in range(0, len(text), step):
         file.write_text(text[:length])
         assert all(problems_or_none(file))
 

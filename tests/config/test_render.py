@@ -1,5 +1,6 @@
 """What is rendered is read back as the same configuration."""
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen import games, schema
-from tengen.config import Config, GameSection, NetSection, RunSection, SelfplaySection, load, render, render_value
+from tengen.config import (
+    Config,
+    DataSection,
+    GameSection,
+    GoalSection,
+    NetSection,
+    RatingSection,
+    RunSection,
+    load,
+    render,
+    render_value,
+)
 from tengen.config.reader import parse
+from tengen.data.settings import WindowSettings
+from tengen.search import Settings as SearchSettings
+from tengen.selfplay import SelfplaySettings
+from tengen.train import TrainSettings
+from tengen.train.settings import LossSettings, OptimizerSettings, ScheduleSettings
 
 # All characters but halves of surrogate pairs, which no file can hold.
 _characters = st.characters(exclude_categories=("Cs",))
@@ -67,7 +84,61 @@ _nets = st.builds(
     heads=st.lists(st.sampled_from(["opponent_policy", "moves_left"]), unique=True).map(tuple),
     dtype=st.sampled_from(["bfloat16", "float32"]),
 )
-_configs = st.builds(Config, _runs, _games, _nets, st.builds(SelfplaySection, games=st.integers(1, 1_000_000)))
+_shares = st.floats(0, 1, allow_subnormal=False)
+_counts = st.integers(1000, 10**6)
+
+
+def _or_none(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+_searches = st.builds(
+    SearchSettings,
+    algorithm=st.sampled_from(["gumbel", "puct"]),
+    simulations=st.integers(8, 30000),
+    fpu_reduction=st.floats(0, 2),
+)
+_selfplays = st.builds(
+    SelfplaySettings,
+    games=st.integers(1, 1_000_000),
+    full_share=st.floats(0.01, 1),
+    cheap_weight=_shares,
+    reuse=st.booleans(),
+    last_temperature=_shares,
+)
+_datas = st.builds(
+    DataSection,
+    window=st.builds(WindowSettings, min_rows=st.integers(1, 1000), max_rows=_or_none(_counts)),
+    ring_rows=_counts,
+    first_rows=st.integers(1, 1000),
+    chunk_rows=_counts,
+    record_share=_shares,
+)
+_trains = st.builds(
+    TrainSettings,
+    batch=_counts,
+    samples_per_row=st.floats(0.01, 1000),
+    optimizer=st.builds(OptimizerSettings, kind=st.sampled_from(["sgd", "muon"]), clip=_or_none(st.floats(1e-6, 1e6))),
+    schedule=st.builds(ScheduleSettings, boundaries=st.sets(_counts, max_size=4).map(lambda x: tuple(sorted(x)))),
+    loss=st.builds(LossSettings, policy=st.floats(0, 1000)),
+)
+_ratings = st.builds(
+    RatingSection,
+    minutes=st.floats(0.05, 1e5),
+    games=st.integers(1, 50_000).map(lambda pairs: 2 * pairs),
+    simulations=st.integers(1, 30000),
+    opening_moves=st.integers(0, 100),
+    references=st.lists(st.just("random") | st.integers(1, 9999).map("mcts:{}".format), max_size=4).map(tuple),
+    earlier=st.integers(0, 10),
+)
+_goals = st.builds(
+    GoalSection,
+    minutes=_or_none(st.floats(0.01, 1e7)),
+    games=_or_none(_counts),
+    rows=_or_none(_counts),
+    steps=_or_none(_counts),
+)
+_configs = st.builds(Config, _runs, _games, _nets, _searches, _selfplays, _datas, _trains, _ratings, _goals)
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +179,15 @@ def test_any_value_is_written_on_one_line_and_read_back(value: Any) -> None:
 def test_every_key_is_explained_in_one_column() -> None:
     config = load("hex7")
     text = render(config)
-    for section in (config.run, config.game, config.net, config.selfplay):
-        for setting, _ in schema.values(section):
-            assert f"# {setting.help}: {setting.expected}\n" in text
+    sections: list[Any] = [config]
+    for section in sections:
+        for setting, value in schema.values(section):
+            if dataclasses.is_dataclass(value):
+                sections.append(value)
+                assert f"# {setting.help}\n" in text
+            else:
+                assert f"# {setting.help}: {setting.expected}\n" in text
+    assert len(sections) == 15  # Config, its nine, data.window, four of train
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
     assert len({line.index("#") for line in game}) == 1
 

@@ -42,7 +42,7 @@ def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
         "train.loss.policy: 1.0 -> 0.5",
         f"{path}: this run has other settings; keep to them, or choose another --base",
     ]
-    assert "game.swap: (none) -> false" in problems("hex7", tmp_path)
+    assert "game.swap: (none) -> true" in problems("hex7", tmp_path)
     assert path.read_bytes() == before
 
 

@@ -236,18 +236,18 @@ def test_no_output_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_panel() -> None:
     assert drawn(FULL) == [
-        "╭─────────────────────────── c4-main-s79360-d21400 ────────────────────────────╮",
-        "│ playing, waiting: 12,410 of 20,000 rows until training begins       00:02:10 │",
-        "│ ━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 22 % of 10 minutes, 00:07:50 left │",
-        "│                                                                              │",
-        "│ games               1,204         9.1/s steps                   310    2.4/s │",
-        "│ rows               21,400         164/s samples                        614/s │",
-        "│ window             21,400               learning rate         0.002          │",
-        "│ evaluations                 1,204,000/s                                      │",
-        "│                                                                              │",
-        "│ loss 2.31 (policy 1.72 value 0.59)                                           │",
-        "│ rating 412 +-38 against mcts:200                                             │",
-        "╰──────────────────────────────────────────────────────────────────────────────╯",
+        "╭────────────────────────── c4-main-s79360-d21400 ───────────────────────────╮",
+        "│ playing, waiting: 12,410 of 20,000 rows until training begins     00:02:10 │",
+        "│ ━━━━━━━━╸━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 22 % of 10 minutes, 00:07:50 left │",
+        "│                                                                            │",
+        "│ games              1,204         9.1/s steps                  310    2.4/s │",
+        "│ rows              21,400         164/s samples                       614/s │",
+        "│ window            21,400               learning rate        0.002          │",
+        "│ evaluations                1,204,000/s                                     │",
+        "│                                                                            │",
+        "│ loss 2.31 (policy 1.72 value 0.59)                                         │",
+        "│ rating 412 +-38 against mcts:200                                           │",
+        "╰────────────────────────────────────────────────────────────────────────────╯",
     ]
 
 
@@ -342,8 +342,10 @@ def test_which_display(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("wanted", [True, False])
 def test_no_color(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("NO_COLOR", "" if wanted else "1")
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    if not wanted:
+        monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()
     with display(terminal) as shown:
         shown.update(FULL)

@@ -30,6 +30,7 @@ from tengen.loop.progress import Display, Goal, Progress, Rated
 from tengen.loop.rating import Rater
 from tengen.nets import saving
 from tengen.selfplay import Selfplay, on_host
+from tengen.selfplay.playing import MOST_PHASES
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
 
 TRAINER = "main"
@@ -287,7 +288,7 @@ class Fused:
 def _paced(phases: float, seconds: float) -> float:
     """How many phases take about a second, approached without haste."""
     wanted = phases * _SECONDS / max(seconds, 1e-3)
-    return min(max(wanted, 1.0), 4 * phases, 1e6)
+    return min(max(wanted, 1.0), 4 * phases, MOST_PHASES)
 
 
 def _check_memory(needed: int) -> None:

@@ -26,7 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 _REFRESHES = 4  # a second, at most
-_NARROWEST = 60  # columns: with fewer there are lines instead of a panel
+_NARROWEST, _WIDEST = 60, 120  # columns: with fewer there are lines instead of a panel
 
 
 @dataclass(frozen=True)
@@ -94,22 +94,23 @@ class Progress:
 
     def outlook(self) -> Outlook | None:
         """The part of the goal that comes first, as far as can be told; None if there is no goal."""
-        speeds = {
-            "minutes": 1 / 60,
-            "games": self.games_per_second,
-            "rows": self.rows_per_second,
-            "steps": self.steps_per_second,
-        }
+        goal = self.goal
+        parts = (
+            ("minutes", goal.minutes, 60, self.elapsed, 1.0),
+            ("games", goal.games, 1, self.games, self.games_per_second),
+            ("rows", goal.rows, 1, self.rows, self.rows_per_second),
+            ("steps", goal.steps, 1, self.steps, self.steps_per_second),
+        )
         found = []
-        for name, speed in speeds.items():
-            limit, done = getattr(self.goal, name), self.elapsed / 60 if name == "minutes" else getattr(self, name)
+        for name, limit, unit, done, speed in parts:
             if limit is None:
                 continue
             if not speed and self.elapsed > 0:
                 speed = done / self.elapsed
-            left = 0.0 if done >= limit else (limit - done) / speed if speed and speed > 0 else None
-            words = f"{limit:,g}" if name == "minutes" else f"{limit:,}"
-            found.append(Outlook(f"{words} {name}", min(done / limit, 1.0) if limit > 0 else 1.0, left))
+            whole = limit * unit
+            left = 0.0 if done >= whole else (whole - done) / speed if speed and speed > 0 else None
+            words = f"{limit:,}" if isinstance(limit, int) else f"{limit:,g}"
+            found.append(Outlook(f"{words} {name}", min(done / whole, 1.0) if whole > 0 else 1.0, left))
         return min(found, key=lambda part: (math.inf if part.left is None else part.left, -part.share), default=None)
 
     def values(self) -> dict[str, Any]:
@@ -283,7 +284,8 @@ class Screen:
     elapsed: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        panel = self._panel()
+        # Not to the edge: the ^C that a terminal writes there would begin a new line, and the panel leave a part behind.
+        panel = self._panel(min(options.max_width, _WIDEST) - 2)
         if options.max_width >= _NARROWEST and len(console.render_lines(panel, options)) < console.size.height:
             yield panel
         else:
@@ -295,7 +297,7 @@ class Screen:
             )
             yield Text("; ".join(filter(None, parts)))
 
-    def _panel(self) -> Panel:
+    def _panel(self, width: int) -> Panel:
         now, known = self.progress, self.progress.parts()
         lines = [_left_and_right(Text(now.doing, style="bold"), self.elapsed)]
         if outlook := now.outlook():
@@ -309,7 +311,7 @@ class Screen:
         figures.add_row("window", f"{now.window:,}", "", "learning rate", _lr(now.learning_rate), "")
         figures.add_row("evaluations", "", _rate(now.evaluations_per_second))
         rest = [Text(known[name]) for name in ("loss", "rating") if name in known]
-        return Panel(Group(*lines, Text(), figures, Text(), *rest), title=Text(now.network or "tengen"))
+        return Panel(Group(*lines, Text(), figures, Text(), *rest), title=Text(now.network or "tengen"), width=width)
 
 
 def _left_and_right(left: RenderableType, right: str) -> Table:

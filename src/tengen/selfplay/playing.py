@@ -19,6 +19,9 @@ from tengen.selfplay.history import History, Moment, begun, blank, remember, tea
 from tengen.selfplay.openings import Openings, prepare
 from tengen.selfplay.settings import SelfplaySettings, stride
 
+MOST_PHASES = 24
+"""In one call of `play`. With more, games that are over might have to wait for room."""
+
 Evaluate = Callable[[Any, Observation], Evaluation]
 """What a network with the parameters says about [B, ...] positions."""
 
@@ -52,8 +55,9 @@ class Selfplay:
         self.form = form
         self.stride = stride(searching.simulations, settings)
         self.together = max(1, settings.games // 64)  # games whose end is seen to at once
-        self.rows_room = self.together * game.max_moves + 4 * settings.games
-        self.games_room = 2 * self.together + settings.games
+        # A game makes one move in a phase at most, so in so many phases there is always room.
+        self.rows_room = MOST_PHASES * settings.games + self.together * game.max_moves
+        self.games_room = MOST_PHASES * settings.games // 2 + self.together
         self.start = jax.jit(self._start)
         self.play = jax.jit(self._play, donate_argnums=1)
 
@@ -103,7 +107,7 @@ class Selfplay:
     ) -> tuple[Actor, Finished]:
         """Some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
-        asked = ((actor.tree.budget > actor.tree.done) | _unevaluated(actor.tree)).sum()
+        asked = (actor.tree.budget > actor.tree.done).sum()
         tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
         choose, begin, key = jax.random.split(actor.key, 3)
         actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + self.stride * asked)
