@@ -126,14 +126,18 @@ def measure(line: Line, repeats: int) -> float:
     return rate
 
 
-def measure_mctx(net: str, batch: int, simulations: int, repeats: int) -> float:
-    """pgx's 9x9 Go and mctx's Gumbel search around the same kind of network; evaluations per second."""
+def measure_mctx(line: Line, repeats: int) -> float:
+    """pgx's 9x9 Go and mctx's Gumbel search around the same kind of network; evaluations per second.
+
+    From positions after 20 random moves, like ours; with the same network, for the planes that pgx has.
+    """
+    net, batch, simulations = line.net, line.games, line.simulations
     import importlib
 
     mctx: Any = importlib.import_module("mctx")  # its dataclasses are beyond pyright
     game = games.make("pgx:go_9x9")
     env = game.env  # type: ignore[attr-defined]
-    state, evaluate = evaluator(game, net, 1.0)
+    state, evaluate = evaluator(game, net, line.sharpness)
     states, observation = positions(game, batch)
 
     def seen(inner: Any) -> Observation:
@@ -158,11 +162,11 @@ def measure_mctx(net: str, batch: int, simulations: int, repeats: int) -> float:
             num_simulations=simulations, invalid_actions=~inner.legal_action_mask,
         ).action  # fmt: skip
 
-    inner = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
+    inner = states.inner
     bare = bare_seconds(state, evaluate, observation, repeats, simulations + 1)
     seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
     print(
-        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations}: bare {batch / bare:,.0f}/s, "
+        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g}: bare {batch / bare:,.0f}/s, "
         f"search {batch / seconds:,.0f}/s, share {bare / seconds:.3f}",
         flush=True,
     )
@@ -172,15 +176,20 @@ def measure_mctx(net: str, batch: int, simulations: int, repeats: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--small", action="store_true", help="for a CPU")
+    parser.add_argument("--mctx", action="store_true", help="only the lines that pgx + mctx are measured for")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
-    ours = {line: measure(line, args.repeats) for line in (SMALL if args.small else GPU)}
+    lines = SMALL if args.small else GPU
+    if args.mctx:
+        lines = tuple(line for line in GPU if (line.size, line.algorithm) == (9, "gumbel") and line.simulations < 800)
+    ours = {line: measure(line, args.repeats) for line in lines}
     if args.small:
         return
-    for simulations in (32, 128):
-        theirs = measure_mctx("b6c96", 4096, simulations, args.repeats)
-        print(f"  ratio to it: {ours[Line(9, 'b6c96', 4096, 'gumbel', simulations)] / theirs:.2f}", flush=True)
+    for simulations, sharpness in ((32, 1.0), (128, 1.0), (128, 30.0)):
+        line = Line(9, "b6c96", 4096, "gumbel", simulations, sharpness)
+        theirs = measure_mctx(line, args.repeats)
+        print(f"  ratio to it: {ours[line] / theirs:.2f}", flush=True)
 
 
 if __name__ == "__main__":

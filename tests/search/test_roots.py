@@ -1,16 +1,19 @@
-"""The noise of a search, and searches that begin in some of the games only."""
+"""The noise of a search, and searches that begin, or begin anew at other roots, in some of the games only."""
 
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from recording import jit
-from search.plans import TIC_TAC_TOE
-from search.positions import Played, roots
+from recording import jit, make
+from search.plans import ALL_FRILLS, TIC_TAC_TOE
+from search.positions import Played, hashed, roots
 from tengen import search
-from tengen.search import Settings, Tree
+from tengen.games import Game
+from tengen.search import Result, Settings, Tree
 
 MANY = 2000
 
@@ -57,3 +60,73 @@ def test_a_search_begins_only_where_it_is_told() -> None:
         before, after, _ = begun(settings, 4)
         assert after.budget.tolist() == [3, 8, 3, 8]
         assert (after.noise == before.noise).all(1).tolist() == [True, False, True, False]
+
+
+BATCH = 6
+PLANS = {
+    "puct": (TIC_TAC_TOE, Settings(algorithm="puct", simulations=12, **ALL_FRILLS)),
+    "kernels": (TIC_TAC_TOE, Settings(simulations=12, considered=4, kernels="interpret")),
+    "go": (make("go", size=3), Settings(simulations=12, considered=4)),  # which keeps something once per tree
+}
+
+
+@cache
+def programs(name: str) -> tuple[Any, Any, Any]:
+    """`planted(states)`, `searched(tree, key, which)`, `restarted(tree, states, which)`."""
+    game, settings = PLANS[name]
+
+    def searched(tree: Tree, key: Any, which: Any) -> tuple[Tree, Result]:
+        tree = search.begin(tree, key, jnp.arange(BATCH) + 7, which)
+
+        def simulate(_: Any, tree: Tree) -> Tree:
+            return search.simulate(lambda seen: hashed(seen, game.num_actions, 2.0, 1.0, xp=jnp), tree)
+
+        tree = jax.lax.fori_loop(0, settings.simulations + 2, simulate, tree)
+        return tree, search.summarise(tree, key)
+
+    return jit(lambda states: search.plant(game, settings, states)), jit(searched), jit(search.restart)
+
+
+def same(left: Any, right: Any, which: np.ndarray) -> bool:
+    """Whether these games are equal in all leaves [B, ...]."""
+    equal = jax.tree.map(lambda a, b: np.array_equal(np.asarray(a)[which], np.asarray(b)[which]), left, right)
+    return all(jax.tree.leaves(equal))
+
+
+def starts(game: Game, seed: int) -> Any:
+    """Positions none of which is over (the second of `roots` is)."""
+    return jax.tree.map(lambda leaf: leaf[np.r_[0, 2 : BATCH + 1]], roots(game, BATCH + 1, seed))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_new_root_is_searched_as_if_there_had_been_no_other(name: str) -> None:
+    game, _ = PLANS[name]
+    planted, searched, restarted = programs(name)
+    every, which = np.ones(BATCH, bool), np.arange(BATCH) % 3 != 1
+    old, _ = searched(planted(starts(game, 0)), jax.random.key(1), every)
+    # A tree that has moved on has its root, and free slots, somewhere else.
+    choice = search.summarise(old, jax.random.key(2)).action
+    for before in (old, jit(search.advance)(old, choice, every)):
+        fresh = planted(starts(game, 5))
+        tree = restarted(before, starts(game, 5), which)
+        assert same(tree, before, ~which)
+        at = np.arange(BATCH), np.asarray(tree.root)
+        assert not np.asarray(tree.visits)[at][which].any()
+        assert not np.asarray(tree.budget)[which].any()
+        assert (np.asarray(tree.used)[which] == 1).all()
+        assert same(tree.states(tree.root), starts(game, 5), which)
+        after, result = searched(tree, jax.random.key(3), which)
+        expected_tree, expected = searched(fresh, jax.random.key(3), every)
+        assert same(result, expected, which)
+        # Slots are taken in the same order, so that all nodes in use are equal too.
+        used = np.arange(after.visits.shape[1]) < np.asarray(after.used)[:, None]
+        for field in ("child", "logits", "visits", "total", "value", "player", "over", "parent"):
+            found, wanted = (np.asarray(getattr(t, field))[used & which[:, None]] for t in (after, expected_tree))
+            np.testing.assert_array_equal(found, wanted)
+        assert same(after, before, ~which)
+
+
+def test_restarting_nowhere_changes_nothing() -> None:
+    planted, searched, restarted = programs("puct")
+    tree, _ = searched(planted(starts(TIC_TAC_TOE, 0)), jax.random.key(1), np.ones(BATCH, bool))
+    assert same(restarted(tree, starts(TIC_TAC_TOE, 5), np.zeros(BATCH, bool)), tree, np.ones(BATCH, bool))

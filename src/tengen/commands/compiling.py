@@ -11,4 +11,4 @@ def keep_compiled() -> None:
     if not jax.config.values.get("jax_compilation_cache_dir"):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tengen" / "jax"
         jax.config.update("jax_compilation_cache_dir", str(cache))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

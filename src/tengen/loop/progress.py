@@ -284,7 +284,7 @@ class Screen:
     elapsed: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Not to the edge: the ^C that a terminal writes there would begin a new line, and the panel leave a part behind.
+        # Not to the edge: the ^C that a terminal writes there would begin a new line and leave a part behind.
         panel = self._panel(min(options.max_width, _WIDEST) - 2)
         if options.max_width >= _NARROWEST and len(console.render_lines(panel, options)) < console.size.height:
             yield panel
@@ -294,6 +294,7 @@ class Screen:
                 self.progress.doing,
                 str(self.progress.outlook() or ""),
                 *self.progress.parts().values(),
+                self.progress.network,
             )
             yield Text("; ".join(filter(None, parts)))
 

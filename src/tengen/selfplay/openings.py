@@ -25,7 +25,7 @@ class Openings(NamedTuple):
 def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> Openings:
     """`count` games after 0 to `opening_moves` random legal moves, none of them over."""
     begin, length, play = jax.random.split(key, 3)
-    most = settings.opening_moves
+    most = min(settings.opening_moves, game.max_moves - 1)
     states = jax.vmap(lambda key: game.init_varied(key, settings.komi_spread))(jax.random.split(begin, count))
     wanted = jax.random.randint(length, (count,), 0, most + 1)
     start = Openings(states, jnp.full((count, most), -1, jnp.int16), jnp.zeros(count, jnp.int32))

@@ -20,7 +20,7 @@ from tengen.selfplay.openings import Openings, prepare
 from tengen.selfplay.settings import SelfplaySettings, stride
 
 MOST_PHASES = 24
-"""In one call of `play`. With more, games that are over might have to wait for room."""
+"""For which a call of `play` has room."""
 
 Evaluate = Callable[[Any, Observation], Evaluation]
 """What a network with the parameters says about [B, ...] positions."""
@@ -53,9 +53,9 @@ class Selfplay:
         self.searching = searching
         self.settings = settings
         self.form = form
-        self.stride = stride(searching.simulations, settings)
+        self.stride = stride(searching.simulations, settings, searching.leaves)
         self.together = max(1, settings.games // 64)  # games whose end is seen to at once
-        # A game makes one move in a phase at most, so in so many phases there is always room.
+        # A game makes one move in a phase at most, so this is room for so many phases unless all games end together.
         self.rows_room = MOST_PHASES * settings.games + self.together * game.max_moves
         self.games_room = MOST_PHASES * settings.games // 2 + self.together
         self.start = jax.jit(self._start)
@@ -94,23 +94,34 @@ class Selfplay:
     def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
         """Play on for `phases` times `stride` simulations: the games, and what has ended in them.
 
+        Fewer, if there is no room for more games that end: they would have to wait for the next call.
         `session` (UInt32) makes the numbers of the games different from those of other actors.
         """
         prepared, key = jax.random.split(actor.key)
         openings = prepare(self.game, self.settings, self.settings.games, prepared)
         actor = replace(actor, key=key)
         phase = partial(self._phase, parameters, openings, session)
-        return lax.fori_loop(0, phases, lambda _, now: phase(*now), (actor, self._empty()))
+
+        def go_on(now: tuple[Array, Actor, Finished]) -> Array:
+            return (now[0] < phases) & self._room(now[2])
+
+        start = (jnp.int32(0), actor, self._empty())
+        _, actor, finished = lax.while_loop(go_on, lambda now: (now[0] + 1, *phase(*now[1:])), start)
+        return actor, finished
+
+    def _room(self, finished: Finished) -> Array:
+        """Bool: for the games that are seen to at once, whatever their lengths."""
+        return finished.room(self.together * self.game.max_moves, self.together)
 
     def _phase(
         self, parameters: Any, openings: Openings, session: Array, actor: Actor, finished: Finished
     ) -> tuple[Actor, Finished]:
         """Some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
-        asked = (actor.tree.budget > actor.tree.done).sum()
         tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
+        asked = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
         choose, begin, key = jax.random.split(actor.key, 3)
-        actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + self.stride * asked)
+        actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + asked)
         actor, moved = self._move(actor, choose)
         actor, finished, replaced = self._end(actor, openings, session, finished)
         return self._begin(actor, begin, moved | replaced), finished
@@ -146,7 +157,6 @@ class Selfplay:
         """Hand out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
         states = actor.tree.states(actor.tree.root)
         over = jax.vmap(self.game.is_over)(states)
-        most = self.together * self.game.max_moves
 
         def some(carry: tuple[Finished, Array]) -> tuple[Finished, Array]:
             finished, waiting = carry
@@ -157,7 +167,7 @@ class Selfplay:
             return finished_games.add(finished, ended), waiting.at[places].set(False, mode="drop")
 
         def go_on(carry: tuple[Finished, Array]) -> Array:
-            return carry[1].any() & carry[0].room(most, self.together)
+            return carry[1].any() & self._room(carry[0])
 
         finished, waiting = lax.while_loop(go_on, some, (finished, over))
         gone = over & ~waiting
@@ -199,8 +209,8 @@ class Selfplay:
         draw, noise = jax.random.split(key)
         full = jax.random.uniform(draw, which.shape) < settings.full_share
         budget = jnp.where(full, self.searching.simulations, settings.cheap_simulations)
-        # The evaluation of a new root is one of the simulations, so that all searches end together with a phase.
-        budget = jnp.maximum(budget - _unevaluated(actor.tree), 1)
+        # The evaluation of a new root is one of the steps, so that all searches end together with a phase.
+        budget = jnp.maximum(budget - self.searching.leaves * _unevaluated(actor.tree), 1)
         tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which)
         return replace(actor, tree=tree, full=jnp.where(which, full, actor.full))
 

@@ -32,6 +32,7 @@ class SelfplaySettings:
             yield "last_temperature", f"expected at most temperature, {self.temperature}, got {self.last_temperature}"
 
 
-def stride(simulations: int, settings: SelfplaySettings) -> int:
-    """After how many simulations searches may end: so that both kinds end with one, and none ever waits."""
-    return simulations if settings.full_share == 1 else math.gcd(simulations, settings.cheap_simulations)
+def stride(simulations: int, settings: SelfplaySettings, leaves: int = 1) -> int:
+    """After how many steps, of `leaves` simulations each, searches may end: so that both kinds do, and none waits."""
+    full, cheap = (-(-count // leaves) for count in (simulations, settings.cheap_simulations))
+    return full if settings.full_share == 1 else math.gcd(full, cheap)

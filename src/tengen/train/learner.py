@@ -70,7 +70,10 @@ class Learner:
         self._optimizer = optimizers.make(settings.optimizer)
         self._factor = schedules.factor(settings.schedule)
         self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)
+        self._one = jax.jit(self._drawn, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
         self._many = jax.jit(self._loop, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
+        # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
+        self._loops = found[0].platform != "cpu"
 
     def start(self, net: Network) -> State:
         """The state before the first step."""
@@ -95,11 +98,17 @@ class Learner:
         return self._step(state, jax.device_put(dict(batch), self.split), key)
 
     def many(self, state: State, key: Array, sample: Sampler, data: Any, steps: int) -> tuple[State, Figures]:
-        """`steps` steps in one compiled loop, each on a batch of its own, and the mean of the figures.
+        """`steps` steps (at least one), each on a batch of its own, and the mean of the figures.
 
         `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
         """
-        return self._many(state, key, sample, data, jnp.int32(steps))
+        if self._loops:
+            return self._many(state, key, sample, data, jnp.int32(steps))
+        found = []
+        for _ in range(steps):
+            state, figures = self._one(state, key, sample, data)
+            found.append(figures)
+        return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
     def weights(self, state: State, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
@@ -118,10 +127,14 @@ class Learner:
         """Float32[]: of the next step."""
         return self.settings.optimizer.learning_rate * self._factor(state.step) * state.rate_scale
 
+    def _drawn(self, state: State, key: Array, sample: Sampler, data: Any) -> tuple[State, Figures]:
+        """One step, on a batch that it draws itself."""
+        drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
+        return self._learn(state, drawn, key)
+
     def _loop(self, state: State, key: Array, sample: Sampler, data: Any, steps: Array) -> tuple[State, Figures]:
         def one(state: State) -> tuple[State, Figures]:
-            drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
-            return self._learn(state, drawn, key)
+            return self._drawn(state, key, sample, data)
 
         def body(_: Array, carry: tuple[State, Figures]) -> tuple[State, Figures]:
             state, sums = carry

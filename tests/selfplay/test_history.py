@@ -1,0 +1,172 @@
+"""Every row says what a slow replay of its game says."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recording import make
+from search.plans import ALL_FRILLS
+from selfplay.plans import CERTAIN, CROWDED, FAST, GO, SESSION, Plan, Played, played
+from selfplay.replay import Replay, replays
+from tengen.data import sanity
+from tengen.data.rows import RowFormat, check
+from tengen.search import Settings
+from tengen.selfplay import SelfplaySettings
+
+CALLS, PHASES = 20, 12
+SLOW = {
+    "othello": Plan(
+        make("othello"),
+        Settings(simulations=4, considered=4),
+        SelfplaySettings(games=8, full_share=0.3, cheap_simulations=2, cheap_weight=0.1, opening_moves=20),
+    ),
+    "connect_four": Plan(
+        make("connect_four"),
+        Settings(simulations=8, algorithm="puct", **ALL_FRILLS),
+        SelfplaySettings(games=16, full_share=0.5, cheap_simulations=4),
+    ),
+    "go5": Plan(
+        make("go", size=5, max_moves=40),
+        Settings(simulations=8, algorithm="puct", leaves=2, **ALL_FRILLS),
+        SelfplaySettings(games=16, full_share=0.5, cheap_simulations=2, cheap_weight=0.5, komi_spread=1.0),
+    ),
+    "hex": Plan(
+        make("hex", size=4, swap=True),
+        Settings(simulations=6, kernels="interpret"),
+        SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, opening_moves=2),
+    ),
+}
+
+
+def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
+    """Game -> ply -> row. No ply is there twice."""
+    found: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+    rows = games.everything.rows
+    assert (rows["game"][:, 0] == SESSION).all()
+    for index, (ply, (_, number)) in enumerate(zip(rows["ply"], rows["game"], strict=True)):
+        assert int(ply) not in found[int(number)]
+        found[int(number)][int(ply)] = {name: values[index] for name, values in rows.items()}
+    return found
+
+
+@pytest.fixture(params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)], scope="module")
+def games(request: pytest.FixtureRequest) -> Played:
+    slow = request.param in SLOW
+    found = played((SLOW if slow else FAST)[request.param], CALLS * (2 if slow else 1), PHASES)
+    assert found.games >= 20
+    return found
+
+
+def test_the_numbers_in_rows_can_be_true(games: Played) -> None:
+    form = RowFormat.of(games.plan.game, ("opponent_policy", *games.plan.game.extra_targets))
+    for call in games.calls:
+        assert check(form, call.rows) == call.rows_count
+        assert list(sanity.problems(form, call.rows)) == []
+
+
+def test_games_follow_the_rules_to_their_end(games: Played) -> None:
+    found = games.everything
+    for number, replay in enumerate(replays(games)):
+        length, opening = int(found.length[number]), int(found.opening[number])
+        actions = found.action[number]
+        assert 0 <= opening < length
+        assert (actions[length:] == -1).all()
+        assert all(replay.legal[ply, action] for ply, action in enumerate(actions[:length]))
+        assert not replay.over[:length].any()
+        assert replay.over[length]
+        assert found.result[number] == replay.returns[length, 0]
+        assert (found.value[number][:opening] == 0).all()
+        assert (abs(found.value[number]) <= 1).all()
+
+
+def test_rows_hold_what_the_player_saw_and_how_it_ended(games: Played) -> None:
+    shape, rows = games.plan.game.planes_shape, by_game(games)
+    for number, replay in enumerate(replays(games)):
+        values = games.everything.value[number]
+        for ply, row in rows[int(games.everything.number[number, 1])].items():
+            mover = replay.to_play[ply]
+            planes = np.unpackbits(row["planes"])[: np.prod(shape)].reshape(shape)
+            assert (planes == replay.planes[ply]).all()
+            np.testing.assert_allclose(row["scalars"], replay.scalars[ply], rtol=1e-6)
+            assert row["to_play"] == mover
+            assert row["moves_left"] == replay.length - ply
+            win, draw, loss = row["outcome"].tolist()
+            np.testing.assert_allclose(win - loss, replay.returns[replay.length, mover], atol=1e-6)
+            assert min(win, loss) == 0
+            np.testing.assert_allclose(win + draw + loss, 1, atol=1e-6)
+            assert row["search_value"] == values[ply]
+            assert not row["policy"][~replay.legal[ply]].any()
+            _check_final_targets(replay, row, 1 - 2 * int(mover))
+
+
+def _check_final_targets(replay: Replay, row: dict[str, Any], sign: int) -> None:
+    for name, target in replay.final.items():
+        np.testing.assert_array_equal(row[name], sign * target)
+
+
+def test_rows_are_weighed_by_their_searches(games: Played) -> None:
+    settings, found, rows = games.plan.settings, games.everything, by_game(games)
+    share = []
+    for number, length, opening in zip(found.number[:, 1], found.length, found.opening, strict=True):
+        plies = rows[int(number)]
+        searched = set(range(opening, length))
+        if settings.cheap_weight > 0 or settings.full_share == 1:
+            assert set(plies) == searched
+        assert set(plies) <= searched
+        for row in plies.values():
+            assert row["policy_weight"] in (0, 1)
+            assert row["weight"] == (1 if row["policy_weight"] else settings.cheap_weight)
+            assert bool(row["policy"].any()) == bool(row["policy_weight"])
+        share.append((sum(row["policy_weight"] for row in plies.values()), len(searched)))
+    full, all_searches = np.sum(share, 0)
+    expected, slack = settings.full_share, 4 * (settings.full_share * (1 - settings.full_share) / all_searches) ** 0.5
+    assert abs(full / all_searches - expected) <= slack
+    assert set(rows) <= set(found.number[:, 1].tolist())
+
+
+def test_the_reply_is_the_opponents_if_it_was_searched_in_full(games: Played) -> None:
+    rows, same_again, replied = by_game(games), 0, 0
+    for number, replay in zip(games.everything.number[:, 1], replays(games), strict=True):
+        plies = rows[int(number)]
+        for ply, row in plies.items():
+            next_row = plies.get(ply + 1)
+            other = ply + 1 < replay.length and replay.to_play[ply + 1] != replay.to_play[ply]
+            same_again += ply + 1 < replay.length and not other
+            if next_row is not None and next_row["policy_weight"] and other:
+                replied += 1
+                assert row["opponent_weight"] == 1
+                assert (row["opponent_policy"] == next_row["policy"]).all()
+            else:
+                assert row["opponent_weight"] == 0
+                assert not row["opponent_policy"].any()
+    assert replied > 0
+    assert (same_again > 0) == (games.plan.game.name in ("double_move", "othello"))
+
+
+def test_go_games_end_in_both_ways_and_with_their_own_komi() -> None:
+    games = played(GO, CALLS, PHASES)
+    limit = games.everything.length == GO.game.max_moves
+    assert limit.any()
+    assert not limit.all()
+    komi = games.everything.extra["komi"]
+    assert len(set(komi.tolist())) > 5
+    for replay, score in zip(replays(games), games.everything.extra["score"], strict=True):
+        assert replay.final["score"] == score
+
+
+def test_the_move_made_is_one_the_search_looked_at() -> None:
+    games = played(CROWDED, CALLS, PHASES)  # PUCT draws its moves from the visits, which are its policy
+    rows, found = by_game(games), games.everything
+    for number, actions in zip(found.number[:, 1], found.action, strict=True):
+        for ply, row in rows[int(number)].items():
+            assert row["policy"][actions[ply]] > 0 or not row["policy_weight"]
+
+
+def test_policies_are_shares_of_the_visits_that_were_paid_for() -> None:
+    rows = played(CERTAIN, CALLS, PHASES).everything.rows
+    counts = rows["policy"][rows["policy_weight"] > 0].astype(np.float32) * (CERTAIN.searching.simulations - 1)
+    assert len(counts) > 50
+    np.testing.assert_allclose(counts, counts.round(), atol=0.01)  # the first simulation is the root's
+    assert (counts.round().sum(1) == CERTAIN.searching.simulations - 1).all()
