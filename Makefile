@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: help run test test-all lint bench format lock clean
 
 help:
-	@echo "make run       set up, then the main job (now: tengen bench games)"
+	@echo "make run       set up, then train a connect-four network from nothing (under ten minutes on two cores)"
 	@echo "make test      set up, then the tests (a few minutes the first time)"
 	@echo "make test-all  the tests and the long checks"
 	@echo "make lint      ruff and pyright"
@@ -16,7 +16,7 @@ help:
 	@echo "make clean     remove .venv"
 
 run: $(READY)
-	$(BIN)/tengen bench games
+	$(BIN)/tengen run connect_four
 
 test: $(READY)
 	@echo "== running the tests (without the long ones: make test-all) =="

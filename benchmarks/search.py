@@ -166,7 +166,8 @@ def measure_mctx(line: Line, repeats: int) -> float:
     bare = bare_seconds(state, evaluate, observation, repeats, simulations + 1)
     seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
     print(
-        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g}: bare {batch / bare:,.0f}/s, "
+        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g}: "
+        f"bare {batch / bare:,.0f}/s, "
         f"search {batch / seconds:,.0f}/s, share {bare / seconds:.3f}",
         flush=True,
     )
