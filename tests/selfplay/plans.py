@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from recording import jit, make
-from search.plans import NO_FRILLS
+from search.plans import ALL_FRILLS, NO_FRILLS
 from search.positions import DOUBLE_MOVE, hashed
 from tengen.data.rows import RowFormat
 from tengen.games import Game, Observation
@@ -17,6 +17,7 @@ from tengen.search import Evaluation, Settings
 from tengen.selfplay import Actor, Finished, Selfplay, SelfplaySettings, on_host
 
 SESSION = 77
+CALLS, PHASES = 20, 12  # of the games that tests share
 EVALUATOR = (2.0, 1.0)  # sharpness and weight of `hashed`
 
 
@@ -115,3 +116,25 @@ CERTAIN = Plan(
                      temperature=0.0, last_temperature=0.0),
 )  # fmt: skip
 FAST = {"double_move": CROWDED, "go3": GO, "hironaka": HIRONAKA, "tic_tac_toe": CERTAIN}
+
+OTHELLO = Plan(
+    make("othello"),
+    Settings(simulations=4, considered=4),
+    SelfplaySettings(games=8, full_share=0.3, cheap_simulations=2, cheap_weight=0.1, opening_moves=20),
+)
+CONNECT_FOUR = Plan(
+    make("connect_four"),
+    Settings(simulations=8, algorithm="puct", **ALL_FRILLS),
+    SelfplaySettings(games=16, full_share=0.5, cheap_simulations=4),
+)
+LEAFY = Plan(
+    make("go", size=5, max_moves=40),
+    Settings(simulations=8, algorithm="puct", leaves=2, **ALL_FRILLS),
+    SelfplaySettings(games=16, full_share=0.5, cheap_simulations=2, cheap_weight=0.5, komi_spread=1.0),
+)
+KERNELS = Plan(
+    make("hex", size=4, swap=True),
+    Settings(simulations=6, kernels="interpret"),
+    SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, opening_moves=2),
+)
+SLOW = {"othello": OTHELLO, "connect_four": CONNECT_FOUR, "go5": LEAFY, "hex": KERNELS}

@@ -6,38 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recording import make
-from search.plans import ALL_FRILLS
-from selfplay.plans import CERTAIN, CROWDED, FAST, GO, SESSION, Plan, Played, played
+from selfplay.plans import CALLS, CERTAIN, CROWDED, FAST, GO, OTHELLO, PHASES, SESSION, SLOW, Played, played
 from selfplay.replay import Replay, replays
 from tengen.data import sanity
 from tengen.data.rows import RowFormat, check
-from tengen.search import Settings
-from tengen.selfplay import SelfplaySettings
-
-CALLS, PHASES = 20, 12
-SLOW = {
-    "othello": Plan(
-        make("othello"),
-        Settings(simulations=4, considered=4),
-        SelfplaySettings(games=8, full_share=0.3, cheap_simulations=2, cheap_weight=0.1, opening_moves=20),
-    ),
-    "connect_four": Plan(
-        make("connect_four"),
-        Settings(simulations=8, algorithm="puct", **ALL_FRILLS),
-        SelfplaySettings(games=16, full_share=0.5, cheap_simulations=4),
-    ),
-    "go5": Plan(
-        make("go", size=5, max_moves=40),
-        Settings(simulations=8, algorithm="puct", leaves=2, **ALL_FRILLS),
-        SelfplaySettings(games=16, full_share=0.5, cheap_simulations=2, cheap_weight=0.5, komi_spread=1.0),
-    ),
-    "hex": Plan(
-        make("hex", size=4, swap=True),
-        Settings(simulations=6, kernels="interpret"),
-        SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, opening_moves=2),
-    ),
-}
 
 
 def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
@@ -53,8 +25,7 @@ def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
 
 @pytest.fixture(params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)], scope="module")
 def games(request: pytest.FixtureRequest) -> Played:
-    slow = request.param in SLOW
-    found = played((SLOW if slow else FAST)[request.param], CALLS * (2 if slow else 1), PHASES)
+    found = played((FAST | SLOW)[request.param], CALLS * (2 if request.param in SLOW else 1), PHASES)
     assert found.games >= 20
     return found
 
@@ -142,7 +113,7 @@ def test_the_reply_is_the_opponents_if_it_was_searched_in_full(games: Played) ->
                 assert row["opponent_weight"] == 0
                 assert not row["opponent_policy"].any()
     assert replied > 0
-    assert (same_again > 0) == (games.plan.game.name in ("double_move", "othello"))
+    assert (same_again > 0) == (games.plan.game.name == "double_move")
 
 
 def test_go_games_end_in_both_ways_and_with_their_own_komi() -> None:
@@ -154,6 +125,12 @@ def test_go_games_end_in_both_ways_and_with_their_own_komi() -> None:
     assert len(set(komi.tolist())) > 5
     for replay, score in zip(replays(games), games.everything.extra["score"], strict=True):
         assert replay.final["score"] == score
+
+
+@pytest.mark.slow
+def test_othello_players_pass() -> None:
+    found = played(OTHELLO, 2 * CALLS, PHASES).everything
+    assert (found.action == OTHELLO.game.num_actions - 1).any()
 
 
 def test_the_move_made_is_one_the_search_looked_at() -> None:

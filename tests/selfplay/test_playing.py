@@ -8,17 +8,35 @@ import numpy as np
 import pytest
 
 from recording import jit
-from selfplay.plans import CERTAIN, CROWDED, EVALUATOR, GO, SESSION, Plan, Played, evaluate, play, played, selfplay
+from selfplay.plans import (
+    CALLS,
+    CERTAIN,
+    CROWDED,
+    EVALUATOR,
+    GO,
+    LEAFY,
+    PHASES,
+    SESSION,
+    Plan,
+    Played,
+    evaluate,
+    play,
+    played,
+    selfplay,
+)
 from selfplay.replay import replays
 from tengen import search
 from tengen.selfplay import Actor
 
-CALLS, PHASES = 20, 12
+
+def at_root(actor: Actor, name: str) -> np.ndarray:
+    """[B]: what a table of the trees says of their roots."""
+    return np.asarray(getattr(actor.tree, name))[np.arange(len(actor.ply)), np.asarray(actor.tree.root)]
 
 
-def is_over(plan: Plan, actor: Actor) -> np.ndarray:
+def is_over(actor: Actor) -> np.ndarray:
     """Bool[B]: games that wait to be handed out."""
-    return np.asarray(actor.tree.over)[np.arange(len(actor.ply)), np.asarray(actor.tree.root)] > 0
+    return at_root(actor, "over") > 0
 
 
 def searched_again(games: Played) -> dict[tuple[int, int], tuple[np.ndarray, float, int]]:
@@ -50,17 +68,24 @@ def test_rows_and_moves_are_what_a_search_of_the_position_says() -> None:
             np.testing.assert_allclose(found.rows["policy"][k], policy, atol=1e-3)
 
 
-def test_every_game_moves_exactly_when_its_budget_is_spent() -> None:
-    how, actor = selfplay(CERTAIN), played(CERTAIN, CALLS, PHASES).actors[0]
-    games, full, cheap = 8, CERTAIN.searching.simulations, CERTAIN.settings.cheap_simulations
-    spent, moves = np.zeros(games, int), {True: 0, False: 0}
+@pytest.mark.parametrize("plan", [CERTAIN, pytest.param(LEAFY, marks=pytest.mark.slow)])
+def test_every_game_moves_exactly_when_its_budget_is_spent(plan: Plan) -> None:
+    how, actor = selfplay(plan), played(plan, CALLS, PHASES).actors[0]
+    games, leaves = plan.settings.games, plan.searching.leaves
+    spent, new = np.zeros(games, int), np.ones(games, bool)
+    moves = {True: 0, False: 0}
     for _ in range(60):
         before = jax.tree.map(np.asarray, replace(actor, key=0))
+        new = np.where(spent == 0, at_root(actor, "visits") == 0, new)
         actor, _ = how.play(EVALUATOR, actor, np.int32(1), np.uint32(SESSION))
         spent += how.stride
-        assert actor.evaluations - before.evaluations == games * how.stride
+        budget = np.where(before.full, plan.searching.simulations, plan.settings.cheap_simulations)
+        # A step is so many simulations; a new root takes one for itself, and there is one after it at least.
+        steps = np.maximum(-(-budget // leaves), 1 + new)
         moved = (before.number != actor.number) | (before.ply != actor.ply)
-        assert (moved == (spent == np.where(before.full, full, cheap))).all()
+        assert (moved == (spent == steps)).all()
+        if leaves == 1:
+            assert actor.evaluations - before.evaluations == games * how.stride
         for was_full in (True, False):
             moves[was_full] += (moved & (before.full == was_full)).sum()
         spent[moved] = 0
@@ -72,7 +97,7 @@ def test_with_enough_room_no_game_ever_waits(plan: Plan) -> None:
     games = played(plan, CALLS, PHASES)
     for number, actor in enumerate(games.actors):
         assert actor.evaluations == number * PHASES * selfplay(plan).stride * plan.settings.games
-        assert not is_over(plan, actor).any()
+        assert not is_over(actor).any()
 
 
 @pytest.mark.parametrize("plan", [CERTAIN, CROWDED, GO])
@@ -91,7 +116,7 @@ def test_games_that_find_no_room_come_in_the_next_call() -> None:
     games, how = played(CROWDED, CALLS, PHASES), selfplay(CROWDED)
     waited = 0
     for before, actor, call in zip(games.actors, games.actors[1:], games.calls, strict=False):
-        waiting = is_over(CROWDED, before)
+        waiting = is_over(before)
         waited += waiting.sum()
         assert len(call.length) <= how.games_room
         assert len(call.rows["ply"]) <= how.rows_room
@@ -135,7 +160,12 @@ def test_temperature_falls_with_the_ply() -> None:
     def falls(half: float) -> Any:
         return lambda ply: 0.2 + 1.3 * 0.5 ** (ply / half)
 
-    wrong = [(range(4), lambda _: 0.5), (range(4, 8), falls(2)), (range(6, 12), falls(16)), (range(8, 16), lambda _: 0.2)]
+    wrong = [
+        (range(4), lambda _: 0.5),
+        (range(4, 8), falls(2)),
+        (range(6, 12), falls(16)),
+        (range(8, 16), lambda _: 0.2),
+    ]
     for plies, temperature in wrong:
         assert abs(surprise(games, plies, falls(4))) < 3
         assert abs(surprise(games, plies, temperature)) > 5  # or the test would not notice

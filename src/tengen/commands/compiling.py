@@ -1,7 +1,11 @@
-"""Compiled programs are kept for the next time."""
+"""Compiled programs are kept for the next time; and what to tell a person whose device is too small for them."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+from tengen.errors import TengenError
 
 
 def keep_compiled() -> None:
@@ -11,4 +15,22 @@ def keep_compiled() -> None:
     if not jax.config.values.get("jax_compilation_cache_dir"):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tengen" / "jax"
         jax.config.update("jax_compilation_cache_dir", str(cache))
+        # The many small programs of a start take long together.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+@contextlib.contextmanager
+def explaining_memory() -> Iterator[None]:
+    """Around work on the device: an error for people if its memory is not enough."""
+    import jax
+
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        first = str(error).strip().splitlines()[0][:200]
+        raise TengenError(
+            f"the device has not enough memory ({first}): lower selfplay.games, search.simulations, train.batch "
+            "or data.ring_rows, or end other programs that use it"
+        ) from error

@@ -1,8 +1,8 @@
 """`tengen run`: from random play to a strong network."""
 
 import argparse
-import datetime
-import signal
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("run", help="self-play and learning, from nothing or from where a run stopped")
     add_config(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
     parser.set_defaults(run=run)
 
 
@@ -25,51 +26,63 @@ def run(args: argparse.Namespace) -> int:
 
     from tengen.config import provenance, run_directory
 
-    run_directory.write(config, base, provenance.lines())
+    with run_directory.locked(base):
+        run_directory.write(config, base, provenance.lines())
+        return _run(args, config, base)
 
-    from tengen.commands.compiling import keep_compiled
+
+def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.stopping import Stopping
+    from tengen.loop import summary
     from tengen.loop.fused import Fused
     from tengen.loop.progress import display
 
     keep_compiled()
-    stopping = _Stopping()
-    with display() as shown:
-        stopping.say = shown.say
-        loop = Fused(config, base, shown)
-        loop.prepare()
-        with stopping:
+    with display() as shown, Stopping(shown.say) as stopping, explaining_memory():
+        with Fused(config, base, shown, tensorboard=args.tensorboard) as loop:
+            loop.prepare()
+            if loop.reason:
+                shown.say(f"nothing to do: {loop.reason}")
             loop.run(lambda: stopping.asked)
-    print(_summary(loop, args, base, stopping.asked))
-    return 130 if stopping.asked else 0
+    reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
+    told = _summary(loop, reason, _commands(args, base, loop, stopping.asked))
+    print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
+    return stopping.code
 
 
-class _Stopping:
-    """Ctrl-C asks the run to end when it can; a second one ends it at once."""
+def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
+    from tengen.loop.reporting import losses
+    from tengen.loop.summary import Summary
 
-    def __init__(self) -> None:
-        self.asked = False
-        self.say: Any = print
+    ratings, parts = loop.rater.ratings, losses(loop.figures)
+    return Summary(
+        name=loop.config.run.name,
+        elapsed=loop.counts.seconds,
+        games=loop.counts.games,
+        rows=loop.counts.rows,
+        steps=loop.trainer.step,
+        reason=reason,
+        loss=parts.pop("loss", None),
+        losses=parts,
+        table="" if ratings is None else str(ratings),
+        curve=loop.rater.curve(),
+        network=str(loop.network_path or ""),
+        commands=commands,
+    )
 
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._ask)
 
-    def __exit__(self, *exception: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+def _commands(args: argparse.Namespace, base: Path, loop: Any, stopped: bool) -> dict[str, str]:
+    """What to type to go on."""
+    from tengen.loop.counting import further
 
-    def _ask(self, *_: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-        self.say("stopping: everything is being written (Ctrl-C again stops at once)")
-
-
-def _summary(loop: Any, args: argparse.Namespace, base: Path, stopped: bool) -> str:
-    took = datetime.timedelta(seconds=round(loop.counts.seconds))
-    lines = [f"{took}: {loop.counts.games:,} games, {loop.counts.rows:,} rows, {loop.trainer.step:,} steps"]
-    ratings = loop.rater.ratings
-    if ratings is not None:
-        lines.append(str(ratings))
-    if loop.network_path is not None:
-        lines.append(f"network: {loop.network_path}")
-    lines.append(f"go on:   tengen run {args.config} --base {base}" + ("" if stopped else " --set goal.minutes=..."))
-    return "\n".join(lines)
+    words = ["tengen", "run", args.config, "--base", str(base)]
+    longer = {} if stopped else further(loop.config.goal, loop.counts, loop.trainer.step)
+    for override in args.overrides:
+        if override.partition("=")[0].strip() not in {f"goal.{name}" for name in longer}:
+            words += ["--set", override]
+    for name, limit in longer.items():
+        words += ["--set", f"goal.{name}={limit:g}" if isinstance(limit, float) else f"goal.{name}={limit}"]
+    if args.tensorboard:
+        words.append("--tensorboard")
+    return {"train further" if longer else "go on": shlex.join(words)}

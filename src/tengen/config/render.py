@@ -13,7 +13,7 @@ from tengen import schema
 from tengen.config import reader
 from tengen.config.sections import Config
 
-_HEADER = "# A complete Tengen configuration: every key must be here, nothing is filled in behind your back."
+HEADER = "# A complete Tengen configuration: every key must be here, nothing is filled in behind your back."
 # Beside a longer entry the explanation would run off the screen; it then stands above.
 _WIDEST_ENTRY = 40
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .,+()/-]|:(?=[A-Za-z0-9]))*(?<! )")
@@ -21,7 +21,7 @@ _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .,+()/-]|:(?=[A-Za-z0-9]))*(
 
 def render(config: Config) -> str:
     """The configuration as commented YAML, ending in a newline."""
-    return "\n".join([_HEADER, *_lines(config, "")]) + "\n"
+    return "\n".join([HEADER, *_lines(config, "")]) + "\n"
 
 
 def render_value(value: Any) -> str:

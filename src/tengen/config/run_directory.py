@@ -1,56 +1,125 @@
-"""The configuration in a run directory: written once, and never silently another."""
+"""The configuration in a run directory: never silently another; and one process at a time."""
 
+import contextlib
 import dataclasses
+import errno
+import os
+import socket
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tengen import atomic, schema
 from tengen.config.load import load
 from tengen.config.problems import ConfigError
-from tengen.config.render import render, render_value
+from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
 
+CHANGEABLE = ("goal", "rating")
+"""Sections that may change between two starts of a run: they say how long it goes on and how it is measured."""
+
 _FILE = "config.yaml"
+_LOCK = ".lock"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
 
 
 def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
     """Make the run directory `base` one of this configuration, and return the path of its config.yaml.
 
-    A run that has this configuration already is left as it is. Raises ConfigError if it has another, or one
-    that cannot be read, or if `base` cannot be written to; nothing is overwritten then.
+    A run that has this configuration already is left as it is. If it differs in CHANGEABLE sections alone, it is written
+    anew, and says above what changed and when. Raises ConfigError if it differs elsewhere or cannot be read, or if
+    `base` cannot be written to; nothing is overwritten then.
     """
     path = base / _FILE
     try:
         base.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            comments = "".join(f"# {line}\n" for line in provenance)
-            atomic.write_bytes(path, (comments + render(config)).encode())
+            _write(path, config, provenance)
             return path
     except OSError as error:
         raise ConfigError([_cannot_write(base, error)]) from error
-    _compare(path, config)
+    changes = _changes(path, config)
+    if changes:
+        now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        try:
+            _write(path, config, [*_header(path), *(f"changed {now}: {change}" for change in changes)])
+        except OSError as error:
+            raise ConfigError([_cannot_write(base, error)]) from error
     return path
 
 
-def _compare(path: Path, config: Config) -> None:
-    """Raise ConfigError unless the file at `path` holds `config`."""
+@contextlib.contextmanager
+def locked(base: Path) -> Iterator[None]:
+    """Have the run directory `base` to oneself; the system lets go of it even if the process is killed.
+
+    ConfigError if another process has it, or if it cannot be written to.
+    """
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        yield
+        return
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        file = (base / _LOCK).open("a+")
+    except OSError as error:
+        raise ConfigError([_cannot_write(base, error)]) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            who = file.read(200).strip() or "another process"
+            raise ConfigError(
+                [f"{base}: is being used by {who}; wait until it ends, or choose another --base"]
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise ConfigError([_cannot_write(base, error)]) from error
+        with contextlib.suppress(OSError):  # only for the message above
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            file.flush()
+        yield
+
+
+def _write(path: Path, config: Config, comments: Iterable[str]) -> None:
+    text = "".join(f"# {line}\n" for line in comments) + render(config)
+    atomic.write_bytes(path, text.encode())
+
+
+def _header(path: Path) -> list[str]:
+    """The comments above the configuration itself, without their signs."""
+    lines = []
+    for line in path.read_text("utf-8").splitlines():
+        if not line.startswith("#") or line == HEADER:
+            break
+        lines.append(line.removeprefix("#").strip())
+    return lines
+
+
+def _changes(path: Path, config: Config) -> list[str]:
+    """How the file at `path` differs from `config`, key by key; ConfigError if it may not."""
     try:
         old = load(path)
     except ConfigError as error:
         advice = f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
         raise ConfigError([*error.problems, advice]) from None
     if old == config:
-        return
+        return []
     old_values, new_values = dict(_flat(old)), dict(_flat(config))
     absent = "(none)"
-    differences = [
-        f"{schema.dotted(key)}: {old_values.get(key, absent)} -> {new_values.get(key, absent)}"
+    differences = {
+        key: f"{schema.dotted(key)}: {old_values.get(key, absent)} -> {new_values.get(key, absent)}"
         for key in dict.fromkeys([*old_values, *new_values])
         if old_values.get(key) != new_values.get(key)
-    ]
-    advice = f"{path}: this run has other settings; keep to them, or choose another --base"
-    raise ConfigError([*differences, advice])
+    }
+    forbidden = [text for key, text in differences.items() if key[0] not in CHANGEABLE]
+    if forbidden:
+        advice = f"{path}: this run has other settings; keep to them, or choose another --base"
+        raise ConfigError([*forbidden, advice])
+    return list(differences.values())
 
 
 def _flat(section: Any, path: schema.Path = ()) -> Iterator[tuple[schema.Path, str]]:

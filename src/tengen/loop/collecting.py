@@ -21,25 +21,41 @@ _RECORDS = 50  # games in a file
 
 
 class Collector:
-    """Gathers finished games until there are enough for a file. Games are never divided between files."""
+    """Gathers finished games until there are enough for a file. Games are never divided between files.
+
+    Each chunk notes what was played since the one before, so that a killed run can be counted from its files:
+    `session` (which start of the run), `finished` (games, also those without rows) and `evaluations`.
+    """
 
     def __init__(
-        self, base: Path, store: Store, game: Game, form: RowFormat, writer: Writer, data: DataSection
+        self,
+        base: Path,
+        store: Store,
+        game: Game,
+        form: RowFormat,
+        writer: Writer,
+        data: DataSection,
+        network: str,
+        session: int,
     ) -> None:
-        self.network = ""  # whose games they are
-        self._base, self._store, self._writer = base, store, writer
+        self.network = network  # whose games they are
+        self.chunk = max((chunk.number for chunk in store.chunks()), default=-1)  # the number of the last one
+        self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
         self._rows: list[Rows] = []
         self._waiting = 0
+        self._finished, self._evaluations = 0, 0.0  # that no chunk tells of
         self._records: list[Record] = []
         self._due = 0.0  # records that are owed, by their share
 
-    def add(self, finished: Finished) -> None:
-        """Games from `selfplay.on_host`."""
+    def add(self, finished: Finished, evaluations: float) -> None:
+        """Games from `selfplay.on_host`, and what was evaluated meanwhile."""
         if len(finished.rows["ply"]):
             self._rows.append(finished.rows)
             self._waiting += len(finished.rows["ply"])
+        self._finished += len(finished.length)
+        self._evaluations += evaluations
         for place in range(len(finished.length)):
             self._due += self._record_share
             if self._due >= 1:
@@ -56,14 +72,21 @@ class Collector:
         self._write_records()
         self._writer.flush()
 
+    def counted(self) -> None:
+        """What was played so far is known from elsewhere (a checkpoint): later chunks need not tell of it."""
+        self._finished, self._evaluations = 0, 0.0
+
     def _write_rows(self) -> None:
         if not self._rows:
             return
         rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
         path = self._store.reserve(self.network)
-        job = partial(write_chunk, path, self._form, rows, self._identity, network=self.network)
+        more = {"session": self._session, "finished": self._finished, "evaluations": self._evaluations}
+        job = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
         self._writer.put(job, path)
+        self.chunk = int(path.name.partition("-")[0])
         self._rows, self._waiting = [], 0
+        self.counted()
 
     def _write_records(self) -> None:
         if not self._records:

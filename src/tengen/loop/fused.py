@@ -4,297 +4,278 @@ New parameters are the next argument of the same compiled function, rows go from
 device's memory, and everything that must survive is written in the background.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
 
-from tengen import games, nets
-from tengen.arena.evaluators import Evaluator
 from tengen.config import Config
-from tengen.data import ring
 from tengen.data.identity import GameIdentity
-from tengen.data.rows import RowFormat
 from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
-from tengen.errors import OptionError
+from tengen.errors import TengenError
+from tengen.loop import counting, resuming
 from tengen.loop.collecting import Collector
-from tengen.loop.metrics import Metrics
-from tengen.loop.progress import Display, Goal, Progress, Rated
+from tengen.loop.counting import Counts
+from tengen.loop.metrics import Metrics, TensorBoard
+from tengen.loop.networks import Networks
+from tengen.loop.pacing import Pace
+from tengen.loop.parts import Parts
+from tengen.loop.progress import Display, Goal, Rated
 from tengen.loop.rating import Rater
-from tengen.nets import saving
-from tengen.selfplay import Selfplay, on_host
+from tengen.loop.reporting import Reporter, Standing
+from tengen.selfplay import Actor, Finished, on_host
 from tengen.selfplay.playing import MOST_PHASES
-from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
+from tengen.train import Checkpoints
 
 TRAINER = "main"
-_SECONDS = 1.0  # that one call to the device should take, so that a person sees what goes on and can stop it
-_REPORT = 5.0  # seconds between two lines of metrics
+_SECONDS = 1.0  # that one call to the device should take
+Stop = Callable[[], bool]
 
 
-@dataclass
-class Counts:
-    """What a run has done, over all its restarts."""
+class _Played(NamedTuple):
+    """Finished games on the host that no file tells of yet."""
 
-    games: int = 0
-    rows: int = 0
-    evaluations: float = 0.0
-    seconds: float = 0.0
-    sessions: int = 0
+    games: Finished
+    evaluations: float
 
 
 class Fused:
-    """One run. `prepare` makes it ready, resuming what is there; `run` goes on until the goal is reached."""
+    """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` plays and learns."""
 
-    def __init__(self, config: Config, base: Path, display: Display) -> None:
-        self.config, self.base, self.display = config, base, display
-        self.game = games.make(config.game.name, **asdict(config.game.options))
-        self.spec = nets.spec(config.net.name, config.net.heads)
-        self.form = RowFormat.of(self.game, config.net.heads)
+    def __init__(self, config: Config, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+        self.config, self.base = config, base
         self.counts = Counts()
-        self.losses: dict[str, float] = {}
-        self.progress = Progress(goal=Goal(**asdict(config.goal)))
-        self.rated: list[tuple[float, float, float]] = []  # minutes, Elo, error of each rating
-        self.network_path: Path | None = None
-        self._pace: dict[str, float] = {}
+        self.figures: dict[str, float] = {}  # what the trainer said last
+        self._display, self._tensorboard = display, tensorboard
+        self._closing = contextlib.ExitStack()
+        self._playing, self._learning = Pace(_SECONDS, most=MOST_PHASES), Pace(_SECONDS, amount=10)
+        self._pending: _Played | None = None
+        self._learned = False  # by this process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._closing.close()
+        else:  # what went wrong first is what the reader must see
+            with contextlib.suppress(TengenError):
+                self._closing.close()
 
     def prepare(self) -> None:
-        """Build everything, and go on where an earlier run of this directory stopped."""
-        config = self.config
-        self._show("building the network")
-        self.trainer = AlphaZeroTrainer(
-            AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype)
+        """Open the directory, build everything, and go on where an earlier process stopped."""
+        config, closing = self.config, self._closing
+        tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
+        metrics = closing.enter_context(Metrics(self.base))
+        self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard)
+        self._opened, self._before = time.monotonic(), metrics.elapsed
+        self.reporter.show("building the network", Standing(self._now()))
+        self.parts = Parts(config)
+        self.parts.check_memory()
+        self.trainer, game = self.parts.trainer, self.parts.game
+        self.networks = Networks(self.base / "models", game, self.parts.spec, config.net.dtype)
+        self.rater = Rater(
+            self.base / "ratings", game, self.parts.evaluate, config.search, config.rating, self.networks
         )
-        graph, _ = nnx.split(nets.fold(self.trainer.network()))
-        learner_graph = self.trainer.learner.graph
-        self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learner_graph, state)))[1])
-        self.selfplay = Selfplay(self.game, Evaluator(graph), config.search, config.selfplay, self.form)
-        capacity = max(config.data.ring_rows, self.selfplay.rows_room)
-        _check_memory(self.selfplay.bytes_needed() + ring.bytes_needed(self.form, capacity))
-        self.ring = ring.make(self.form, capacity)
-        self._append = jax.jit(ring.append, donate_argnums=0)
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.train.checkpoints)
-        self.store = Store(self.base / "selfplay")
-        self.metrics = Metrics(self.base)
-        self._resume(capacity)
-        self.writer = Writer()
-        self.collector = Collector(self.base, self.store, self.game, self.form, self.writer, config.data)
-        self.collector.network = self.name
-        self.rater = Rater(self.base / "ratings", self.game, Evaluator(graph), config.search, config.rating)
-        self.weights = self._fold(self.trainer.weights())
+        closing.callback(self.checkpoints.close)
+        store = Store(self.base / "selfplay")
+        found = resuming.resume(
+            self.base,
+            self.trainer,
+            self.checkpoints,
+            store,
+            self.parts.capacity,
+            self.parts.form,
+            GameIdentity.of(game),
+        )
+        self._before = max(self._before, found.counts.seconds)
+        self.counts = found.counts
+        for note in (*metrics.notes, *self.networks.notes, *found.notes):
+            self.reporter.say(note)
+        self.ring = self.parts.load(self.parts.make_ring(), found.rows, found.kept)
+        self._feed(max(self.counts.rows - self.trainer.bucket.rows, 0))
+        self.reporter.write(resuming.SESSION, {"session": self.counts.sessions, "steps": self.trainer.step})
+        newest = self.networks.newest
+        self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
+        self._checkpointed = self.trainer.step
+        writer = closing.enter_context(Writer())
+        label = newest.name if newest else self.name
+        self.collector = Collector(
+            self.base, store, game, self.parts.form, writer, config.data, label, self.counts.sessions
+        )
+        self._show_rating(label)
+        self.weights = self.parts.weights()
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
-        self._checkpointed, self._rated, self._rated_step = self.trainer.step, self.counts.seconds, 0
 
     @property
     def name(self) -> str:
         """What the network is called as it now is."""
         return f"{self.config.run.name}-{TRAINER}-s{self.trainer.samples}-d{self.counts.rows}"
 
-    def _resume(self, capacity: int) -> None:
-        extras, set_aside = self.trainer.resume(self.checkpoints)
-        for name in set_aside:
-            self.display.say(f"a damaged checkpoint was set aside: {name}")
-        if extras is not None:
-            self.counts = Counts(**extras["counts"])
-            self.rated = [(a, b, c) for a, b, c in extras["rated"]]
-            self.display.say(f"going on from step {self.trainer.step:,}")
-        self.counts.sessions += 1
-        self.store.clean()
-        loaded = self.store.read_newest(capacity, self.form, GameIdentity.of(self.game))
-        for path in loaded.corrupt:
-            self.display.say(f"a damaged chunk was set aside: {path}")
-        block = self.selfplay.rows_room
-        for start in range(0, loaded.count, block):
-            part = {name: values[start : start + block] for name, values in loaded.rows.items()}
-            count = len(part["ply"])
-            padded = {
-                name: jnp.concatenate([values, jnp.zeros((block - count, *values.shape[1:]), values.dtype)])
-                for name, values in part.items()
-            }
-            self.ring = self._append(self.ring, padded, count)
-        if loaded.count:
-            self.display.say(f"read {loaded.count:,} rows back")
-        # Chunks may have been written after the last checkpoint: what they teach counts, once.
-        self.counts.rows = max(self.counts.rows, self.store.listing().rows)
-        self._feed(max(self.counts.rows - self.trainer.bucket.rows, 0))
+    @property
+    def network_path(self) -> Path | None:
+        """Where the newest saved network is."""
+        newest = self.networks.newest
+        return self.networks.path(newest.name) if newest else None
 
-    def run(self, stop: Callable[[], bool]) -> None:
+    @property
+    def reason(self) -> str:
+        """Which part of the goal is reached, in words; empty if none is."""
+        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+
+    def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
-        self._show("compiling the games")
-        start, self.key = jax.random.split(self.key)
-        actor = self.selfplay.start(start)
-        phases = 1.0
-        began, before = time.monotonic(), self.counts.seconds
-        reported, since = began, (began, Counts(**asdict(self.counts)), self.trainer.step)
-        try:
-            while not stop() and not self._reached():
-                self._show("playing", self._waited_for())
-                actor, seconds = self._play(actor, max(1, round(phases)))
-                phases = _paced(phases, seconds)
-                self.counts.seconds = before + time.monotonic() - began
-                if self.counts.rows >= self.config.data.first_rows and self.trainer.affordable:
-                    self._show("training")
-                    self._train()
-                self.counts.seconds = before + time.monotonic() - began
-                self._save_when_due()
-                if time.monotonic() - reported > _REPORT:
-                    self._report(since)
-                    reported = time.monotonic()
-                    since = (reported, Counts(**asdict(self.counts)), self.trainer.step)
-                self.counts.seconds = before + time.monotonic() - began
-            self._show("writing")
-            self._finish()
-        finally:
-            self.writer.close()
-            self.checkpoints.close()
+        actor = None
+        while not stop() and not self.reason:
+            actor = self._play(actor)
+            self._learn(stop)
+            self._save_when_due(stop)
+            self.reporter.report(self._standing())
+        self._finish(stop)
 
-    def _play(self, actor: Any, phases: int) -> tuple[Any, float]:
-        began = time.monotonic()
-        before = float(actor.evaluations)
+    def _play(self, actor: Actor | None) -> Actor:
+        """One call to the games; the host deals with what the call before gave while the device plays."""
+        if actor is None:
+            self._show("compiling the games")
+            start, self.key = jax.random.split(self.key)
+            actor = self.parts.selfplay.start(start)
+        else:
+            self._show("playing", self._waited_for())
+        phases, began = self._playing.units, time.monotonic()
+        actor = replace(actor, evaluations=jnp.float32(0))  # as a float it would lose count in a long run
         session = jnp.uint32(self.counts.sessions)
-        actor, finished = self.selfplay.play(self.weights, actor, jnp.int32(phases), session)
-        fetched = on_host(finished)
-        seconds = time.monotonic() - began
-        rows = len(fetched.rows["ply"])
-        self.ring = self._append(self.ring, finished.rows, finished.rows_count)
-        self.collector.add(fetched)
-        self.counts.rows += rows
-        self.counts.games += len(fetched.length)
-        self.counts.evaluations += float(actor.evaluations) - before
+        actor, finished = self.parts.selfplay.play(self.weights, actor, jnp.int32(phases), session)
+        self._collect()
+        games = on_host(finished)
+        self._pending = _Played(games, float(actor.evaluations))
+        self._playing = self._playing.after(phases, time.monotonic() - began)
+        rows = len(games.rows["ply"])
+        self.ring = self.parts.append(self.ring, finished.rows, finished.rows_count)
+        self.counts = self._now().plus(len(games.length), rows, self._pending.evaluations)
         self._feed(rows)
-        return actor, seconds
+        return actor
+
+    def _learn(self, stop: Stop) -> None:
+        """All that the rows so far allow, a second at a time."""
+        if self.counts.rows < self.config.data.first_rows:
+            return
+        while (steps := min(self.trainer.affordable, self._learning.units)) and not stop() and not self.reason:
+            self._show("learning" if self._learning.calls else "compiling the learner")
+            began = time.monotonic()
+            self.figures = self.trainer.train(steps)
+            self._learning = self._learning.after(steps, time.monotonic() - began)
+            self._learned = True
+            self.counts = self._now()
+            self.weights = self.parts.weights()
 
     def _feed(self, rows: int) -> None:
-        window = min(power_law(self.counts.rows, self.config.data.window), self.ring.capacity)
+        """Let the trainer know of so many rows more."""
+        window = min(power_law(self.counts.rows, self.config.data.window), self.parts.capacity)
         self.window = min(window, self.counts.rows)
         self.trainer.feed((self.ring, jnp.int32(max(self.window, 1))), rows)
-
-    def _train(self) -> None:
-        pace = self._pace.get("train")
-        most = 20 if pace is None else max(1, round(2 * _SECONDS / pace))
-        steps = min(self.trainer.affordable, most)
-        began = time.monotonic()
-        self.losses = self.trainer.train(steps)
-        seconds = (time.monotonic() - began) / steps
-        # The first call compiles, which says nothing about the pace.
-        self._pace["train"] = seconds if pace is not None else 0.05
-        self.weights = self._fold(self.trainer.weights())
 
     def _waited_for(self) -> str:
         first = self.config.data.first_rows
         return f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
 
-    def _reached(self) -> bool:
-        goal, counts = self.config.goal, self.counts
-        done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": self.trainer.step}
-        return any(limit is not None and done[name] >= limit for name, limit in asdict(goal).items())
-
-    def _save_when_due(self) -> None:
+    def _save_when_due(self, stop: Stop) -> None:
         if self.trainer.step - self._checkpointed >= self.config.train.checkpoints.interval:
             self._show("writing a checkpoint")
             self._checkpoint()
-        if self.trainer.step > self._rated_step and self.counts.seconds - self._rated >= 60 * self.config.rating.minutes:
-            self._rate()
-            self._rated = self.counts.seconds
+        due = self.counts.seconds - self._rated_at >= 60 * self.config.rating.minutes
+        if due and self.trainer.step > self._saved_step:
+            self._rate(stop)
+
+    def _collect(self) -> None:
+        """Hand the games of the last call to the files."""
+        if self._pending is not None:
+            self.collector.add(*self._pending)
+            self._pending = None
 
     def _checkpoint(self) -> None:
+        """All rows that were played, then all that was learned from them. Nothing if nothing was learned since."""
+        self._collect()
         self.collector.flush()
-        extras = {"counts": asdict(self.counts), "rated": self.rated}
-        self.checkpoints.save(self.trainer.checkpoint(extras))
-        self._checkpointed = self.trainer.step
-
-    def _rate(self) -> None:
-        """Save the network under a name, and let it play."""
-        self._rated_step = self.trainer.step
-        name = self._save_network()
-        self._show("playing matches")
-        play, self.key = jax.random.split(self.key)
-        for line in self.rater.rate(name, self.weights, play):
-            self.display.say(line)
-        ratings = self.rater.ratings
-        if ratings is not None:
-            rating = ratings[name]
-            self.rated.append((self.counts.seconds / 60, float(rating.elo), float(rating.error)))
-            self.metrics.write("rating", {"network": name, "elo": rating.elo, "error": rating.error})
+        if self.trainer.step > self._checkpointed:
+            self.checkpoints.save(self.trainer.checkpoint(resuming.extras(self._now(), self.collector.chunk)))
+            self.collector.counted()
+            self._checkpointed = self.trainer.step
 
     def _save_network(self) -> str:
+        """The network under its name. Its checkpoint comes first: no run will be behind a network that it has saved."""
         self._show("saving the network")
-        name = self.name
-        info = {"run": self.config.run.name, "step": self.trainer.step, **asdict(self.counts)}
-        self.network_path = saving.save(self.trainer.network(), self.base / "models" / name, self.game, info).parent
-        self.collector.flush()  # its games go under another name
+        self._checkpoint()
+        self.checkpoints.wait()
+        name, counts = self.name, self._now()
+        info = {
+            "run": self.config.run.name,
+            "samples": self.trainer.samples,
+            "rows": counts.rows,
+            "games": counts.games,
+        }
+        self.networks.save(self.trainer.network(), name, self.trainer.step, counts.seconds, info)
+        self._saved_step = self.trainer.step
         self.collector.network = name
         return name
 
-    def _finish(self) -> None:
+    def _rate(self, stop: Stop) -> None:
+        """Save the network, and let it play."""
+        name = self._save_network()
+        opponents = self.rater.opponents(name)
+        self._show(f"playing matches against {', '.join(opponents)}" if opponents else "playing matches")
+        play, self.key = jax.random.split(self.key)
+        for match in self.rater.rate(name, self.weights, play):
+            self.reporter.say(str(match))
+            if stop():
+                break
+        for note in self.rater.notes:
+            self.reporter.say(note)
+        self.rater.notes.clear()
+        self.counts = self._now()
+        self._rated_at = self.counts.seconds
+        rating = self._show_rating(name)
+        if rating is not None:
+            figures = {"network": name, "elo": rating.elo, "error": rating.error, "against": rating.against}
+            self.reporter.write("rating", {**figures, "steps": self.trainer.step})
+
+    def _show_rating(self, name: str) -> Rated | None:
+        ratings, rating = self.rater.ratings, self.rater.rating(name)
+        if ratings is None or rating is None:
+            return None
+        rated = Rated(rating.elo, rating.error, ratings.anchor)
+        self.reporter.rated(rated)
+        return rated
+
+    def _finish(self, stop: Stop) -> None:
         """Everything on disk, and a last rating if there is something new to rate."""
-        if self.trainer.step > self._rated_step:
-            if self._reached():
-                self._rate()
+        self._show("writing")
+        self._collect()
+        if self.trainer.step > self._saved_step:
+            if self._learned and not stop():
+                self._rate(stop)
             else:
                 self._save_network()
         self._checkpoint()
         self.checkpoints.wait()
-        self._report(None)
+        self._show("done")
+        self.reporter.report(self._standing(), now=True)
+
+    def _now(self) -> Counts:
+        """The counts with the time that it is."""
+        return replace(self.counts, seconds=self._before + time.monotonic() - self._opened)
+
+    def _standing(self) -> Standing:
+        return Standing(
+            self._now(), self.trainer.step, self.trainer.samples, self.window, self.name, self.figures or None
+        )
 
     def _show(self, stage: str, waiting: str = "") -> None:
-        rating = Rated(self.rated[-1][1], self.rated[-1][2]) if self.rated else None
-        self.progress = replace(
-            self.progress,
-            stage=stage,
-            waiting=waiting,
-            elapsed=self.counts.seconds,
-            games=self.counts.games,
-            rows=self.counts.rows,
-            rating=rating,
-        )
-        self.display.update(self.progress)
-
-    def _report(self, since: tuple[float, Counts, int] | None) -> None:
-        """Speeds since then, and a line of metrics."""
-        speeds: dict[str, float] = {}
-        if since is not None:
-            seconds = max(time.monotonic() - since[0], 1e-9)
-            steps = (self.trainer.step - since[2]) / seconds
-            speeds = {
-                "games_per_second": (self.counts.games - since[1].games) / seconds,
-                "rows_per_second": (self.counts.rows - since[1].rows) / seconds,
-                "evaluations_per_second": (self.counts.evaluations - since[1].evaluations) / seconds,
-                "steps_per_second": steps,
-                "samples_per_second": steps * self.config.train.batch,
-            }
-        parts = {name: value for name, value in self.losses.items() if name not in ("samples", "rows", "bucket")}
-        self.progress = replace(
-            self.progress,
-            **speeds,  # type: ignore[arg-type]
-            elapsed=self.counts.seconds,
-            network=self.name,
-            window=self.window,
-            steps=self.trainer.step,
-            learning_rate=float(self.trainer.learner.learning_rate(self.trainer.state)),
-            loss=parts.pop("loss", None),
-            losses={name: value for name, value in parts.items() if name in nets.HEADS or name in ("policy", "value")},
-        )
-        self.display.update(self.progress)
-        self.metrics.write("progress", self.progress.values() | {"figures": parts})
-
-
-def _paced(phases: float, seconds: float) -> float:
-    """How many phases take about a second, approached without haste."""
-    wanted = phases * _SECONDS / max(seconds, 1e-3)
-    return min(max(wanted, 1.0), 4 * phases, MOST_PHASES)
-
-
-def _check_memory(needed: int) -> None:
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
-    if limit is not None and needed > 0.9 * limit:
-        raise OptionError(
-            f"this run needs {needed / 2**30:.1f} GiB on the device for games and rows, which has "
-            f"{limit / 2**30:.1f}: lower selfplay.games, search.simulations or data.ring_rows"
-        )
+        self.reporter.show(stage, self._standing(), waiting)

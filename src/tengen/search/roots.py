@@ -65,47 +65,44 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
 
     A move that the tree does not know leaves a root that waits for its evaluation. Searches end: see `begin`.
     """
-    game = tree.game
+    game, slots = tree.game, tree.visits.shape[1]
     states = jax.vmap(game.step)(tree.states(tree.root), actions)
     nodes, kept = jax.vmap(game.split)(states)
-    over, player = jax.vmap(game.is_over)(states), jax.vmap(game.to_play)(states)
-    moved = jax.vmap(_move_root)(tree, actions, stored(nodes), over, player)
-    moved = replace(moved, kept=kept)
-    choose = lambda new, old: jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)  # noqa: E731
-    return jax.tree.map(choose, moved, tree)
-
-
-def _move_root(tree: Tree, action: Array, state: Any, over: Array, player: Array) -> Tree:
-    """One tree, re-rooted."""
-    slots = tree.visits.shape[0]
-    child = tree.child[tree.root, action].astype(jnp.int32)
-    known = (child >= 0) & (tree.visits[tree.root] > 0)
-    root = jnp.where(known, child, tree.root)
-    keep = jnp.where(known, _below(tree, root), jnp.arange(slots) == root)
-    place = jnp.where(keep, jnp.cumsum(keep) - 1, keep.sum() + jnp.cumsum(~keep) - 1)
-    free = jnp.zeros(slots, jnp.int16).at[place].set(jnp.arange(slots, dtype=jnp.int16))
+    batch = jnp.arange(len(actions))
+    child = tree.child[batch, tree.root, actions].astype(jnp.int32)
+    known = (child >= 0) & (tree.visits[batch, tree.root] > 0)
+    root = jnp.where(which & known, child, tree.root)
+    keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
+    place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
+    numbers = jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), place.shape)
+    free = jnp.zeros_like(tree.free).at[batch[:, None], place].set(numbers)
+    # Only rows of roots are written, so that no table is copied: one that the tree did not know is written anew.
+    unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
 
     def at_root(table: Array, value: Array) -> Array:
-        """A root that the tree does not know is written anew."""
-        return table.at[root].set(jnp.where(known, table[root], value.astype(table.dtype)))
+        return table.at[batch, unknown].set(value.astype(table.dtype), mode="drop")
+
+    def chosen(new: Array, old: Array) -> Array:
+        return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
     zero = jnp.zeros(())
     return replace(
         tree,
         root=root,
-        free=free,
-        used=keep.sum(dtype=jnp.int32),
-        parent=tree.parent.at[root].set(NONE),
+        free=chosen(free, tree.free),
+        used=chosen(keep.sum(1, dtype=jnp.int32), tree.used),
+        parent=tree.parent.at[batch, moved].set(NONE, mode="drop"),
         child=at_root(tree.child, jnp.int32(NONE)),
-        state=jax.tree.map(at_root, tree.state, state),
-        over=at_root(tree.over, over),
-        player=at_root(tree.player, player),
+        state=jax.tree.map(at_root, tree.state, stored(nodes)),
+        over=at_root(tree.over, jax.vmap(game.is_over)(states)),
+        player=at_root(tree.player, jax.vmap(game.to_play)(states)),
         visits=at_root(tree.visits, zero),
         total=at_root(tree.total, zero),
         value=at_root(tree.value, zero),
-        done=jnp.int32(0),
-        budget=jnp.int32(0),
-        base=jnp.zeros_like(tree.base),
+        kept=jax.tree.map(chosen, kept, tree.kept),
+        done=chosen(jnp.int32(0), tree.done),
+        budget=chosen(jnp.int32(0), tree.budget),
+        base=chosen(jnp.int32(0), tree.base),
     )
 
 

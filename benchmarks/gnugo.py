@@ -1,0 +1,139 @@
+"""A network against GNU Go: how strong is it really?
+
+    python benchmarks/gnugo.py NET --games 100 --simulations 64 --level 10
+
+GNU Go (Debian package `gnugo`) plays by area scoring with all dead stones taken off; Tengen's rules are the referee.
+All games run side by side: the network looks at the positions of all games in which it is to move at once, GNU Go
+answers in processes of its own, several at a time. Colours alternate; openings are a few random moves per pair.
+"""
+
+import argparse
+import concurrent.futures
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import arena, games, nets, search
+from tengen.arena import players
+from tengen.arena.evaluators import evaluator
+from tengen.games.go import Go
+from tengen.nets import saving
+
+
+class GnuGo:
+    """One process that follows one game."""
+
+    def __init__(self, program: str, game: Go, level: int, seed: int) -> None:
+        options = ["--mode", "gtp", "--level", str(level), "--chinese-rules", "--capture-all-dead", "--seed", str(seed)]
+        self._process = subprocess.Popen(
+            [program, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.ask(f"boardsize {game.size}")
+        self.ask("clear_board")
+        self.ask(f"komi {game.options.komi}")
+
+    def ask(self, command: str) -> str:
+        """The answer to a GTP command."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(command + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        while (line := process.stdout.readline()).strip():
+            answer += line
+        if not answer.startswith("="):
+            raise RuntimeError(f"gnugo: {command}: {answer.strip() or 'no answer'}")
+        return answer[1:].strip()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("net", type=Path)
+    parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--simulations", type=int, default=64)
+    parser.add_argument("--level", type=int, default=10)
+    parser.add_argument("--opening-moves", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="GNU Go processes that think at once")
+    args = parser.parse_args()
+    program = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
+    if program is None:
+        print("gnugo is not installed; on Debian and Ubuntu: apt install gnugo", file=sys.stderr)
+        return 1
+    about = saving.read(args.net)
+    game = games.make(about.game, **about.options)
+    if not isinstance(game, Go):
+        print(f"{args.net}: a network for {about.game}, and GNU Go plays only Go", file=sys.stderr)
+        return 1
+    results = play(game, args, program)
+    print(f"{args.net.name} against GNU Go level {args.level}: {arena.scores.score(results)}")
+    return 0
+
+
+def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
+    """Float32[G]: results of the network."""
+    evaluate, params = evaluator(nets.fold(saving.load(args.net, game, dtype="float32")))
+    settings = players.strongest(search.Settings(algorithm="puct"), args.simulations)
+    player = players.network("net", evaluate, game, settings, params)
+    step = jax.jit(jax.vmap(game.step))
+    look = jax.jit(jax.vmap(lambda state: (game.legal_actions(state), game.is_over(state), game.returns(state))))
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), args.games))
+    engines = [GnuGo(program, game, args.level, seed) for seed in range(args.games)]
+    colour = np.arange(args.games) % 2  # the network's
+    draw = np.random.default_rng(0)
+    given_up = np.zeros(args.games, bool)  # by GNU Go, or ended by a move of its that Tengen's rules forbid
+    try:
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for ply in range(game.max_moves):
+                legal, over, returns = (np.asarray(x) for x in look(states))
+                over = over | given_up
+                if over.all():
+                    break
+                mover = ply % 2
+                ours = ~over & (colour == mover)
+                actions = np.full(args.games, game.points, np.int32)
+                if ply < args.opening_moves:
+                    pair = [
+                        int(draw.choice(np.flatnonzero(legal[2 * k, : game.points]))) for k in range(args.games // 2)
+                    ]
+                    actions = np.repeat(np.asarray(pair, np.int32), 2)
+                    told = np.ones(args.games, bool)
+                else:
+                    chosen = np.asarray(player.choose(jax.random.key(ply), states, jnp.asarray(ours)))
+                    actions = np.where(ours, chosen, actions).astype(np.int32)
+                    theirs = np.flatnonzero(~over & ~ours)
+                    answers = pool.map(lambda k: engines[k].ask(f"genmove {'bw'[mover]}"), theirs)  # noqa: B023
+                    for k, answer in zip(theirs, answers, strict=True):
+                        actions[k] = read(game, answer)
+                        given_up[k] = actions[k] < 0 or not legal[k, actions[k]]
+                    actions[given_up] = game.points
+                    told = ours
+                names = [game.action_name(None, int(action)) for action in actions]  # type: ignore[arg-type]
+                list(pool.map(lambda k: engines[k].ask(f"play {'bw'[mover]} {names[k]}"), np.flatnonzero(told)))  # noqa: B023
+                states = step(states, jnp.asarray(actions))
+                if ply % 10 == 0:
+                    print(f"ply {ply}: {int((~over).sum())} games running", flush=True)
+    finally:
+        for engine in engines:
+            engine.close()
+    _, _, returns = (np.asarray(x) for x in look(states))
+    return np.where(given_up, 1.0, returns[np.arange(args.games), colour])
+
+
+def read(game: Go, answer: str) -> int:
+    """The action that GNU Go named, -1 if none."""
+    names: dict[str, int] = {game.action_name(None, a).lower(): a for a in range(game.num_actions)}  # type: ignore[arg-type]
+    return names.get(answer.lower(), -1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""How a person, or a system that shuts down, ends a run: politely first, then at once."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class Stopping:
+    """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
+
+    A thread of its own listens, because Python's handlers wait for as long as a program is being compiled.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.signal: signal.Signals | None = None  # that asked
+        self._say = say
+
+    @property
+    def asked(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def code(self) -> int:
+        """What a shell expects of a program that was stopped so; 0 if it was not."""
+        return 0 if self.signal is None else 128 + self.signal
+
+    @property
+    def words(self) -> str:
+        """What stopped it."""
+        return "" if self.signal is None else "Ctrl-C" if self.signal == signal.SIGINT else self.signal.name
+
+    def __enter__(self) -> Self:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        self._before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._listen, name="stopping", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        signal.set_wakeup_fd(self._wakeup)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._write)  # which ends the thread
+        self._thread.join()
+        os.close(self._read)
+
+    def _listen(self) -> None:
+        while number := os.read(self._read, 1):
+            if number[0] not in _SIGNALS:
+                continue
+            if self.asked:
+                if sys.stdout is not None and sys.stdout.isatty():
+                    os.write(sys.stdout.fileno(), _SHOW_CURSOR)  # the panel has hidden it
+                os._exit(128 + number[0])
+            self.signal = signal.Signals(number[0])
+            self._say("stopping: everything is being written (Ctrl-C again stops at once)")

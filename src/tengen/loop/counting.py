@@ -1,0 +1,41 @@
+"""What a run has done, and whether that is enough."""
+
+from dataclasses import asdict, dataclass, replace
+
+from tengen.config import GoalSection
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run has done, over all its restarts."""
+
+    games: int = 0  # finished
+    rows: int = 0
+    evaluations: float = 0.0
+    seconds: float = 0.0
+    sessions: int = 0  # times that it was started
+
+    def plus(self, games: int, rows: int, evaluations: float) -> "Counts":
+        """After so much more was played."""
+        return replace(
+            self, games=self.games + games, rows=self.rows + rows, evaluations=self.evaluations + evaluations
+        )
+
+
+def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
+    """Which part of the goal is reached, in words; empty if none is."""
+    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    words = {"minutes": "over", "games": "played", "rows": "played", "steps": "learned"}
+    for name, limit in asdict(goal).items():
+        if limit is not None and done[name] >= limit:
+            return (
+                f"{limit:,g} {name} are {words[name]}" if name == "minutes" else f"{limit:,} {name} are {words[name]}"
+            )
+    return ""
+
+
+def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | int]:
+    """The parts of the goal that are reached, with what to set them to for as much again."""
+    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    limits = {name: limit for name, limit in asdict(goal).items() if limit is not None and done[name] >= limit}
+    return {name: 2 * limit for name, limit in limits.items()}

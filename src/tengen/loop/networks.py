@@ -1,0 +1,78 @@
+"""The networks that a run has saved: RUN/models/<name>/model.safetensors, each with what it is in its header."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flax import nnx
+
+from tengen import nets
+from tengen.errors import TengenError
+from tengen.games import Game
+from tengen.nets import saving
+
+
+@dataclass(frozen=True, order=True)
+class Saved:
+    """One network of the run, in the order of learning."""
+
+    step: int
+    seconds: float  # of the run, when it was saved
+    name: str
+
+
+class Networks:
+    """The folder of a run's networks."""
+
+    def __init__(self, folder: Path, game: Game, spec: nets.Spec, dtype: nets.Dtype) -> None:
+        self.folder = folder
+        self._game, self._spec, self._dtype = game, spec, dtype
+        self.saved: list[Saved] = []
+        self.notes: tuple[str, ...] = ()  # what lies there and is no network of this run
+        self._look()
+
+    @property
+    def newest(self) -> Saved | None:
+        """The one that has learned most."""
+        return self.saved[-1] if self.saved else None
+
+    def path(self, name: str) -> Path:
+        """Where the network of that name is."""
+        return self.folder / name
+
+    def save(self, net: nets.Network, name: str, step: int, seconds: float, info: Mapping[str, Any]) -> Saved:
+        """Write a network. TengenError if that fails."""
+        saving.save(net, self.path(name), self._game, {**info, "step": step, "seconds": seconds})
+        entry = Saved(step, seconds, name)
+        self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
+        return entry
+
+    def parameters(self, name: str) -> Any:
+        """Of the network of that name, folded, for an `Evaluator`. TengenError says what is wrong with its file."""
+        net = saving.load(self.path(name), self._game, spec=self._spec, dtype=self._dtype)
+        return nnx.state(nets.fold(net))
+
+    def _look(self) -> None:
+        found, notes = [], []
+        try:
+            folders = sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != ".")
+        except FileNotFoundError:
+            folders = []
+        except OSError as error:
+            raise TengenError(f"{self.folder}: cannot be read: {error.strerror or error}") from None
+        for folder in folders:
+            try:
+                found.append(_read(folder))
+            except TengenError as error:
+                notes.append(f"passed over, no network of this run: {error}")
+        self.saved, self.notes = sorted(found), tuple(notes)
+
+
+def _read(folder: Path) -> Saved:
+    info = saving.read(folder).info
+    step, seconds = info.get("step"), info.get("seconds")
+    if type(step) is not int or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise TengenError(f"{folder}: does not say when it was saved")
+    return Saved(step, float(seconds), folder.name)

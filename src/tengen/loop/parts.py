@@ -1,0 +1,93 @@
+"""What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
+
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from tengen import games, nets
+from tengen.arena.evaluators import Evaluator
+from tengen.config import Config
+from tengen.data import ring
+from tengen.data.ring import Ring
+from tengen.data.rows import RowFormat, Rows
+from tengen.errors import OptionError
+from tengen.selfplay import Selfplay
+from tengen.train import AlphaZeroConfig, AlphaZeroTrainer
+
+_USABLE = 0.9  # of a device's memory: programs need some for themselves
+
+
+class Parts:
+    """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
+
+    def __init__(self, config: Config) -> None:
+        self.game = games.make(config.game.name, **asdict(config.game.options))
+        self.spec = nets.spec(config.net.name, config.net.heads)
+        self.form = RowFormat.of(self.game, config.net.heads)
+        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype)
+        self.trainer = AlphaZeroTrainer(training)
+        graph, _ = nnx.split(nets.fold(self.trainer.network()))
+        self.evaluate = Evaluator(graph)
+        self.selfplay = Selfplay(self.game, self.evaluate, config.search, config.selfplay, self.form)
+        self.capacity = max(config.data.ring_rows, self.selfplay.rows_room)
+        learned = self.trainer.learner.graph
+        self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
+        self._append = jax.jit(ring.append, donate_argnums=0)
+        # Games are played on the first device; the learner wants its rows on all of them.
+        self._several = jax.local_device_count() > 1
+
+    def memory(self) -> dict[str, int]:
+        """Bytes on the device, by what for."""
+        return {
+            "games and their trees": self.selfplay.bytes_needed(),
+            "rows": ring.bytes_needed(self.form, self.capacity),
+            "network and optimiser": sum(leaf.nbytes for leaf in jax.tree.leaves(self.trainer.state)),
+        }
+
+    def check_memory(self) -> None:
+        """OptionError if the device has too little."""
+        needed, there = sum(self.memory().values()), device_memory()
+        if there is not None and needed > _USABLE * there:
+            raise OptionError(
+                f"this run needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: "
+                "lower selfplay.games, search.simulations or data.ring_rows"
+            )
+
+    def weights(self) -> Any:
+        """Of the network as it now is, folded, for self-play and matches."""
+        weights = self._fold(self.trainer.weights())
+        return jax.device_put(weights, jax.local_devices()[0]) if self._several else weights
+
+    def make_ring(self) -> Ring:
+        """An empty one."""
+        made = ring.make(self.form, self.capacity)
+        return jax.device_put(made, self.trainer.learner.everywhere) if self._several else made
+
+    def append(self, rows: Ring, new: Rows, count: Any) -> Ring:
+        """The ring, which is used up, with the first `count` of the block `new` of self-play."""
+        if self._several:
+            new, count = jax.device_put((new, count), self.trainer.learner.everywhere)
+        return self._append(rows, new, count)
+
+    def load(self, rows: Ring, old: Rows, count: int) -> Ring:
+        """The ring, which is used up, with `count` rows from the host, oldest first."""
+        block = self.selfplay.rows_room  # as self-play's, so that there is one program
+        for start in range(0, count, block):
+            part = {name: values[start : start + block] for name, values in old.items()}
+            size = len(part["ply"])
+            padded = {name: jnp.asarray(_padded(values, block)) for name, values in part.items()}
+            rows = self.append(rows, padded, jnp.int32(size))
+        return rows
+
+
+def device_memory() -> int | None:
+    """Bytes that the device lends to programs; None if it does not say."""
+    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+
+
+def _padded(values: np.ndarray, length: int) -> np.ndarray:
+    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])

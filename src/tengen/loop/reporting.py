@@ -1,0 +1,110 @@
+"""What a run tells while it goes on: to the person in front of it, to RUN/metrics.jsonl, to TensorBoard."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tengen.loop.counting import Counts
+from tengen.loop.metrics import Metrics, TensorBoard
+from tengen.loop.progress import Display, Goal, Progress, Rated
+
+_EVERY = 5.0  # seconds between two lines of metrics
+_COUNTED = ("samples", "rows", "bucket", "step", "steps")  # figures of a trainer that are no means over its steps
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run stands, in numbers that cost nothing to know."""
+
+    counts: Counts = Counts()
+    steps: int = 0
+    samples: int = 0
+    window: int = 0
+    network: str = ""
+    figures: Mapping[str, float] | None = None  # what the trainer said last
+
+
+class Reporter:
+    """Keeps the display up to date, and writes a line of metrics every few seconds."""
+
+    def __init__(
+        self,
+        display: Display,
+        metrics: Metrics,
+        goal: Goal,
+        tensorboard: TensorBoard | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
+        self._progress = Progress(goal=goal)
+        self._before: tuple[float, Standing] | None = None
+
+    def say(self, text: str) -> None:
+        self._display.say(text)
+
+    def show(self, stage: str, standing: Standing, waiting: str = "") -> None:
+        """What is being done now. Cheap."""
+        parts = losses(standing.figures or {})
+        self._progress = replace(
+            self._progress,
+            stage=stage,
+            waiting=waiting,
+            elapsed=standing.counts.seconds,
+            network=standing.network,
+            games=standing.counts.games,
+            rows=standing.counts.rows,
+            window=standing.window,
+            steps=standing.steps,
+            loss=parts.pop("loss", None),
+            losses=parts,
+            learning_rate=(standing.figures or {}).get("learning_rate"),
+        )
+        self._display.update(self._progress)
+
+    def rated(self, rating: Rated | None) -> None:
+        """The last rating, from now on."""
+        self._progress = replace(self._progress, rating=rating)
+
+    def write(self, kind: str, values: Mapping[str, Any]) -> None:
+        """A line of metrics."""
+        self._metrics.write(kind, values)
+        if self._tensorboard is not None:
+            self._tensorboard.write(kind, values)
+
+    def report(self, standing: Standing, *, now: bool = False) -> None:
+        """The speeds since the last report and a line of metrics, if they are due or wanted `now`."""
+        moment = self._clock()
+        if self._before is None:
+            self._before = moment, standing
+        before, then = self._before
+        if not now and moment - before < _EVERY:
+            return
+        if moment - before >= min(1.0, _EVERY):  # less tells no speed
+            self._progress = replace(self._progress, **speeds(then, standing, moment - before))  # type: ignore[arg-type]
+            self._before = moment, standing
+        self.show(self._progress.stage, standing, self._progress.waiting)
+        figures = {name: value for name, value in (standing.figures or {}).items() if name not in _COUNTED}
+        self.write("progress", self._progress.values() | {"samples": standing.samples, "figures": figures})
+
+    def close(self) -> None:
+        self._metrics.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+
+def losses(figures: Mapping[str, float]) -> dict[str, float]:
+    """The loss and its parts by name, of all that a trainer says."""
+    parts = {name.removesuffix("_loss"): value for name, value in figures.items() if name.endswith("_loss")}
+    return {"loss": figures["loss"], **parts} if "loss" in figures else parts
+
+
+def speeds(then: Standing, now: Standing, seconds: float) -> dict[str, float]:
+    """Per second, of two standings so far apart."""
+    return {
+        "games_per_second": (now.counts.games - then.counts.games) / seconds,
+        "rows_per_second": (now.counts.rows - then.counts.rows) / seconds,
+        "evaluations_per_second": (now.counts.evaluations - then.counts.evaluations) / seconds,
+        "steps_per_second": (now.steps - then.steps) / seconds,
+        "samples_per_second": (now.samples - then.samples) / seconds,
+    }

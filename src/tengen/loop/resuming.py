@@ -1,0 +1,106 @@
+"""Where a run stands, from what an earlier process left in its directory, whenever that was killed.
+
+A checkpoint is the state of learning with the counts at that moment and the number of the last chunk before it. Later
+chunks say themselves what was played for them. So every row on the disk counts, once, and what was learned after the
+checkpoint is learned again.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tengen.data.chunk import read_meta
+from tengen.data.identity import GameIdentity
+from tengen.data.rows import RowFormat, Rows
+from tengen.data.store import Store
+from tengen.errors import TengenError
+from tengen.loop import metrics
+from tengen.loop.counting import Counts
+from tengen.train import AlphaZeroTrainer, Checkpoints
+
+SESSION = "session"  # the kind of metrics with which every start of a run begins
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Where a run stands."""
+
+    counts: Counts  # with this session
+    rows: Rows  # np: the newest, oldest first
+    kept: int  # how many of them
+    notes: tuple[str, ...]  # for people: where it goes on from, and what was set aside
+
+
+def extras(counts: Counts, chunk: int) -> dict[str, Any]:
+    """What a checkpoint notes besides the training; `chunk` is the number of the last one that the counts include."""
+    return {"counts": asdict(counts), "chunk": chunk}
+
+
+def resume(
+    base: Path,
+    trainer: AlphaZeroTrainer,
+    checkpoints: Checkpoints,
+    store: Store,
+    capacity: int,
+    form: RowFormat,
+    game: GameIdentity,
+) -> Resumed:
+    """Put the trainer where the newest good checkpoint has it, and count what was played since."""
+    notes = []
+    found, set_aside = trainer.resume(checkpoints)
+    notes += [f"a damaged checkpoint: {text}" for text in set_aside]
+    if found is None:
+        _refuse_to_forget(checkpoints.folder)
+        counts, last = Counts(), -1
+    else:
+        counts, last = _read(found, checkpoints.folder)
+        notes.append(f"going on from step {trainer.step:,}")
+    store.clean(older_than=0)  # this process alone writes here
+    loaded = store.read_newest(capacity, form, game)
+    listing = store.listing()
+    notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
+    counts = _since(counts, last, store)
+    if loaded.count:
+        notes.append(f"read {loaded.count:,} rows back")
+    counts = replace(counts, sessions=1 + max(counts.sessions, _last_session(base)))
+    return Resumed(counts, loaded.rows, loaded.count, tuple(notes))
+
+
+def _since(counts: Counts, last: int, store: Store) -> Counts:
+    """With what the chunks after number `last` tell."""
+    for chunk in store.chunks():
+        if chunk.number <= last:
+            continue
+        meta = read_meta(chunk.path)
+        # Chunks that somebody else brought know nothing of sessions.
+        finished, evaluations = (_number(meta.more.get(key)) for key in ("finished", "evaluations"))
+        counts = counts.plus(max(int(finished), meta.games), meta.rows, evaluations)
+        counts = replace(counts, sessions=max(counts.sessions, int(_number(meta.more.get("session")))))
+    return counts
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+
+
+def _last_session(base: Path) -> int:
+    """By the metrics: a session that left no chunk and no checkpoint may have left records of games."""
+    lines = metrics.read(base / metrics.NAME).lines
+    return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
+
+
+def _read(found: dict[str, Any], folder: Path) -> tuple[Counts, int]:
+    try:
+        return Counts(**found["counts"]), int(found["chunk"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise TengenError(f"{folder}: the checkpoint is not of such a run ({error})") from None
+
+
+def _refuse_to_forget(folder: Path) -> None:
+    """A training all of whose checkpoints are damaged does not silently begin anew."""
+    damaged = sorted(path.name for path in folder.glob("*.corrupt"))
+    if damaged:
+        raise TengenError(
+            f"{folder}: no good checkpoint is left ({', '.join(damaged)}); "
+            "mend one, or remove them to learn anew from the rows that are there"
+        )
