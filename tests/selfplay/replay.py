@@ -9,8 +9,7 @@ import numpy as np
 
 import recording
 from selfplay.plans import Played
-from tengen.games import Game
-from tengen.games.hironaka import HironakaState
+from tengen.selfplay import start_of
 
 BATCH = 64  # games of one record
 
@@ -54,19 +53,13 @@ def replays(played: Played) -> list[Replay]:
 
 
 def _start(played: Played, number: int) -> Any:
-    """How that game began, as far as it is known from what was handed out."""
+    """How that game began."""
     game, found = played.plan.game, played.everything
+    text = start_of(game, found.seed[number])
+    if game.name == "hironaka":
+        assert text is not None
+        return jax.tree.map(np.asarray, game.from_text(text))
+    assert text is None
     if game.name == "go":
         return recording.new(game)._replace(komi=np.int16(2 * found.extra["komi"][number]))
-    if game.name == "hironaka":
-        return _hironaka_start(game, played, number)
     return recording.new(game)
-
-
-def _hironaka_start(game: Game, played: Played, number: int) -> HironakaState:
-    """The points that the host saw first. (The opening is at most one move of the host, who does not change them.)"""
-    found = played.everything
-    first = (found.rows["game"] == found.number[number]).all(1).argmax()
-    count, dimension = game.options.max_points, game.options.dimension
-    points = found.rows["scalars"][first][: count * dimension].reshape(count, dimension)
-    return HironakaState(points, np.zeros(dimension, bool), np.int16(0))

@@ -5,10 +5,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from recording import jit
+from recording import jit, make
 from tengen.data.rows import RowFormat, blank
-from tengen.selfplay.finished import Ended, Finished, add, empty, on_host
+from tengen.selfplay.finished import Ended, Finished, add, empty, on_host, start_of
 
 FORM = RowFormat((2, 2, 3), 2, 4, ("opponent_policy",))
 ENDED, MOVES, ROWS, GAMES = 3, 5, 40, 9
@@ -26,6 +27,7 @@ def ended(rng: np.random.Generator) -> Ended:
         rows=rows,
         kept=np.repeat(real, MOVES) & (rng.random(ENDED * MOVES) < 0.5),
         number=rng.integers(0, 1000, (ENDED, 2)).astype(np.uint32),
+        seed=rng.integers(0, 1000, (ENDED, 2)).astype(np.uint32),
         action=rng.integers(0, 4, (ENDED, MOVES)).astype(np.int16),
         value=rng.random((ENDED, MOVES)).astype(np.float16),
         length=rng.integers(1, MOVES, ENDED).astype(np.int32),
@@ -49,7 +51,7 @@ def test_what_is_added_comes_out_in_order() -> None:
     for seed in range(5):
         finished, given = filled(seed, 3)
         found = on_host(finished)
-        for name in ("number", "action", "value", "length", "opening", "result"):
+        for name in ("number", "seed", "action", "value", "length", "opening", "result"):
             expected = np.concatenate([getattr(some, name)[some.real] for some in given])
             np.testing.assert_array_equal(getattr(found, name), expected)
         komi = np.concatenate([some.extra["komi"][some.real] for some in given])
@@ -86,3 +88,17 @@ def test_room_is_for_rows_and_for_games() -> None:
     assert some.room(ROWS - rows, GAMES - games)
     assert not some.room(ROWS - rows + 1, 0)
     assert not some.room(0, GAMES - games + 1)
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "othello", "hex", "go", "pgx:tic_tac_toe"])
+def test_most_games_have_one_start(name: str) -> None:
+    assert start_of(make(name), np.array([3, 4], np.uint32)) is None
+
+
+def test_a_random_start_is_known_by_its_seed() -> None:
+    game = make("hironaka")
+    for seed in ([3, 4], [3, 5]):
+        data = np.array(seed, np.uint32)
+        assert start_of(game, data) == game.render(game.init(jax.random.wrap_key_data(data)))
+    assert start_of(game, np.array([3, 4], np.uint32)) != start_of(game, np.array([3, 5], np.uint32))
+    assert start_of(game, jax.random.key_data(jax.random.key(0))) is None

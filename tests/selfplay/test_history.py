@@ -8,8 +8,10 @@ import pytest
 
 from selfplay.plans import CALLS, CERTAIN, CROWDED, FAST, GO, OTHELLO, PHASES, SESSION, SLOW, Played, played
 from selfplay.replay import Replay, replays
-from tengen.data import sanity
+from tengen.data import sanity, text
+from tengen.data.records import Record
 from tengen.data.rows import RowFormat, check
+from tengen.selfplay import Finished, start_of
 
 
 def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
@@ -50,6 +52,21 @@ def test_games_follow_the_rules_to_their_end(games: Played) -> None:
         assert found.result[number] == replay.returns[length, 0]
         assert (found.value[number][:opening] == 0).all()
         assert (abs(found.value[number]) <= 1).all()
+
+
+def test_games_can_be_written_down_and_read_again(games: Played) -> None:
+    found, game = games.everything, games.plan.game
+    if game.name == "double_move":
+        return  # which is no game that others know
+    for number in range(min(games.games, 40)):
+        length, start = int(found.length[number]), start_of(game, found.seed[number])
+        written = Record.of(game, found.action[number, :length], start=start, komi=_komi(found, number))
+        (again,) = text.read(text.write([written]))
+        assert again == written
+
+
+def _komi(found: Finished, number: int) -> float | None:
+    return float(found.extra["komi"][number]) if "komi" in found.extra else None
 
 
 def test_rows_hold_what_the_player_saw_and_how_it_ended(games: Played) -> None:

@@ -83,12 +83,14 @@ def test_komi_is_drawn_in_halves_around_the_games_own() -> None:
 
 def test_games_that_begin_at_random_begin_differently() -> None:
     game = make("hironaka", max_points=4, max_moves=12, rescale=False)
-    points = prepared(game, COUNT, opening_moves=0).states.points
-    assert len({start.tobytes() for start in points}) > COUNT // 2
+    openings = prepared(game, COUNT, opening_moves=0)
+    assert len({start.tobytes() for start in openings.states.points}) > COUNT // 2
+    again = jit(jax.vmap(lambda seed: game.init(jax.random.wrap_key_data(seed))))(openings.seed)
+    np.testing.assert_array_equal(again.points, openings.states.points)
 
 
 def test_openings_are_taken_in_a_circle() -> None:
     openings = prepared(GO3, COUNT, opening_moves=4, komi_spread=2.0)
     taken = openings.take(np.array([COUNT - 1, COUNT, 3 * COUNT + 5]))
-    for name in ("actions", "length"):
+    for name in ("actions", "length", "seed"):
         np.testing.assert_array_equal(getattr(taken, name), getattr(openings, name)[[COUNT - 1, 0, 5]])

@@ -39,12 +39,16 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
     from tengen.loop.progress import display
 
     keep_compiled()
-    with display() as shown, Stopping(shown.say) as stopping, explaining_memory():
-        with Fused(config, base, shown, tensorboard=args.tensorboard) as loop:
-            loop.prepare()
-            if loop.reason:
-                shown.say(f"nothing to do: {loop.reason}")
-            loop.run(lambda: stopping.asked)
+    with (
+        display() as shown,
+        Stopping(shown.say) as stopping,
+        explaining_memory(),
+        Fused(config, base, shown, tensorboard=args.tensorboard) as loop,
+    ):
+        loop.prepare()
+        if loop.reason:
+            shown.say(f"nothing to do: {loop.reason}")
+        loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
     told = _summary(loop, reason, _commands(args, base, loop, stopping.asked))
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))

@@ -27,9 +27,9 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of f
 def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
     """Make the run directory `base` one of this configuration, and return the path of its config.yaml.
 
-    A run that has this configuration already is left as it is. If it differs in CHANGEABLE sections alone, it is written
-    anew, and says above what changed and when. Raises ConfigError if it differs elsewhere or cannot be read, or if
-    `base` cannot be written to; nothing is overwritten then.
+    A run that has this configuration already is left as it is. If it differs in CHANGEABLE sections alone, its file is
+    written anew, and says above what changed and when. Raises ConfigError if it differs elsewhere or cannot be read,
+    or if `base` cannot be written to; nothing is overwritten then.
     """
     path = base / _FILE
     try:

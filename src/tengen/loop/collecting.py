@@ -15,7 +15,7 @@ from tengen.data.rows import RowFormat, Rows
 from tengen.data.store import Store
 from tengen.data.writer import Writer
 from tengen.games import Game
-from tengen.selfplay import Finished
+from tengen.selfplay import Finished, start_of
 
 _RECORDS = 50  # games in a file
 
@@ -113,4 +113,5 @@ class Collector:
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             id=f"{session:08d}-{number:09d}",
             opening=opening,
+            start=start_of(self._game, finished.seed[place]),
         )

@@ -28,9 +28,7 @@ def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
     words = {"minutes": "over", "games": "played", "rows": "played", "steps": "learned"}
     for name, limit in asdict(goal).items():
         if limit is not None and done[name] >= limit:
-            return (
-                f"{limit:,g} {name} are {words[name]}" if name == "minutes" else f"{limit:,} {name} are {words[name]}"
-            )
+            return f"{f'{limit:,}' if isinstance(limit, int) else f'{limit:,g}'} {name} are {words[name]}"
     return ""
 
 

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 
 from tengen.config import Config
-from tengen.data.identity import GameIdentity
 from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
@@ -87,15 +86,7 @@ class Fused:
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.train.checkpoints)
         closing.callback(self.checkpoints.close)
         store = Store(self.base / "selfplay")
-        found = resuming.resume(
-            self.base,
-            self.trainer,
-            self.checkpoints,
-            store,
-            self.parts.capacity,
-            self.parts.form,
-            GameIdentity.of(game),
-        )
+        found = resuming.resume(self.base, self.trainer, self.checkpoints, store, self.parts.capacity, self.parts.form)
         self._before = max(self._before, found.counts.seconds)
         self.counts = found.counts
         for note in (*metrics.notes, *self.networks.notes, *found.notes):
@@ -135,24 +126,25 @@ class Fused:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
         actor = None
         while not stop() and not self.reason:
-            actor = self._play(actor)
+            actor = self._play(actor or self._begin())
             self._learn(stop)
             self._save_when_due(stop)
             self.reporter.report(self._standing())
         self._finish(stop)
 
-    def _play(self, actor: Actor | None) -> Actor:
+    def _begin(self) -> Actor:
+        """New games."""
+        self._show("compiling the games")
+        start, self.key = jax.random.split(self.key)
+        return self.parts.begin(start)
+
+    def _play(self, actor: Actor) -> Actor:
         """One call to the games; the host deals with what the call before gave while the device plays."""
-        if actor is None:
-            self._show("compiling the games")
-            start, self.key = jax.random.split(self.key)
-            actor = self.parts.selfplay.start(start)
-        else:
-            self._show("playing", self._waited_for())
+        self._show("playing" if self._playing.calls else "compiling the games", self._waited_for())
         phases, began = self._playing.units, time.monotonic()
-        actor = replace(actor, evaluations=jnp.float32(0))  # as a float it would lose count in a long run
+        counted = replace(actor, evaluations=jnp.float32(0))  # as a float it would lose count in a long run
         session = jnp.uint32(self.counts.sessions)
-        actor, finished = self.parts.selfplay.play(self.weights, actor, jnp.int32(phases), session)
+        actor, finished = self.parts.selfplay.play(self.weights, counted, jnp.int32(phases), session)
         self._collect()
         games = on_host(finished)
         self._pending = _Played(games, float(actor.evaluations))
@@ -174,7 +166,8 @@ class Fused:
             self._learning = self._learning.after(steps, time.monotonic() - began)
             self._learned = True
             self.counts = self._now()
-            self.weights = self.parts.weights()
+            self.reporter.report(self._standing())
+        self.weights = self.parts.weights()
 
     def _feed(self, rows: int) -> None:
         """Let the trainer know of so many rows more."""
@@ -215,13 +208,8 @@ class Fused:
         self._checkpoint()
         self.checkpoints.wait()
         name, counts = self.name, self._now()
-        info = {
-            "run": self.config.run.name,
-            "samples": self.trainer.samples,
-            "rows": counts.rows,
-            "games": counts.games,
-        }
-        self.networks.save(self.trainer.network(), name, self.trainer.step, counts.seconds, info)
+        info = {"run": self.config.run.name, "samples": self.trainer.samples, **asdict(counts)}
+        self.networks.save(self.trainer.network(), name, self.trainer.step, info)
         self._saved_step = self.trainer.step
         self.collector.network = name
         return name
@@ -241,6 +229,7 @@ class Fused:
         self.rater.notes.clear()
         self.counts = self._now()
         self._rated_at = self.counts.seconds
+        self.reporter.paused()
         rating = self._show_rating(name)
         if rating is not None:
             figures = {"network": name, "elo": rating.elo, "error": rating.error, "against": rating.against}
@@ -265,6 +254,7 @@ class Fused:
                 self._save_network()
         self._checkpoint()
         self.checkpoints.wait()
+        self.counts = self._now()
         self._show("done")
         self.reporter.report(self._standing(), now=True)
 

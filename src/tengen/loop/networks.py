@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 from flax import nnx
 
 from tengen import nets
@@ -28,7 +29,8 @@ class Networks:
 
     def __init__(self, folder: Path, game: Game, spec: nets.Spec, dtype: nets.Dtype) -> None:
         self.folder = folder
-        self._game, self._spec, self._dtype = game, spec, dtype
+        self._game, self._spec = game, spec
+        self._dtype: nets.Dtype = dtype
         self.saved: list[Saved] = []
         self.notes: tuple[str, ...] = ()  # what lies there and is no network of this run
         self._look()
@@ -42,17 +44,18 @@ class Networks:
         """Where the network of that name is."""
         return self.folder / name
 
-    def save(self, net: nets.Network, name: str, step: int, seconds: float, info: Mapping[str, Any]) -> Saved:
-        """Write a network. TengenError if that fails."""
-        saving.save(net, self.path(name), self._game, {**info, "step": step, "seconds": seconds})
-        entry = Saved(step, seconds, name)
+    def save(self, net: nets.Network, name: str, step: int, info: Mapping[str, Any]) -> Saved:
+        """Write a network; `info` has at least the `seconds` of the run. TengenError if that fails."""
+        saving.save(net, self.path(name), self._game, {**info, "step": step})
+        entry = Saved(step, info["seconds"], name)
         self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
         return entry
 
     def parameters(self, name: str) -> Any:
         """Of the network of that name, folded, for an `Evaluator`. TengenError says what is wrong with its file."""
         net = saving.load(self.path(name), self._game, spec=self._spec, dtype=self._dtype)
-        return nnx.state(nets.fold(net))
+        # Put there, so that it shares the compiled matches of networks that never left the device.
+        return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def _look(self) -> None:
         found, notes = [], []

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax import Array
 
 from tengen import games, nets
 from tengen.arena.evaluators import Evaluator
@@ -15,7 +16,7 @@ from tengen.data import ring
 from tengen.data.ring import Ring
 from tengen.data.rows import RowFormat, Rows
 from tengen.errors import OptionError
-from tengen.selfplay import Selfplay
+from tengen.selfplay import Actor, Selfplay
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
@@ -37,8 +38,9 @@ class Parts:
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
         self._append = jax.jit(ring.append, donate_argnums=0)
-        # Games are played on the first device; the learner wants its rows on all of them.
-        self._several = jax.local_device_count() > 1
+        # Games are played on the first device; the learner wants its rows on all of them. Everything is put where it
+        # belongs even if there is but one device: arrays that lie there by chance would mean a second compilation.
+        self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
     def memory(self) -> dict[str, int]:
         """Bytes on the device, by what for."""
@@ -59,19 +61,19 @@ class Parts:
 
     def weights(self) -> Any:
         """Of the network as it now is, folded, for self-play and matches."""
-        weights = self._fold(self.trainer.weights())
-        return jax.device_put(weights, jax.local_devices()[0]) if self._several else weights
+        return jax.device_put(self._fold(self.trainer.weights()), self._device)
+
+    def begin(self, key: Array) -> Actor:
+        """New games."""
+        return jax.device_put(self.selfplay.start(key), self._device)
 
     def make_ring(self) -> Ring:
         """An empty one."""
-        made = ring.make(self.form, self.capacity)
-        return jax.device_put(made, self.trainer.learner.everywhere) if self._several else made
+        return jax.device_put(ring.make(self.form, self.capacity), self._everywhere)
 
     def append(self, rows: Ring, new: Rows, count: Any) -> Ring:
         """The ring, which is used up, with the first `count` of the block `new` of self-play."""
-        if self._several:
-            new, count = jax.device_put((new, count), self.trainer.learner.everywhere)
-        return self._append(rows, new, count)
+        return self._append(rows, *jax.device_put((new, count), self._everywhere))
 
     def load(self, rows: Ring, old: Rows, count: int) -> Ring:
         """The ring, which is used up, with `count` rows from the host, oldest first."""

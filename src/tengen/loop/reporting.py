@@ -17,7 +17,7 @@ _COUNTED = ("samples", "rows", "bucket", "step", "steps")  # figures of a traine
 class Standing:
     """How a run stands, in numbers that cost nothing to know."""
 
-    counts: Counts = Counts()
+    counts: Counts
     steps: int = 0
     samples: int = 0
     window: int = 0
@@ -87,10 +87,9 @@ class Reporter:
         figures = {name: value for name, value in (standing.figures or {}).items() if name not in _COUNTED}
         self.write("progress", self._progress.values() | {"samples": standing.samples, "figures": figures})
 
-    def close(self) -> None:
-        self._metrics.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
+    def paused(self) -> None:
+        """Something else was done for a while, of which speeds shall not tell."""
+        self._before = None
 
 
 def losses(figures: Mapping[str, float]) -> dict[str, float]:

@@ -43,7 +43,6 @@ def resume(
     store: Store,
     capacity: int,
     form: RowFormat,
-    game: GameIdentity,
 ) -> Resumed:
     """Put the trainer where the newest good checkpoint has it, and count what was played since."""
     notes = []
@@ -56,7 +55,7 @@ def resume(
         counts, last = _read(found, checkpoints.folder)
         notes.append(f"going on from step {trainer.step:,}")
     store.clean(older_than=0)  # this process alone writes here
-    loaded = store.read_newest(capacity, form, game)
+    loaded = store.read_newest(capacity, form, GameIdentity.of(trainer.config.game))
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
     counts = _since(counts, last, store)

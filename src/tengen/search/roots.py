@@ -1,6 +1,5 @@
 """Starting a search at the root, and moving the root on with the real game."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.search.noise import dirichlet
-from tengen.search.tree import NONE, Tree, plant, stored
+from tengen.search.tree import NONE, Tree, stored
 from tengen.search.walk import row_at
 
 
@@ -41,23 +40,37 @@ def _noise(tree: Tree, key: Array) -> Array:
 
 def restart(tree: Tree, states: Any, which: Array) -> Tree:
     """Put new positions `states` [B, ...] at the roots of the games `which`, whose trees are forgotten."""
-    fresh = plant(tree.game, tree.settings, states, tree.visits.shape[1])
-    # The rows of slots that are not in use mean nothing: only the root's are written.
-    at = jnp.where(which, 0, tree.visits.shape[1])
-    batch = jnp.arange(len(at))
+    game, slots = tree.game, tree.visits.shape[1]
+    nodes, kept = jax.vmap(game.split)(states)
+    batch, at = jnp.arange(len(which)), jnp.where(which, 0, slots)
 
-    def root(old: Array, new: Array) -> Array:
-        return old.at[batch, at].set(new[:, 0], mode="drop")
+    def root(table: Array, value: Array | float) -> Array:
+        """Only rows of roots are written: those of slots that are not in use mean nothing."""
+        return table.at[batch, at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
 
-    def chosen(old: Array, new: Array) -> Array:
-        return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    def chosen(new: Array | int, old: Array) -> Array:
+        return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
-    def part(name: str, change: Callable[[Array, Array], Array]) -> Any:
-        return jax.tree.map(change, getattr(tree, name), getattr(fresh, name))
-
-    rows = ("child", "logits", "state", "visits", "total", "value", "player", "over", "parent", "onward")
-    whole = ("free", "used", "root", "kept", "done", "budget", "noise", "base")
-    return replace(tree, **{name: part(name, root) for name in rows}, **{name: part(name, chosen) for name in whole})
+    return replace(
+        tree,
+        child=root(tree.child, NONE),
+        logits=root(tree.logits, -jnp.inf),
+        state=jax.tree.map(root, tree.state, stored(nodes)),
+        visits=root(tree.visits, 0),
+        total=root(tree.total, 0),
+        value=root(tree.value, 0),
+        player=root(tree.player, jax.vmap(game.to_play)(states)),
+        over=root(tree.over, jax.vmap(game.is_over)(states)),
+        parent=root(tree.parent, NONE),
+        free=chosen(jnp.arange(slots, dtype=jnp.int16), tree.free),
+        used=chosen(1, tree.used),
+        root=chosen(0, tree.root),
+        kept=jax.tree.map(chosen, kept, tree.kept),
+        done=chosen(0, tree.done),
+        budget=chosen(0, tree.budget),
+        noise=chosen(0, tree.noise),
+        base=chosen(0, tree.base),
+    )
 
 
 def advance(tree: Tree, actions: Array, which: Array) -> Tree:

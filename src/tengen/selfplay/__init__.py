@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tengen.selfplay.settings import SelfplaySettings
 
 if TYPE_CHECKING:
-    from tengen.selfplay.finished import Finished, on_host
+    from tengen.selfplay.finished import Finished, on_host, start_of
     from tengen.selfplay.playing import Actor, Selfplay
 
-__all__ = ["Actor", "Finished", "Selfplay", "SelfplaySettings", "on_host"]
+__all__ = ["Actor", "Finished", "Selfplay", "SelfplaySettings", "on_host", "start_of"]
 
-_LATE = {"finished": ("Finished", "on_host"), "playing": ("Actor", "Selfplay")}
+_LATE = {"finished": ("Finished", "on_host", "start_of"), "playing": ("Actor", "Selfplay")}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """What leaves the device: the rows of finished games, and the games themselves."""
 
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from tengen.data.rows import RowFormat, Rows, blank
+from tengen.games import Game
 
 
 class Finished(NamedTuple):
@@ -16,6 +18,7 @@ class Finished(NamedTuple):
     rows: Rows  # [R, ...]
     rows_count: Array  # Int32
     number: Array  # UInt32[G, 2]: names of the games
+    seed: Array  # UInt32[G, 2]: see `start_of`
     action: Array  # Int16[G, M]
     value: Array  # Float16[G, M]: for the player who moved; 0 in the opening
     length: Array  # Int32[G]
@@ -36,6 +39,7 @@ class Ended(NamedTuple):
     rows: Rows  # [E * M, ...]
     kept: Array  # Bool[E * M]
     number: Array
+    seed: Array
     action: Array
     value: Array
     length: Array
@@ -52,6 +56,7 @@ def empty(form: RowFormat, rows: int, games: int, moves: int, extra: dict[str, A
         rows=blank(form, rows, jnp),
         rows_count=nothing,
         number=jnp.zeros((games, 2), jnp.uint32),
+        seed=jnp.zeros((games, 2), jnp.uint32),
         action=jnp.full((games, moves), -1, jnp.int16),
         value=jnp.zeros((games, moves), jnp.float16),
         length=jnp.zeros(games, jnp.int32),
@@ -74,7 +79,7 @@ def add(finished: Finished, ended: Ended) -> Finished:
     def at(place: Array) -> Any:
         return lambda table, new: table.at[place].set(new.astype(table.dtype), mode="drop")
 
-    names = ("number", "action", "value", "length", "opening", "result", "extra")
+    names = ("number", "seed", "action", "value", "length", "opening", "result", "extra")
     tables = {name: jax.tree.map(at(game), getattr(finished, name), getattr(ended, name)) for name in names}
     return finished._replace(
         rows=jax.tree.map(at(row), finished.rows, ended.rows),
@@ -87,17 +92,40 @@ def add(finished: Finished, ended: Ended) -> Finished:
 def on_host(finished: Finished) -> Finished:
     """NumPy arrays of the real rows and games alone."""
     rows, games = (int(count) for count in jax.device_get((finished.rows_count, finished.games_count)))
-
-    def fetch(table: Array, count: int) -> np.ndarray:
-        # Slices of a few sizes only, so that few programs are compiled.
-        size = min(len(table), 1 << max(count - 1, 0).bit_length())
-        return np.asarray(jax.device_get(table[:size]))[:count]
-
-    parts = finished._asdict()
-    for name in ("rows_count", "games_count"):
-        del parts[name]
-    found = {
-        name: jax.tree.map(lambda table, name=name: fetch(table, rows if name == "rows" else games), part)
-        for name, part in parts.items()
-    }
+    tables = finished._asdict()
+    del tables["rows_count"], tables["games_count"]
+    found = {"rows": _fetched(tables.pop("rows"), rows), **_fetched(tables, games)}
     return Finished(**found, rows_count=jnp.int32(rows), games_count=jnp.int32(games))
+
+
+def _fetched(tables: Any, count: int) -> Any:
+    """The first `count` entries of each table, on the host."""
+    size = 1 << max(count - 1, 0).bit_length()  # one of a few, so that few programs are compiled
+    return jax.tree.map(lambda table: table[:count], jax.device_get(_first(tables, size)))
+
+
+@partial(jax.jit, static_argnums=1)
+def _first(tables: Any, size: int) -> Any:
+    return jax.tree.map(lambda table: table[:size], tables)
+
+
+def start_of(game: Game, seed: np.ndarray | Array) -> str | None:
+    """How the game with that `seed` UInt32[2] began, as the game renders it; None for the start that all games have."""
+    if not _begins_at_random(game):
+        return None
+    init = _init(game)
+    keys = (jax.random.wrap_key_data(jnp.asarray(seed)), jax.random.key(0))
+    start, usual = (game.render(init(key)) for key in keys)
+    return None if start == usual else start
+
+
+@lru_cache(maxsize=64)
+def _init(game: Game) -> Any:
+    return jax.jit(game.init)
+
+
+@lru_cache(maxsize=64)
+def _begins_at_random(game: Game) -> bool:
+    """Whether a new game looks at its key."""
+    program = jax.make_jaxpr(game.init)(jax.random.key(0)).jaxpr
+    return any(program.invars[0] in equation.invars for equation in program.eqns)

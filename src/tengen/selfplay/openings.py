@@ -16,6 +16,7 @@ class Openings(NamedTuple):
     states: Any  # [P, ...]
     actions: Array  # Int16[P, K]: the random moves that led there
     length: Array  # Int32[P]: how many
+    seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
 
     def take(self, places: Array) -> "Openings":
         """Those with the numbers `places`, in a circle."""
@@ -26,9 +27,11 @@ def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> O
     """`count` games after 0 to `opening_moves` random legal moves, none of them over."""
     begin, length, play = jax.random.split(key, 3)
     most = min(settings.opening_moves, game.max_moves - 1)
-    states = jax.vmap(lambda key: game.init_varied(key, settings.komi_spread))(jax.random.split(begin, count))
+    keys = jax.random.split(begin, count)
+    states = jax.vmap(lambda key: game.init_varied(key, settings.komi_spread))(keys)
     wanted = jax.random.randint(length, (count,), 0, most + 1)
-    start = Openings(states, jnp.full((count, most), -1, jnp.int16), jnp.zeros(count, jnp.int32))
+    nothing = jnp.full((count, most), -1, jnp.int16)
+    start = Openings(states, nothing, jnp.zeros(count, jnp.int32), jax.random.key_data(keys))
 
     def move(ply: Array, now: Openings) -> Openings:
         legal = jax.vmap(game.legal_actions)(now.states)
@@ -37,7 +40,7 @@ def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> O
         moves = (ply < wanted) & (ply == now.length) & ~look.over  # a game that would end stops here
         kept = jax.tree.map(lambda new, old: _choose(moves, new, old), states, now.states)
         played = now.actions.at[:, ply].set(jnp.where(moves, actions, -1).astype(jnp.int16))
-        return Openings(kept, played, now.length + moves)
+        return Openings(kept, played, now.length + moves, now.seed)
 
     return lax.fori_loop(0, most, move, start) if most else start
 

@@ -37,6 +37,7 @@ class Actor:
     opening: Array  # Int32[B]: how many of the moves were random
     full: Array  # Bool[B]: the present search is a full one
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
+    seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     begun: Array  # UInt32: games so far
     evaluations: Array  # Float32: positions that were given to the network for a search that asked for them
     key: Array
@@ -81,6 +82,7 @@ class Selfplay:
             opening=openings.length,
             full=everywhere,
             number=jnp.arange(games, dtype=jnp.uint32),
+            seed=openings.seed,
             begun=jnp.uint32(games),
             evaluations=jnp.float32(0),
             key=key,
@@ -180,6 +182,7 @@ class Selfplay:
             ply=jnp.where(gone, fresh.length, actor.ply),
             opening=jnp.where(gone, fresh.length, actor.opening),
             number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
+            seed=jnp.where(gone[:, None], fresh.seed, actor.seed),
             begun=actor.begun + gone.sum(dtype=jnp.uint32),
         )
         return actor, finished, gone
@@ -194,6 +197,7 @@ class Selfplay:
             rows=rows,
             kept=kept & jnp.repeat(real, self.game.max_moves),
             number=number,
+            seed=actor.seed[chosen],
             action=history.action,
             value=history.value,
             length=length,

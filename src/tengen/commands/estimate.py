@@ -1,0 +1,61 @@
+"""`tengen estimate`: what a run will cost here, after a minute of measuring."""
+
+import argparse
+import math
+import sys
+from typing import Any
+
+from tengen import config as configuration
+from tengen.commands.config import add_config
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("estimate", help="how long a run will take here, and how much memory")
+    add_config(parser)
+    parser.add_argument(
+        "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is needed, measure, and print how long things take."""
+    config = configuration.load(args.config, args.overrides)
+
+    import jax
+
+    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.loop import estimating, measuring
+    from tengen.loop.parts import Parts
+
+    keep_compiled()
+    with explaining_memory():
+        parts = Parts(config)
+        print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
+        _print(estimating.describe_memory(parts.memory(), measuring.memory_there()))
+        print(estimating.describe_disk(parts.form.row_bytes) + "\n", flush=True)
+        parts.check_memory()
+        found = measuring.measure(parts, config, args.seconds, _show)
+    _print(estimating.describe(found, config))
+    return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, at most a day, got {text!r}")
+    return seconds
+
+
+def _print(lines: Any) -> None:
+    for line in lines:
+        print(line)
+
+
+def _show(text: str) -> None:
+    """What is being done, where it does not get into results that are sent on."""
+    print(f"{text} ...", file=sys.stderr, flush=True)
