@@ -28,7 +28,12 @@ TINY = (
 
 def tiny(*overrides: str) -> Config:
     """The configuration, with changes."""
-    return load("tic_tac_toe", [*TINY, *overrides])
+    return load("tic_tac_toe", settings(*overrides))
+
+
+def settings(*overrides: str) -> list[str]:
+    """Of the tiny run, with changes."""
+    return list({text.partition("=")[0]: text for text in (*TINY, *overrides)}.values())
 
 
 class Listener(Display):

@@ -110,7 +110,7 @@ class Search:
         while self.running and len(walks) < min(self.settings.leaves, self.budget - self.done):
             walk = self.walk(self.done + len(walks))
             walks.append(walk)
-            self.pending.update(walk[:length] for length in range(1, len(walk) + 1))
+            self.pending.update(walk[:length] for length in range(len(walk) + 1))
         self.pending.clear()
         for walk in walks:
             parent = self.at(walk[:-1])

@@ -105,5 +105,5 @@ def test_the_programs_can_be_compiled_for_a_gpu(lower_for_gpu: Any, game: Game, 
         return search.expand(tree, leaves, search.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
 
     lowered = lower_for_gpu(simulate, jax.random.split(jax.random.key(0), 4))
-    for name in ("tree_walk", "tree_expand", *(["go_move_and_look"] if game.name == "go" else [])):
+    for name in ("tree_walk", "tree_expand", "tree_plan", *(["go_move_and_look"] if game.name == "go" else [])):
         assert name in lowered

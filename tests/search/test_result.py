@@ -34,10 +34,9 @@ def shares(weights: np.ndarray, temperature: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])
-def test_moves_are_drawn_by_visits_or_by_the_policy(plan: Plan) -> None:
+def test_moves_are_drawn_by_the_policy(plan: Plan) -> None:
     for temperature, (result, found) in zip((1.0, 0.5, 3.0), drawn(plan, [1.0, 0.5, 3.0]), strict=True):
-        weights = result.visits if plan.settings.algorithm == "puct" else result.policy
-        expected = shares(np.asarray(weights), temperature)
+        expected = shares(np.asarray(result.policy), temperature)
         spread = np.sqrt(expected * (1 - expected) / COPIES)
         assert (np.abs(found - expected) <= 4.5 * spread + 1e-9).all()
 

@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
 from recording import jit, make
 from search.plans import ALL_FRILLS, TIC_TAC_TOE
 from search.positions import Played, hashed, roots
 from tengen import search
-from tengen.games import Game
-from tengen.search import Result, Settings, Tree
+from tengen.games import Game, Observation
+from tengen.search import Evaluation, Result, Settings, Tree
 
 MANY = 2000
 
@@ -130,3 +131,32 @@ def test_restarting_nowhere_changes_nothing() -> None:
     planted, searched, restarted = programs("puct")
     tree, _ = searched(planted(starts(TIC_TAC_TOE, 0)), jax.random.key(1), np.ones(BATCH, bool))
     assert same(restarted(tree, starts(TIC_TAC_TOE, 5), np.zeros(BATCH, bool)), tree, np.ones(BATCH, bool))
+
+
+@pytest.mark.slow
+def test_a_new_root_follows_the_rules_with_all_of_its_past() -> None:
+    """Deep nodes of a Go tree know the last eight positions only: superko forbids more once they are roots."""
+    game = make("go", size=2, ko="positional", komi=0.5)
+    settings = Settings(algorithm="puct", simulations=150, c_init=2.0)
+    games, actions = 64, game.num_actions
+    weights = np.random.default_rng(0).normal(size=(np.prod(game.planes_shape), actions + 1)).astype(np.float32)
+
+    def sharp(observation: Observation) -> Evaluation:
+        """Sure of itself, and unwilling to pass: games are long, trees deep."""
+        found = observation.planes.reshape(games, -1).astype(jnp.float32) @ weights
+        return Evaluation((4 * found[:, :actions]).at[:, -1].add(-12), 0.1 * jnp.tanh(found[:, actions]))
+
+    @jit
+    def move(tree: Tree, key: Array) -> tuple[Tree, Array]:
+        every = jnp.ones(games, bool)
+        tree = search.finish(sharp, search.begin(tree, key, jnp.full(games, 150), every))
+        states = tree.states(tree.root)
+        legal = jax.vmap(game.legal_actions)(states)
+        result = search.summarise(tree, key, 1.0)
+        wrong = (result.visits > 0) & ~legal & ~jax.vmap(game.is_over)(states)[:, None]
+        return search.advance(tree, result.action, every), wrong.sum()
+
+    tree = search.plant(game, settings, jax.vmap(game.init)(jax.random.split(jax.random.key(0), games)), slots=700)
+    for ply in range(22):
+        tree, wrong = move(tree, jax.random.key(ply))
+        assert wrong == 0, f"ply {ply}"

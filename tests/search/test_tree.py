@@ -5,14 +5,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from recording import jit, make
 from search.plans import TIC_TAC_TOE
-from search.positions import roots
+from search.positions import after, roots, stacked
+from tengen import search
 from tengen.errors import OptionError
-from tengen.search import Settings, bytes_needed, plant
+from tengen.search import Evaluation, Settings, bytes_needed, plant
 
 SETTINGS = Settings(simulations=10)
 
@@ -54,7 +56,7 @@ def test_trees_that_do_not_fit_are_refused_with_numbers(monkeypatch: pytest.Monk
     def planted() -> None:
         jax.eval_shape(lambda states: plant(game, SETTINGS, states), states)
 
-    for enough in (None, needed):  # None: a device that does not say
+    for enough in (None, needed):  # None: a device that does not say, so the machine's memory counts
         with_memory(enough)
         planted()
     with_memory(needed - 1)
@@ -76,3 +78,32 @@ def test_a_planted_tree_holds_its_positions_and_nothing_else() -> None:
     assert not np.asarray(tree.visits).any()
     assert (np.asarray(tree.used) == 1).all()
     assert (np.asarray(tree.child) == -1).all()
+
+
+@pytest.mark.parametrize("wrong", [{"algorithm": "alphazero"}, {"simulations": -3}, {"kernels": "pallas"}])
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        plant(TIC_TAC_TOE, Settings(**wrong), roots(TIC_TAC_TOE, 6))
+
+
+def test_a_tree_without_room_for_its_root_is_refused() -> None:
+    with pytest.raises(OptionError, match="0 nodes"):
+        plant(TIC_TAC_TOE, SETTINGS, roots(TIC_TAC_TOE, 6), slots=0)
+
+
+@pytest.mark.parametrize("leaves", [1, 4])
+def test_leaves_without_room_count_with_their_own_results(leaves: int) -> None:
+    """X wins at once with one move, which is all that the prior likes; the tree has room for its root only."""
+    settings = Settings(algorithm="puct", simulations=8, leaves=leaves, noise_share=0.0, forced_playouts=0.0)
+    winning = 6  # X has the two others of the first column
+
+    def sure(observation: Any) -> Evaluation:
+        batch = len(observation.planes)
+        return Evaluation(jnp.zeros((batch, 9)).at[:, winning].set(20.0), jnp.zeros(batch))
+
+    def value(states: Any) -> Any:
+        tree = search.plant(TIC_TAC_TOE, settings, states, slots=1)
+        tree = search.begin(tree, jax.random.key(0), jnp.full(1, 8), jnp.ones(1, bool))
+        return search.summarise(search.finish(sure, tree), jax.random.key(0)).value
+
+    assert jit(value)(stacked([after(TIC_TAC_TOE, [0, 1, 3, 4])]))[0] == pytest.approx(8 / 9)

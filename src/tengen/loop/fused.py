@@ -89,6 +89,7 @@ class Fused:
         found = resuming.resume(self.base, self.trainer, self.checkpoints, store, self.parts.capacity, self.parts.form)
         self._before = max(self._before, found.counts.seconds)
         self.counts = found.counts
+        self.counts = self._now()
         for note in (*metrics.notes, *self.networks.notes, *found.notes):
             self.reporter.say(note)
         self.ring = self.parts.load(self.parts.make_ring(), found.rows, found.kept)

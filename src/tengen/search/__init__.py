@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tengen.search.leaves import Evaluation, Leaves, expand, select
     from tengen.search.result import Result, summarise
     from tengen.search.roots import advance, begin, restart
-    from tengen.search.searching import finish, run, simulate
+    from tengen.search.searching import finish, run, simulate, unfinished
     from tengen.search.tree import Tree, bytes_needed, plant
 
 __all__ = [
@@ -38,13 +38,14 @@ __all__ = [
     "select",
     "simulate",
     "summarise",
+    "unfinished",
 ]
 
 _LATE = {
     "roots": ("advance", "begin", "restart"),
     "leaves": ("Evaluation", "Leaves", "expand", "select"),
     "result": ("Result", "summarise"),
-    "searching": ("finish", "run", "simulate"),
+    "searching": ("finish", "run", "simulate", "unfinished"),
     "tree": ("Tree", "bytes_needed", "plant"),
 }
 

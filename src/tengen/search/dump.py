@@ -12,60 +12,78 @@ from tengen.search.tree import Tree, restored
 def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> dict[str, Any]:
     """The tree of one game of the batch, ready for JSON: the root with its moves in order of visits, and so on down.
 
-    Values are from the side of the player who moves at the node; `move` is what led there. Nodes deeper than `depth` or
-    with fewer than `least_visits` visits are left out, and so are the moves behind them.
+    The `q` and `value` of a move are from the side of the player who made it, those of the root from the side of the
+    player to move; `line` is how the search expects the game to go on. Nodes deeper than `depth` or with fewer than
+    `least_visits` visits are left out.
     """
-    one = jax.tree.map(lambda leaf: np.asarray(leaf[game]), tree)
-    root = int(one.root)
-    return _node(one, tree, root, None, None, depth, least_visits)
+    return _Reader(tree, game).node(int(tree.root[game]), None, None, depth, least_visits)
 
 
 def as_text(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> str:
     """The same as an indented list, headed by the position and the line that the search expects."""
     position = jax.tree.map(lambda leaf: leaf[game], tree.states(tree.root))
     found = as_dict(tree, game, depth, least_visits)
-    line = " ".join(principal_variation(as_dict(tree, game, 1_000, 1)))
+    line = " ".join(found["line"])
     lines = [tree.game.render(position), "", f"expected: {line or '(nothing searched yet)'}", ""]
     return "\n".join([*lines, *_lines(found, "")])
 
 
-def principal_variation(node: dict[str, Any]) -> list[str]:
-    """The moves that were visited most, from the root down."""
-    line = []
-    while node["children"]:
-        node = node["children"][0]
-        line.append(node["move"])
-    return line
+class _Reader:
+    """One tree of a batch, on the host."""
 
+    def __init__(self, tree: Tree, game: int) -> None:
+        self.game = tree.game
+        self.one: Tree = jax.tree.map(lambda leaf: np.asarray(leaf[game]), tree)
 
-def _node(
-    one: Tree, tree: Tree, node: int, move: str | None, prior: float | None, depth: int, least_visits: int
-) -> dict[str, Any]:
-    sign = 1 - 2 * int(one.player[node])
-    visits = int(one.visits[node])
-    found: dict[str, Any] = {
-        "move": move,
-        "visits": visits,
-        "q": sign * float(one.total[node]) / visits if visits else None,
-        "value": sign * float(one.value[node]),
-        "prior": prior,
-        "to_play": int(one.player[node]),
-        "over": bool(one.over[node]),
-        "children": [],
-    }
-    if depth == 0 or visits == 0 or found["over"]:
+    def node(
+        self, node: int, move: str | None, mover: int | None, depth: int, least_visits: int, prior: float | None = None
+    ) -> dict[str, Any]:
+        one = self.one
+        visits, player = int(one.visits[node]), int(one.player[node])
+        sign = 1 - 2 * (player if mover is None else mover)
+        found: dict[str, Any] = {
+            "move": move,
+            "visits": visits,
+            "q": sign * float(one.total[node]) / visits if visits else None,
+            "value": sign * float(one.value[node]),
+            "prior": prior,
+            "to_play": player,
+            "over": bool(one.over[node]),
+            "line": self.line(node),
+            "children": [],
+        }
+        if depth == 0:
+            return found
+        children = self.children(node)
+        state = self.state(node) if children else None
+        for action, child in children:
+            if one.visits[child] >= least_visits:
+                name = self.game.action_name(state, action)
+                chance = float(np.exp(np.float32(one.logits[node, action])))
+                found["children"].append(self.node(child, name, player, depth - 1, least_visits, chance))
         return found
-    known = np.flatnonzero(one.child[node] >= 0)
-    order = known[np.argsort(-one.visits[one.child[node][known]], kind="stable")]
-    inner = jax.tree.map(lambda table: jnp.asarray(table[node]), one.state)
-    state = tree.game.join(restored(inner, tree.game), one.kept)
-    for action in order:
-        child = int(one.child[node, action])
-        if one.visits[child] >= least_visits:
-            name = tree.game.action_name(state, int(action))
-            chance = float(np.exp(np.float32(one.logits[node, action])))
-            found["children"].append(_node(one, tree, child, name, chance, depth - 1, least_visits))
-    return found
+
+    def children(self, node: int) -> list[tuple[int, int]]:
+        """(action, node) of the moves that were looked at, the most visited first."""
+        one = self.one
+        if one.visits[node] == 0 or one.over[node]:
+            return []
+        known = np.flatnonzero(one.child[node] >= 0)
+        order = known[np.argsort(-one.visits[one.child[node][known]], kind="stable")]
+        return [(int(action), int(one.child[node, action])) for action in order]
+
+    def line(self, node: int) -> list[str]:
+        """The most visited moves from a node on."""
+        names = []
+        while children := self.children(node):
+            action, child = children[0]
+            names.append(self.game.action_name(self.state(node), action))
+            node = child
+        return names
+
+    def state(self, node: int) -> Any:
+        inner = jax.tree.map(lambda table: jnp.asarray(table[node]), self.one.state)
+        return self.game.join(restored(inner, self.game), self.one.kept)
 
 
 def _lines(node: dict[str, Any], indent: str) -> list[str]:

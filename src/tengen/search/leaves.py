@@ -34,6 +34,10 @@ class Leaves(NamedTuple):
     result: Array  # Float32[B * K]: for player 0 where the game is over
 
 
+_LEAST = -60000.0
+
+
+@jax.jit
 def select(tree: Tree) -> Leaves:
     """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
     game, count = tree.game, tree.settings.leaves
@@ -52,14 +56,16 @@ def _walk(tree: Tree) -> tuple[Path, Any]:
     return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
 
 
+@jax.jit
 def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     """Add the leaves and back their values up to the roots."""
     batch, count = leaves.path.node.shape
     sign = 1.0 - 2.0 * leaves.player
     value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
     masked = jnp.where(leaves.legal, evaluation.logits.astype(jnp.float32), -jnp.inf)
-    logits = jax.nn.log_softmax(masked, where=leaves.legal).astype(jnp.float16)
-    logits = jnp.where(leaves.legal, logits, -jnp.inf)
+    logits = jax.nn.log_softmax(masked, where=leaves.legal)
+    # However small a prior is, half precision must not make its move illegal.
+    logits = jnp.where(leaves.legal, jnp.maximum(logits, _LEAST), -jnp.inf).astype(jnp.float16)
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
     new = New(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 

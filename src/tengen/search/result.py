@@ -19,14 +19,15 @@ class Result(NamedTuple):
     visits: Array  # Int32[B, A]
     policy: Array  # Float32[B, A]: what a network should have said; zeros where nothing is legal
     value: Array  # Float32[B]: for the player to move
-    action: Array  # Int32[B]: the move to play
+    action: Array  # Int32[B]: the move to play; -1 where nothing is legal or the root was never evaluated
 
 
 def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> Result:
     """Visits, policy target, value and a move. `temperature` ([B] or one number) is that of the choice.
 
-    PUCT chooses by visits: the most visited at 0, otherwise drawn with visits ** (1 / temperature). Gumbel chooses the
-    most visited, ties decided by noise, prior and value; at a temperature above 0 it draws from its policy.
+    At 0 the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes the
+    prior's best). Above 0 a move is drawn with policy ** (1 / temperature): visits that only noise and forced playouts
+    caused are not played.
     """
     keys = jax.random.split(key, tree.root.shape[0])
     temperature = jnp.broadcast_to(jnp.float32(temperature), tree.root.shape)
@@ -42,13 +43,12 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
         policy = rows.improved_policy(row, settings)
         new = row.visits - tree.base
         best = jnp.where(new == new.max(), tree.noise + rows.improved_logits(row, settings), -jnp.inf)
-        weights = policy
     else:
         policy = puct_policy(row, tree.noise, settings)
-        best = jnp.where(row.legal, row.visits, -1)
-        weights = row.visits
-    drawn = jax.random.categorical(key, jnp.log(weights) / jnp.maximum(temperature, 1e-6))
-    action = jnp.where((temperature > 0) & (weights.sum() > 0), drawn, jnp.argmax(best))
+        best = jnp.where(row.legal, jnp.where(row.visits.sum() > 0, row.visits, policy), -1)
+    drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
+    action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
+    action = jnp.where(row.legal.any(), action, -1)
     return Result(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
 
 

@@ -85,6 +85,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     child = tree.child[batch, tree.root, actions].astype(jnp.int32)
     known = (child >= 0) & (tree.visits[batch, tree.root] > 0)
     root = jnp.where(which & known, child, tree.root)
+    tree = _without_illegal(tree, root, which & known, jax.vmap(game.legal_actions)(states))
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
     place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
     numbers = jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), place.shape)
@@ -116,6 +117,23 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
         done=chosen(jnp.int32(0), tree.done),
         budget=chosen(jnp.int32(0), tree.budget),
         base=chosen(jnp.int32(0), tree.base),
+    )
+
+
+def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tree:
+    """Cut off the moves of new roots that are not `legal` (Bool[B, A]) after all.
+
+    A node deep in a tree knows only part of its past, and superko forbids more when all of it is known.
+    """
+    batch, slots = jnp.arange(len(root)), tree.visits.shape[1]
+    children = tree.child[batch, root]
+    gone = jnp.where(which[:, None] & ~legal & (children >= 0), children, slots)
+    at = batch, jnp.where(which, root, slots)
+    return replace(
+        tree,
+        parent=tree.parent.at[batch[:, None], gone].set(NONE, mode="drop"),
+        child=tree.child.at[at].set(jnp.where(legal, children, NONE).astype(jnp.int16), mode="drop"),
+        logits=tree.logits.at[at].set(jnp.where(legal, tree.logits[batch, root], -jnp.inf), mode="drop"),
     )
 
 

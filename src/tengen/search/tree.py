@@ -5,13 +5,15 @@ Every game has its own tree, root and budget. A tree is a table of N slots; a no
 side of player 0, so that nothing depends on whose turn it is when they are added up.
 """
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tengen import schema
 from tengen.errors import OptionError
 from tengen.games import Game
 from tengen.search.settings import Settings
@@ -34,7 +36,7 @@ class Tree:
     player: Array  # Int8[B, N]: who moves
     over: Array  # Int8[B, N]: 1 where the game is over
     parent: Array  # Int16[B, N]
-    onward: Array  # Int32[B, N]: for GPU programs, what to follow at a node below the root (see kernels)
+    onward: Array  # Int32[B, N]: what to follow at a node below the root; kept by GPU programs, for them alone
     free: Array  # Int16[B, N]: all slots; those from `used` on are free
     used: Array  # Int32[B]
     root: Array  # Int32[B]
@@ -69,7 +71,7 @@ def restored(nodes: Any, game: Game) -> Any:
 
 def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None = None) -> int:
     """How much memory the trees of that many games take."""
-    slots = slots or default_slots(settings)
+    slots = default_slots(settings) if slots is None else slots
     example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
@@ -78,8 +80,11 @@ def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None =
 
 
 def default_slots(settings: Settings) -> int:
-    """Room for the root, one search, and what it takes over from the search before."""
-    return 2 * settings.simulations + 1
+    """Room for the root, one search, and what searches before it leave, unless they all agree on the moves.
+
+    A tree that is full goes on: leaves then count for their parents and are not kept.
+    """
+    return 3 * settings.simulations + 1
 
 
 def plant(game: Game, settings: Settings, states: Any, slots: int | None = None) -> Tree:
@@ -87,9 +92,10 @@ def plant(game: Game, settings: Settings, states: Any, slots: int | None = None)
 
     OptionError if the trees would not fit into the memory of the device.
     """
-    slots = slots or default_slots(settings)
-    if slots > LARGEST:
-        raise OptionError(f"search: {slots} nodes per tree are too many, at most {LARGEST}; use fewer simulations")
+    schema.from_options(Settings, asdict(settings), "search")
+    slots = default_slots(settings) if slots is None else slots
+    if not 0 < slots <= LARGEST:
+        raise OptionError(f"search: {slots} nodes per tree, expected 1 to {LARGEST}; use fewer simulations")
     batch, actions = jax.tree.leaves(states)[0].shape[0], game.num_actions
     _check_memory(bytes_needed(game, settings, batch, slots), batch)
     nodes, kept = jax.vmap(game.split)(states)
@@ -124,8 +130,8 @@ def plant(game: Game, settings: Settings, states: Any, slots: int | None = None)
 
 def _check_memory(needed: int, batch: int) -> None:
     stats = jax.devices()[0].memory_stats() or {}
-    limit = stats.get("bytes_limit")
-    if limit is not None and needed > limit:
+    limit = stats.get("bytes_limit") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > limit:
         raise OptionError(
             f"search: the trees of {batch:,} games need {needed / 2**30:.1f} GiB, the device has {limit / 2**30:.1f}; "
             "use fewer games or simulations"

@@ -99,14 +99,15 @@ def walk(tree: Tree) -> Path:
             pending.node.at[index].set(node),
         )
         fresh = active & (new | ~evaluated)
-        return (pending, taken + (new & room)), Path(parent, action, node, fresh, new, active)
+        moves = new | (active & twin.any() & (node < 0))  # a twin of a leaf that has no room needs its position, too
+        return (pending, taken + (new & room)), Path(parent, action, node, fresh, moves, active)
 
     return lax.scan(one, (pending, jnp.int32(0)), jnp.arange(count))[1]
 
 
 def _descend(tree: Tree, pending: _Pending | None, index: Array, active: Array) -> tuple[Array, Array, Array, Array]:
     """(parent, action, leaf or -1 if it is new, pending visits with this walk's)."""
-    visits = jnp.zeros(tree.visits.shape[0]) if pending is None else pending.visits
+    visits = jnp.zeros(tree.visits.shape[0]) if pending is None else pending.visits.at[tree.root].add(active)
     start = (tree.root, jnp.int32(0), jnp.int32(NONE), visits, active)
 
     def step(carry: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:

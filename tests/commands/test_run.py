@@ -1,0 +1,144 @@
+"""`tengen run` as a person uses it: killed, interrupted, started again, and used wrongly."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loop.tiny import settings
+from tengen.commands import main
+from tengen.data.store import Store
+from tengen.loop import metrics
+
+
+def arguments(base: Path, *overrides: str) -> list[str]:
+    sets = [word for text in settings(*overrides) for word in ("--set", text)]
+    return ["run", "tic_tac_toe", "--base", str(base), *sets]
+
+
+class Run:
+    """The command in a process of its own."""
+
+    def __init__(self, base: Path, *overrides: str) -> None:
+        self.base, self.log = base, base.with_suffix(".log")
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tengen", *arguments(base, *overrides)], stdout=log, stderr=log
+            )
+
+    def wait_until(self, done: Callable[[], bool]) -> None:
+        for _ in range(6000):
+            if done():
+                return
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.02)
+        pytest.fail(f"it took too long: {self.log.read_text()}")
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Send the signal: the exit code, and all that was printed."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=120), self.log.read_text()
+
+
+def rows(base: Path) -> int:
+    return Store(base / "selfplay").listing().rows
+
+
+def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, endless = tmp_path / "run", ("goal.rows=1000000", "rating.minutes=1000")
+    run = Run(base, *endless)
+    try:
+        run.wait_until(lambda: (base / ".lock").exists() and (base / ".lock").read_text() != "")
+        assert main(arguments(base, *endless)) == 2
+        assert f"is being used by process {run.process.pid}" in capsys.readouterr().err
+        run.wait_until(lambda: any((base / "train").rglob("step_*0")) and rows(base) > 300)
+    finally:
+        run.end(signal.SIGKILL)
+    killed = rows(base)
+
+    run = Run(base, *endless)
+    try:
+        run.wait_until(lambda: rows(base) > killed + 100)
+    finally:
+        code, text = run.end(signal.SIGINT)
+    assert code == 130
+    assert "going on from step" in text
+    assert "stopping: everything is being written" in text
+    assert "(stopped by Ctrl-C)" in text
+    again = text.splitlines()[-1]
+    assert again.startswith("go on:       tengen run tic_tac_toe --base ")
+    assert "--set goal.rows=1000000" in again
+    assert "Traceback" not in text
+    last = metrics.read(base / metrics.NAME).lines[-1]
+    assert last["rows"] == rows(base) > killed
+
+    # A goal may change; one that is reached is not played for.
+    assert main(arguments(base, "goal.rows=100")) == 0
+    out = capsys.readouterr().out
+    assert "nothing to do: 100 rows are played" in out
+    assert f"the network:   {base}/models/tic_tac_toe-main-s" in out
+    assert out.splitlines()[-1].endswith("--set goal.rows=200")
+    assert "goal.rows: 1000000 -> 100" in (base / "config.yaml").read_text()
+    assert rows(base) == last["rows"]
+
+
+@pytest.mark.parametrize(
+    ("config", "override", "problem"),
+    [
+        ("connect_four", "run.seed=1", "game.name: tic_tac_toe -> connect_four"),
+        ("tic_tac_toe", "net.name=b2c8", "net.name: b2c16 -> b2c8"),
+    ],
+)
+def test_a_run_of_something_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], config: str, override: str, problem: str
+) -> None:
+    from tengen.config import load
+    from tengen.config.run_directory import write
+
+    path = write(load("tic_tac_toe"), tmp_path, [])
+    before = path.read_bytes()
+    assert main(["run", config, "--base", str(tmp_path), "--set", override]) == 2
+    err = capsys.readouterr().err
+    assert problem in err.splitlines()
+    assert err.endswith(f"{path}: this run has other settings; keep to them, or choose another --base\n")
+    assert path.read_bytes() == before
+
+
+def test_no_place_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("precious")
+    assert main(["run", "tic_tac_toe", "--base", str(tmp_path / "file")]) == 2
+    assert "is a file or lies below one, expected a folder for the run" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_tensorboard_without_its_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    assert main([*arguments(tmp_path / "run"), "--tensorboard"]) == 2
+    assert "pip install 'tengen[tensorboard]'" in capsys.readouterr().err
+    assert sorted(os.listdir(tmp_path / "run")) == [".lock", "config.yaml"]
+
+
+def test_a_device_that_is_too_small(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jax
+
+    from tengen.loop import fused, parts
+
+    monkeypatch.setattr(parts, "device_memory", lambda: 1000)
+    assert main(arguments(tmp_path / "a")) == 2
+    assert "lower selfplay.games, search.simulations or data.ring_rows" in capsys.readouterr().err
+
+    def fail(*_: object) -> None:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.\nmore")
+
+    monkeypatch.setattr(fused, "Parts", fail)
+    assert main(arguments(tmp_path / "b")) == 2
+    assert "the device has not enough memory (RESOURCE_EXHAUSTED: Out of memory" in capsys.readouterr().err

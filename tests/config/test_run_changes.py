@@ -1,0 +1,104 @@
+"""What may change between two starts of a run, and that only one process has a run directory."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tengen import atomic
+from tengen.config import ConfigError, load
+from tengen.config.run_directory import locked, write
+
+HOLD = """
+import sys
+from pathlib import Path
+from tengen.config.run_directory import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_goals_and_ratings_may_change_and_the_file_says_when(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, ["tengen 1", "python 3"])
+    changed = load("go9", ["goal.minutes=77", "rating.games=2"])
+    assert write(changed, tmp_path, ["tengen 2"]) == path
+    assert load(path) == changed
+    lines = path.read_text().splitlines()
+    assert lines[:2] == ["# tengen 1", "# python 3"]
+    assert lines[2].startswith("# changed 20")
+    assert lines[2].split(" UTC: ")[1].startswith("rating.games: ")
+    assert lines[3].endswith(" -> 77.0")
+    assert lines[4].startswith("# A complete Tengen configuration")
+    write(load("go9", ["goal.minutes=78", "rating.games=2"]), tmp_path, [])
+    lines = path.read_text().splitlines()
+    assert lines[4].endswith("goal.minutes: 77.0 -> 78.0")
+    assert lines[5].startswith("# A complete Tengen configuration")
+    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        write(load("go9", ["goal.minutes=77", "run.seed=9"]), tmp_path, [])
+    assert caught.value.problems == (
+        "run.seed: 1 -> 9",
+        f"{path}: this run has other settings; keep to them, or choose another --base",
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_change_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic, "write_bytes", fail)
+    with pytest.raises(ConfigError, match="cannot be written to: No space left on device"):
+        write(load("go9", ["goal.minutes=77"]), tmp_path, [])
+    assert path.read_bytes() == before
+
+
+def test_one_process_at_a_time_and_a_killed_one_lets_go(tmp_path: Path) -> None:
+    base = tmp_path / "new" / "run"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(base)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(ConfigError) as caught, locked(base):
+            pass
+        (problem,) = caught.value.problems
+        assert problem.startswith(f"{base}: is being used by process {holder.pid} on ")
+        assert problem.endswith("; wait until it ends, or choose another --base")
+    finally:
+        holder.kill()
+        holder.communicate()
+    with locked(base):
+        pass
+    with locked(base):
+        pass
+
+
+def test_a_base_that_cannot_be_locked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(ConfigError, match="is a file or lies below one"), locked(tmp_path / "file"):
+        pass
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_file_systems_without_locks_are_used_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with locked(tmp_path):
+        pass

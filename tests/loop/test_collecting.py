@@ -1,0 +1,101 @@
+"""From finished games to files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.made import PLAIN, joined, rows, same
+from loop.tiny import tiny
+from tengen import games
+from tengen.data.chunk import read_chunk
+from tengen.data.records import load_records
+from tengen.data.store import Store
+from tengen.data.writer import Writer
+from tengen.loop.collecting import Collector
+from tengen.selfplay import Finished
+
+GAME = games.make("tic_tac_toe")
+MOVES = [4, 0, 1, 2, 7]  # the middle column: player 0 wins
+
+
+def finished(count: int, seed: int, row_count: int) -> Finished:
+    """`count` times the same game, and rows that have nothing to do with it."""
+    fields: dict[str, Any] = {name: np.zeros((count, 2), np.uint32) for name in Finished._fields}
+    fields |= {
+        "rows": rows(row_count, seed, PLAIN),
+        "number": np.stack([np.full(count, 3), 100 * seed + np.arange(count)], -1).astype(np.uint32),
+        "action": np.tile(np.array([*MOVES, -1, -1, -1, -1], np.int16), (count, 1)),
+        "value": np.full((count, 9), 0.25, np.float16),
+        "length": np.full(count, 5, np.int32),
+        "opening": np.full(count, 2, np.int32),
+        "result": np.ones(count, np.float32),
+        "extra": {},
+    }
+    return Finished(**fields)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "selfplay")
+
+
+def collector(base: Path, store: Store, writer: Writer, *overrides: str) -> Collector:
+    data = tiny("data.chunk_rows=20", *overrides).data
+    return Collector(base, store, GAME, PLAIN, writer, data, "net-s0-d0", session=3)
+
+
+def test_chunks_of_whole_calls_that_say_what_was_played(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer)
+        for seed, (count, row_count) in enumerate([(2, 8), (0, 0), (3, 12), (1, 4)]):
+            found.add(finished(count, seed, row_count), 10.0 * (seed + 1))
+        assert found.chunk == 0
+        found.network = "net-s5-d20"
+        found.flush()
+        assert found.chunk == 1
+        found.flush()  # nothing new
+    first, second = store.chunks()
+    assert (first.network, second.network) == ("net-s0-d0", "net-s5-d20")
+    content, meta = read_chunk(first.path)
+    assert same(content, joined(rows(8, 0, PLAIN), rows(12, 2, PLAIN)))
+    assert meta.more == {"session": 3, "finished": 5, "evaluations": 60.0}
+    assert read_chunk(second.path)[1].more == {"session": 3, "finished": 1, "evaluations": 40.0}
+
+
+def test_what_a_checkpoint_has_counted_is_not_told_again(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer)
+        found.add(finished(2, 0, 0), 10.0)  # games without rows
+        found.counted()
+        found.add(finished(1, 1, 4), 5.0)
+        found.flush()
+    (chunk,) = store.chunks()
+    assert read_chunk(chunk.path)[1].more == {"session": 3, "finished": 1, "evaluations": 5.0}
+
+
+def test_it_counts_on_from_the_chunks_that_are_there(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        first = collector(tmp_path, store, writer)
+        assert first.chunk == -1
+        first.add(finished(1, 1, 4), 5.0)
+        first.flush()
+        assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0
+
+
+def test_records_of_a_share_of_the_games(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer, "data.record_share=0.4")
+        for seed in range(10):
+            found.add(finished(5, seed, 0), 0.0)
+        found.flush()
+    (file,) = (tmp_path / "games" / "net-s0-d0").iterdir()
+    records = load_records(file)
+    assert len(records) == 20
+    assert file.stem == records[0].id == "00000003-000000002"
+    assert len({record.id for record in records}) == 20
+    assert records[0].result == 1
+    assert records[0].opening == 2
+    assert records[0].values == (None, None, 0.25, 0.25, 0.25)
+    assert records[0].network == "net-s0-d0"

@@ -1,0 +1,318 @@
+"""Self-play and learning together: a whole small run, what it leaves, and going on from any moment of it."""
+
+import errno
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from loop.crashes import Photographer, copy
+from loop.tiny import Listener, after, never, prepared, tiny
+from tengen import arena, atomic
+from tengen.data import ring
+from tengen.data.chunk import read_chunk
+from tengen.data.identity import GameIdentity
+from tengen.data.records import load_records
+from tengen.data.store import Store
+from tengen.errors import TengenError
+from tengen.loop import metrics
+from tengen.loop.fused import Fused
+from tengen.nets import saving
+from tengen.train import checkpoints
+
+GOAL = "goal.rows=400"
+OFTEN = "rating.minutes=0.05"
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Fused, Photographer]]:
+    """A run to its end, and copies of its directory in the middle of everything that was written."""
+    base = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        photographer = Photographer(base, tmp_path_factory.mktemp("album"), patch)
+        with prepared(base, GOAL, OFTEN) as loop:
+            loop.run(never)
+    return base, loop, photographer
+
+
+@pytest.fixture
+def base(album: tuple[Path, Fused, Photographer], tmp_path: Path) -> Path:
+    """The finished run, to be changed."""
+    return copy(album[0], tmp_path / "run")
+
+
+def games_on_disk(base: Path) -> tuple[int, list[tuple[int, int]]]:
+    """Rows, and the name of every game, as often as a chunk has it."""
+    rows, names = 0, []
+    for chunk in Store(base / "selfplay").chunks():
+        found, meta = read_chunk(chunk.path)
+        rows += meta.rows
+        names += [tuple(name) for name in np.unique(found["game"], axis=0).tolist()]
+    return rows, names
+
+
+def check_books(loop: Fused, base: Path) -> None:
+    """Every row on the disk counts once, and may be learned from as often as it says, never more."""
+    rows, names = games_on_disk(base)
+    assert loop.counts.rows == rows == loop.trainer.bucket.rows
+    assert len(names) == len(set(names)) <= loop.counts.games
+    per_row = loop.config.train.samples_per_row
+    assert loop.trainer.samples + loop.trainer.bucket.level == pytest.approx(per_row * rows)
+    assert loop.trainer.samples == loop.trainer.step * loop.config.train.batch
+    kept = ring.newest(loop.ring, 10**6)
+    expected = Store(base / "selfplay").read_newest(
+        loop.parts.capacity, loop.parts.form, GameIdentity.of(loop.parts.game)
+    )
+    assert len(kept["ply"]) == expected.count == min(rows, loop.parts.capacity)
+    for name, values in expected.rows.items():
+        np.testing.assert_array_equal(kept[name], values)
+
+
+def test_a_run_ends_at_its_goal_and_leaves_everything(album: tuple[Path, Fused, Photographer]) -> None:
+    base, loop, _ = album
+    assert loop.reason == "400 rows are played"
+    assert loop.counts.rows >= 400
+    check_books(loop, base)
+    newest = loop.networks.newest
+    assert newest is not None
+    assert newest.step == loop.trainer.step
+    assert saving.read(base / "models" / newest.name).info["samples"] == loop.trainer.samples
+    assert newest.name == f"tic_tac_toe-main-s{loop.trainer.samples}-d{loop.counts.rows}"
+    assert loop.rater.results == arena.read(base / "ratings" / "results.jsonl")
+    records = [record for file in base.glob("games/*/*.txt") for record in load_records(file)]
+    assert len(records) == pytest.approx(loop.counts.games / 2, abs=1)
+    assert len({record.id for record in records}) == len(records)
+
+
+def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photographer]) -> None:
+    base, loop, _ = album
+    stages = [progress.stage for progress in loop._display.shown]
+    order = ["building the network", "compiling the games", "playing", "compiling the learner", "saving the network"]
+    first = [stages.index(stage) for stage in order]
+    assert first == sorted(first)
+    last = loop._display.shown[-1]
+    assert list(last.losses) == ["policy", "value"]
+    assert last.loss == pytest.approx(sum(last.losses.values()))
+    assert last.rating is not None
+    assert last.rating.against == "random"
+    found = metrics.read(base / metrics.NAME)
+    kinds = [line["kind"] for line in found.lines]
+    assert found.garbage == ()
+    assert kinds[0] == "session"
+    assert kinds[-1] == "progress"
+    assert kinds.count("rating") == len(loop.networks.saved)
+    assert found.lines[-1]["rows"] == loop.counts.rows
+    elapsed = [line["elapsed"] for line in found.lines]
+    assert elapsed == sorted(elapsed)
+
+
+def test_ratings_are_on_one_scale_over_time(album: tuple[Path, Fused, Photographer]) -> None:
+    _, loop, _ = album
+    curve = loop.rater.curve()
+    assert [point.elapsed for point in curve] == [saved.seconds for saved in loop.networks.saved]
+    assert loop.rater.ratings is not None
+    assert curve[-1].elo == loop.rater.ratings[loop.networks.saved[-1].name].elo
+
+
+def test_a_goal_that_is_reached_is_not_played_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(path for path in base.rglob("*") if path.name != "metrics.jsonl")
+    with prepared(base, GOAL) as loop:
+        monkeypatch.setattr(loop, "_play", pytest.fail)
+        assert loop.reason == "400 rows are played"
+        loop.run(never)
+        check_books(loop, base)
+    assert sorted(path for path in base.rglob("*") if path.name != "metrics.jsonl") == before
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
+    album: tuple[Path, Fused, Photographer], tmp_path: Path
+) -> None:
+    _, whole, photographer = album
+    assert set(photographer.copies) == {"chunk", "record", "model", "result", "before-checkpoint", "checkpoint"}
+    for what, copies in photographer.copies.items():
+        assert copies, what
+        for number, taken in enumerate({copies[0]: 0, copies[-1]: 1}):
+            left = copy(taken, tmp_path / f"{what}-{number}")
+            on_disk = games_on_disk(left)[0]
+            results = arena.read(left / "ratings" / "results.jsonl")
+            with prepared(left, GOAL) as loop:
+                check_books(loop, left)
+                assert loop.counts.rows == on_disk <= whole.counts.rows
+                assert loop.counts.sessions == 2
+                assert loop.counts.seconds <= whole.counts.seconds
+                assert loop.rater.results == results
+                newest = loop.networks.newest
+                # A network that was saved is one that this run has been at, or it would be saved again otherwise.
+                assert newest is None or newest.step <= loop.trainer.step
+                if newest is not None and newest.step == loop.trainer.step:
+                    assert newest.name.startswith(f"tic_tac_toe-main-s{loop.trainer.samples}-")
+            assert not list(left.rglob("selfplay/*/.*")), "half-written chunks are removed"
+
+
+def test_it_goes_on_from_the_middle_and_books_stay_right(
+    album: tuple[Path, Fused, Photographer], tmp_path: Path
+) -> None:
+    left = copy(album[2].copies["checkpoint"][0], tmp_path / "run")
+    with prepared(left, GOAL) as loop:
+        started = loop.counts.rows
+        state = jax.device_get(loop.trainer.state)
+        found = loop.checkpoints.restore(loop.trainer.state)
+        if found is not None:
+            jax.tree.map(np.testing.assert_array_equal, state, found[0].state)
+        earlier = [saved.name for saved in loop.networks.saved]
+        loop.run(never)
+        check_books(loop, left)
+        assert loop.counts.rows >= 400 > started
+        sessions = {name[0] for name in games_on_disk(left)[1]}
+        assert sessions == {1, 2}
+        met = {result.b for result in loop.rater.results[-2:]}
+        assert met == {"random", *earlier[-1:]}, "an earlier network is found again"
+    # All of it is on the disk: another start sees the same.
+    with prepared(left, GOAL) as again:
+        check_books(again, left)
+        assert (again.counts.rows, again.counts.games, again.trainer.step) == (
+            loop.counts.rows,
+            loop.counts.games,
+            loop.trainer.step,
+        )
+        assert again.counts.seconds >= loop.counts.seconds
+        assert again.counts.sessions == 3
+
+
+def test_stopping_writes_everything_and_plays_no_match(base: Path) -> None:
+    with prepared(base, "goal.rows=100000", "rating.minutes=1000") as loop:
+        played = len(loop.rater.results)
+        loop.run(after(6))
+        check_books(loop, base)
+        assert loop.reason == ""
+        assert loop.networks.newest.step == loop.trainer.step
+        assert loop.checkpoints.steps()[-1] == loop.trainer.step
+        assert len(loop.rater.results) == played
+
+
+def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
+    chunks = Store(base / "selfplay").chunks()
+    lost = read_chunk(chunks[-1].path)[1].rows
+    cut(chunks[-1].path)
+    steps = sorted((base / "train" / "main").glob("step_*"))
+    assert len(steps) >= 2
+    for file in steps[-1].rglob("*"):
+        if file.is_file():
+            cut(file)
+    garbage = base / "models" / "garbage"
+    garbage.mkdir()
+    (garbage / "model.safetensors").write_bytes(b"garbage")
+    (base / "models" / "notes.txt").write_text("mine")
+    with (base / metrics.NAME).open("ab") as file:
+        file.write(b'garbage\n{"time": "2026-01-01T00:00')
+    with prepared(base, GOAL) as loop:
+        said = "\n".join(loop._display.said)
+        for words in (
+            f"{steps[-1].name} is corrupt",
+            f"a damaged chunk was set aside: {chunks[-1].path}.corrupt",
+            "passed over, no network of this run: ",
+            "passed over: line",
+            "removed the last line, of which only",
+            f"going on from step {int(steps[-2].name.removeprefix('step_')):,}",
+        ):
+            assert words in said
+        on_disk = games_on_disk(base)[0]
+        # Rows that an older checkpoint knows of have been played, even if they are gone.
+        assert on_disk <= loop.counts.rows <= on_disk + lost
+        assert loop.trainer.bucket.rows == loop.counts.rows
+    assert Path(f"{chunks[-1].path}.corrupt").exists()
+    assert (base / "models" / "notes.txt").read_text() == "mine"
+    assert b"garbage\n" in (base / metrics.NAME).read_bytes()
+
+
+def test_without_a_good_checkpoint_nothing_begins_anew(base: Path) -> None:
+    for file in (base / "train").rglob("*"):
+        if file.is_file():
+            cut(file)
+    for _ in range(2):  # the second start finds them set aside
+        loop = Fused(tiny(GOAL), base, Listener())
+        with loop, pytest.raises(TengenError, match="no (good )?checkpoint"):
+            loop.prepare()
+    before = games_on_disk(base)[0]
+    for folder in (base / "train" / "main").glob("*.corrupt"):
+        shutil.rmtree(folder)
+    with prepared(base, GOAL) as loop:
+        assert (loop.trainer.step, loop.counts.rows) == (0, before)
+        check_books(loop, base)
+
+
+def test_results_that_cannot_be_read_are_left_alone(base: Path) -> None:
+    path = base / "ratings" / "results.jsonl"
+    path.write_text(path.read_text() + "garbage\n")
+    before = path.read_bytes()
+    loop = Fused(tiny(GOAL), base, Listener())
+    with loop, pytest.raises(TengenError, match=r"results.jsonl, line \d+: not the result of a match"):
+        loop.prepare()
+    assert path.read_bytes() == before
+
+
+def test_networks_that_have_gone_do_not_play(base: Path) -> None:
+    with prepared(base, "goal.rows=100000", OFTEN) as loop:
+        for saved in loop.networks.saved:
+            cut(base / "models" / saved.name / "model.safetensors")
+        loop.run(after(6))
+        loop._saved_step = 0
+        loop._rate(never)
+        assert any("an earlier network cannot play: " in text for text in loop._display.said)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), PermissionError(13, "denied")])
+def test_a_disk_that_refuses_ends_the_run_with_a_message(
+    base: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    rows, names = games_on_disk(base)
+    write = atomic.write_bytes
+
+    def refuse(path: Path, data: bytes) -> None:
+        if path.suffix == ".npz":
+            raise error
+        write(path, data)
+
+    monkeypatch.setattr(atomic, "write_bytes", refuse)
+    with (
+        pytest.raises(TengenError, match=r"\.npz: cannot be written: .*then start the run again"),
+        prepared(base, "goal.rows=100000") as loop,
+    ):
+        loop.run(never)
+    monkeypatch.undo()
+    assert games_on_disk(base) == (rows, names)
+    with prepared(base, GOAL) as again:
+        check_books(again, base)
+
+
+def test_a_checkpoint_that_cannot_be_written(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with prepared(base, "goal.rows=100000") as loop:
+        step = loop.trainer.step
+        monkeypatch.setattr(checkpoints.ocp.CheckpointManager, "save", refuse)
+        with pytest.raises(TengenError, match="a checkpoint could not be written: .*No space left on device"):
+            loop.run(never)
+    monkeypatch.undo()
+    with prepared(base, GOAL) as again:
+        assert again.trainer.step == step
+        check_books(again, base)
+
+
+def cut(path: Path) -> None:
+    """Leave the first half."""
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def test_the_copies_differ(album: tuple[Path, Fused, Photographer]) -> None:
+    """Smoke test of the tests: moments are moments."""
+    rows = [games_on_disk(copies[0])[0] for copies in album[2].copies.values()]
+    assert len(set(rows)) > 1
+    assert all(path.exists() for path in itertools.chain(*album[2].copies.values()))

@@ -1,0 +1,102 @@
+"""Where a run stands, from checkpoints and chunks; no network is needed for that."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from data.made import PLAIN, rows, same
+from tengen import games
+from tengen.data.chunk import write_chunk
+from tengen.data.identity import GameIdentity
+from tengen.data.store import Store
+from tengen.errors import TengenError
+from tengen.loop import resuming
+from tengen.loop.counting import Counts
+from tengen.loop.metrics import Metrics
+from tengen.loop.resuming import Resumed
+
+GAME = games.make("tic_tac_toe")
+BEFORE = Counts(games=10, rows=100, evaluations=1000.0, seconds=50.0, sessions=3)
+
+
+def add_chunk(base: Path, number: int, count: int, **more: Any) -> Path:
+    path = base / "selfplay" / "net" / f"{number:010d}-a.npz"
+    write_chunk(path, PLAIN, rows(count, number, PLAIN), GameIdentity.of(GAME), network="net", more=more)
+    return path
+
+
+def resume(base: Path, extras: dict[str, Any] | None, set_aside: tuple[str, ...] = (), capacity: int = 1000) -> Resumed:
+    trainer = SimpleNamespace(resume=lambda _: (extras, set_aside), step=40, config=SimpleNamespace(game=GAME))
+    checkpoints = SimpleNamespace(folder=base / "train")
+    return resuming.resume(base, trainer, checkpoints, Store(base / "selfplay"), capacity, PLAIN)
+
+
+def test_from_nothing(tmp_path: Path) -> None:
+    found = resume(tmp_path, None)
+    assert (found.counts, found.kept, found.notes) == (Counts(sessions=1), 0, ())
+
+
+def test_chunks_after_the_checkpoint_are_added_and_others_are_not(tmp_path: Path) -> None:
+    add_chunk(tmp_path, 0, 8, session=3, finished=99, evaluations=1.0)
+    add_chunk(tmp_path, 1, 12, session=4, finished=7, evaluations=20.0)
+    add_chunk(tmp_path, 2, 4, session=5, finished=2, evaluations=300.0)
+    found = resume(tmp_path, resuming.extras(BEFORE, 0))
+    assert found.counts == Counts(games=19, rows=116, evaluations=1320.0, seconds=50.0, sessions=6)
+    assert found.kept == 24
+    assert "going on from step 40" in found.notes
+    everything = resume(tmp_path, None)
+    assert (everything.counts.rows, everything.counts.games) == (24, 108)
+
+
+def test_the_newest_rows_come_back(tmp_path: Path) -> None:
+    add_chunk(tmp_path, 0, 8)
+    add_chunk(tmp_path, 1, 12)
+    found = resume(tmp_path, None, capacity=12)
+    assert same(found.rows, rows(12, 1, PLAIN))
+    assert found.notes == ("read 12 rows back",)
+
+
+def test_chunks_that_know_nothing_of_sessions_count_by_their_games(tmp_path: Path) -> None:
+    add_chunk(tmp_path, 0, 8)
+    add_chunk(tmp_path, 1, 12, session="x", finished=None, evaluations=-5)
+    assert resume(tmp_path, None).counts == Counts(games=5, rows=20, sessions=1)
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    add_chunk(tmp_path, 0, 8)
+    bad = add_chunk(tmp_path, 1, 12)
+    bad.write_bytes(bad.read_bytes()[:200])
+    found = resume(tmp_path, resuming.extras(BEFORE, 0), ("step_000000060 is corrupt",))
+    assert found.notes[0] == "a damaged checkpoint: step_000000060 is corrupt"
+    assert f"a damaged chunk was set aside: {bad}.corrupt" in found.notes
+    assert found.counts.rows == 100, "what the checkpoint knows of has been played"
+
+
+def test_half_written_chunks_are_removed(tmp_path: Path) -> None:
+    half = add_chunk(tmp_path, 0, 8).with_name(".0000000001-a.npz.12345678.part")
+    half.write_bytes(b"half")
+    resume(tmp_path, None)
+    assert not half.exists()
+
+
+def test_a_session_that_left_only_metrics_counts(tmp_path: Path) -> None:
+    with Metrics(tmp_path) as metrics:
+        metrics.write(resuming.SESSION, {"session": 8})
+        metrics.write(resuming.SESSION, {"session": "no number"})
+    assert resume(tmp_path, resuming.extras(BEFORE, 0)).counts.sessions == 9
+
+
+@pytest.mark.parametrize("extras", [{}, {"counts": {"games": 1}}, {"counts": {"odd": 1}, "chunk": 1}, {"chunk": "x"}])
+def test_a_checkpoint_of_something_else(tmp_path: Path, extras: dict[str, Any]) -> None:
+    with pytest.raises(TengenError, match="the checkpoint is not of such a run"):
+        resume(tmp_path, extras)
+
+
+def test_damaged_checkpoints_alone_are_no_reason_to_forget(tmp_path: Path) -> None:
+    (tmp_path / "train" / "step_000000040.corrupt").mkdir(parents=True)
+    with pytest.raises(
+        TengenError, match=r"no good checkpoint is left \(step_000000040.corrupt\); mend one, or remove"
+    ):
+        resume(tmp_path, None)
