@@ -113,6 +113,8 @@ def test_a_new_root_is_searched_as_if_there_had_been_no_other(name: str) -> None
         assert same(tree, before, ~which)
         at = np.arange(BATCH), np.asarray(tree.root)
         assert not np.asarray(tree.visits)[at][which].any()
+        assert (np.asarray(tree.child)[at][which] == -1).all()
+        assert (np.asarray(tree.parent)[at][which] == -1).all()
         assert not np.asarray(tree.budget)[which].any()
         assert (np.asarray(tree.used)[which] == 1).all()
         assert same(tree.states(tree.root), starts(game, 5), which)

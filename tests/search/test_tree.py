@@ -94,7 +94,9 @@ def test_a_tree_without_room_for_its_root_is_refused() -> None:
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_leaves_without_room_count_with_their_own_results(leaves: int) -> None:
     """X wins at once with one move, which is all that the prior likes; the tree has room for its root only."""
-    settings = Settings(algorithm="puct", simulations=8, leaves=leaves, noise_share=0.0, forced_playouts=0.0)
+    settings = Settings(
+        algorithm="puct", simulations=8, leaves=leaves, noise_share=0.0, forced_playouts=0.0, virtual_loss=0.0
+    )
     winning = 6  # X has the two others of the first column
 
     def sure(observation: Any) -> Evaluation:
