@@ -41,7 +41,7 @@ GPU = (
     *(Line(9, "b6c96", 4096, algorithm, 128, 30.0) for algorithm in ("puct", "gumbel")),
     *(Line(19, "b10c128", 512, algorithm, 128) for algorithm in ("puct", "gumbel")),
 )
-SMALL = tuple(Line(9, "b4c32", 256, algorithm, 32) for algorithm in ("puct", "gumbel"))
+SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for algorithm in ("puct", "gumbel"))
 
 
 def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[Any, Observation], search.Evaluation]]:

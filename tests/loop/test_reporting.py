@@ -49,7 +49,7 @@ def test_a_line_every_few_seconds_and_whenever_it_is_wanted(tmp_path: Path) -> N
             reporter.show("playing", standing, "something")
             reporter.report(standing)
         reporter.paused()
-        reporter.report(standing, now=True)
+        reporter.report(Standing(Counts(rows=1100, seconds=11.0), figures=FIGURES), now=True)
     lines = metrics.read(tmp_path / metrics.NAME).lines
     assert [line["elapsed"] for line in lines] == [5.0, 10.0, 11.0]
     assert lines[1]["rows_per_second"] == 100.0
