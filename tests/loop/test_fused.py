@@ -156,21 +156,20 @@ def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
 def test_it_goes_on_from_the_middle_and_books_stay_right(
     album: tuple[Path, Fused, Photographer], tmp_path: Path
 ) -> None:
-    left = copy(album[2].copies["checkpoint"][0], tmp_path / "run")
-    with prepared(left, GOAL) as loop:
+    left = copy(album[2].copies["result"][0], tmp_path / "run")
+    with prepared(left, GOAL, "rating.minutes=1000") as loop:
         started = loop.counts.rows
         state = jax.device_get(loop.trainer.state)
         found = loop.checkpoints.restore(loop.trainer.state)
-        if found is not None:
-            jax.tree.map(np.testing.assert_array_equal, state, found[0].state)
-        earlier = [saved.name for saved in loop.networks.saved]
+        assert found is not None
+        jax.tree.map(np.testing.assert_array_equal, state, found[0].state)
+        (earlier,) = (saved.name for saved in loop.networks.saved)
         loop.run(never)
         check_books(loop, left)
         assert loop.counts.rows >= 400 > started
         sessions = {name[0] for name in games_on_disk(left)[1]}
         assert sessions == {1, 2}
-        met = {result.b for result in loop.rater.results[-2:]}
-        assert met == {"random", *earlier[-1:]}, "an earlier network is found again"
+        assert [result.b for result in loop.rater.results] == ["random", earlier], "it is found again"
     # All of it is on the disk: another start sees the same.
     with prepared(left, GOAL) as again:
         check_books(again, left)
@@ -209,7 +208,7 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
     (base / "models" / "notes.txt").write_text("mine")
     with (base / metrics.NAME).open("ab") as file:
         file.write(b'garbage\n{"time": "2026-01-01T00:00')
-    with prepared(base, GOAL) as loop:
+    with prepared(base, "goal.rows=100000") as loop:
         said = "\n".join(loop._display.said)
         for words in (
             f"{steps[-1].name} is corrupt",
@@ -224,6 +223,12 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
         # Rows that an older checkpoint knows of have been played, even if they are gone.
         assert on_disk <= loop.counts.rows <= on_disk + lost
         assert loop.trainer.bucket.rows == loop.counts.rows
+        # The network of the damaged checkpoint stays, and what is learned from here on is newer than it.
+        ahead = loop.networks.newest
+        assert ahead.step > loop.trainer.step
+        loop._learn(never)
+        loop._finish(lambda: True)
+        assert (loop.networks.saved[-2], loop.networks.newest.step) == (ahead, loop.trainer.step)
     assert Path(f"{chunks[-1].path}.corrupt").exists()
     assert (base / "models" / "notes.txt").read_text() == "mine"
     assert b"garbage\n" in (base / metrics.NAME).read_bytes()

@@ -244,3 +244,12 @@ def test_tensorboard_writes_files(tmp_path: Path) -> None:
         board.write("progress", {"games": 3, "steps": 1})
     (file,) = (tmp_path / "logs" / "tensorboard").iterdir()
     assert b"progress/games" in file.read_bytes()
+
+
+def test_time_that_no_line_tells_of(tmp_path: Path) -> None:
+    time = [100.0]
+    with Metrics(tmp_path, lambda: time[0]) as metrics:
+        metrics.advance(7.0)
+        metrics.advance(5.0)
+        time[0] += 2
+        assert metrics.elapsed == 9.0

@@ -28,13 +28,13 @@ def test_none_yet(tmp_path: Path) -> None:
     assert (networks.saved, networks.newest, networks.notes) == ([], None, ())
 
 
-def test_they_are_found_again_in_the_order_of_learning(tmp_path: Path) -> None:
+def test_they_are_found_again_in_the_order_of_saving(tmp_path: Path) -> None:
     networks = opened(tmp_path)
     for step in (100, 20):
         networks.save(net(step), f"s{step}", step, {"seconds": step / 10})
     networks.save(net(20), "s20", 20, {"seconds": 3.0})  # the same name again is the same network
     again = opened(tmp_path)
-    assert networks.saved == again.saved == [Saved(20, 3.0, "s20"), Saved(100, 10.0, "s100")]
+    assert networks.saved == again.saved == [Saved(3.0, 20, "s20"), Saved(10.0, 100, "s100")]
     assert again.newest.name == "s100"
     expected = nnx.state(nets.fold(net(100)))
     jax.tree.map(np.testing.assert_array_equal, again.parameters("s100"), expected)

@@ -21,7 +21,7 @@ class Folder:
     """Networks by name; `lost` ones cannot be read."""
 
     def __init__(self, *names: str, lost: str = "") -> None:
-        self.saved = [Saved(step, 10.0 * step, name) for step, name in enumerate(names, 1)]
+        self.saved = [Saved(10.0 * step, step, name) for step, name in enumerate(names, 1)]
         self.lost, self.read = lost, []
 
     def parameters(self, name: str) -> Any:
@@ -56,7 +56,7 @@ def test_references_and_the_newest_of_the_earlier_networks(tmp_path: Path, match
     list(found.rate("d", "weights", KEY))
     assert [names[:2] for names in matches] == [("d", "mcts:9"), ("d", "random"), ("d", "c"), ("d", "b")]
     assert matches[2][2:] == ("weights", "c"), "one is played with what is in memory, the other with what was saved"
-    networks.saved.append(Saved(5, 50.0, "e"))
+    networks.saved.append(Saved(50.0, 5, "e"))
     list(found.rate("e", "new", KEY))
     assert matches[-2] == ("e", "d", "new", "weights"), "what has been in memory is not read again"
     assert networks.read == ["c", "b"]

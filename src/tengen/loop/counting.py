@@ -28,7 +28,9 @@ def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
     words = {"minutes": "over", "games": "played", "rows": "played", "steps": "learned"}
     for name, limit in asdict(goal).items():
         if limit is not None and done[name] >= limit:
-            return f"{f'{limit:,}' if isinstance(limit, int) else f'{limit:,g}'} {name} are {words[name]}"
+            number = f"{limit:,}" if isinstance(limit, int) else f"{limit:,g}"
+            what = f"{name.removesuffix('s')} is" if limit == 1 else f"{name} are"
+            return f"{number} {what} {words[name]}"
     return ""
 
 

@@ -74,7 +74,7 @@ class Fused:
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         metrics = closing.enter_context(Metrics(self.base))
         self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard)
-        self._opened, self._before = time.monotonic(), metrics.elapsed
+        self._metrics = metrics
         self.reporter.show("building the network", Standing(self._now()))
         self.parts = Parts(config)
         self.parts.check_memory()
@@ -87,7 +87,7 @@ class Fused:
         closing.callback(self.checkpoints.close)
         store = Store(self.base / "selfplay")
         found = resuming.resume(self.base, self.trainer, self.checkpoints, store, self.parts.capacity, self.parts.form)
-        self._before = max(self._before, found.counts.seconds)
+        metrics.advance(found.counts.seconds)
         self.counts = found.counts
         self.counts = self._now()
         for note in (*metrics.notes, *self.networks.notes, *found.notes):
@@ -97,6 +97,7 @@ class Fused:
         self.reporter.write(resuming.SESSION, {"session": self.counts.sessions, "steps": self.trainer.step})
         newest = self.networks.newest
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
+        self._saved_step = min(self._saved_step, self.trainer.step)  # if a damaged checkpoint was set aside
         self._checkpointed = self.trainer.step
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
@@ -261,7 +262,7 @@ class Fused:
 
     def _now(self) -> Counts:
         """The counts with the time that it is."""
-        return replace(self.counts, seconds=self._before + time.monotonic() - self._opened)
+        return replace(self.counts, seconds=self._metrics.elapsed)
 
     def _standing(self) -> Standing:
         return Standing(

@@ -93,6 +93,10 @@ class Metrics:
         """Seconds of the run so far: up to the last line that earlier processes wrote, and since this one opened it."""
         return self._before + self._clock() - self._opened
 
+    def advance(self, seconds: float) -> None:
+        """Earlier processes are known to have taken at least so long: more than their last line said, if killed."""
+        self._before = max(self._before, seconds)
+
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add a line. Numbers that JSON cannot hold (nan, inf) become null; NumPy's numbers and arrays are fine.
 

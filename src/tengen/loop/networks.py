@@ -17,10 +17,10 @@ from tengen.nets import saving
 
 @dataclass(frozen=True, order=True)
 class Saved:
-    """One network of the run, in the order of learning."""
+    """One network of the run, in the order of saving."""
 
-    step: int
     seconds: float  # of the run, when it was saved
+    step: int  # of learning; may be less than before if a damaged checkpoint was set aside in between
     name: str
 
 
@@ -37,7 +37,7 @@ class Networks:
 
     @property
     def newest(self) -> Saved | None:
-        """The one that has learned most."""
+        """The one that was saved last."""
         return self.saved[-1] if self.saved else None
 
     def path(self, name: str) -> Path:
@@ -47,7 +47,7 @@ class Networks:
     def save(self, net: nets.Network, name: str, step: int, info: Mapping[str, Any]) -> Saved:
         """Write a network; `info` has at least the `seconds` of the run. TengenError if that fails."""
         saving.save(net, self.path(name), self._game, {**info, "step": step})
-        entry = Saved(step, info["seconds"], name)
+        entry = Saved(info["seconds"], step, name)
         self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
         return entry
 
@@ -78,4 +78,4 @@ def _read(folder: Path) -> Saved:
     step, seconds = info.get("step"), info.get("seconds")
     if type(step) is not int or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise TengenError(f"{folder}: does not say when it was saved")
-    return Saved(step, float(seconds), folder.name)
+    return Saved(float(seconds), step, folder.name)
