@@ -300,7 +300,8 @@ class Search:
     def action(self) -> int:
         """The move at temperature 0."""
         if self.settings.algorithm == "puct":
-            return int(np.where(self.root.legal, self.visits, -1).argmax())
+            likes = self.visits if self.visits.any() else self.policy
+            return int(np.where(self.root.legal, likes, -1).argmax())
         now = self.visits - self.base
         most = now[self.root.legal].max()
         return int(np.where(now == most, self.gumbel_scores(), -np.inf).argmax())

@@ -115,8 +115,10 @@ class Go(Game[GoState]):
         return self.position(np.zeros(self.points, self._dtype), 0)
 
     def init_varied(self, key: Array, komi_spread: float) -> GoState:
+        if komi_spread == 0:
+            return self.init(key)
         drawn = self.options.komi + komi_spread * jax.random.normal(key)
-        komi = jnp.clip(jnp.round(2 * drawn), -2 * self.points, 2 * self.points)
+        komi = jnp.clip(jnp.round(2 * drawn), -800, 800)  # what the options allow
         return self.init(key)._replace(komi=komi.astype(jnp.int16))
 
     def position(self, chains: np.ndarray | Array, turn: int) -> GoState:

@@ -107,6 +107,8 @@ class Learner:
         found = []
         for _ in range(steps):
             state, figures = self._one(state, key, sample, data)
+            if self.split.num_devices > 1:
+                jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
             found.append(figures)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
