@@ -2,6 +2,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+# Tests of one file stay together: they share compiled programs.
+PARALLEL := -n 2 --dist loadfile
 
 .PHONY: help run test test-all lint bench format lock clean
 
@@ -20,11 +22,11 @@ run: $(READY)
 
 test: $(READY)
 	@echo "== running the tests (without the long ones: make test-all) =="
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL)
 
 test-all: $(READY)
 	@echo "== running all tests, the long ones too =="
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PARALLEL)
 
 lint: $(READY)
 	$(BIN)/ruff check .
