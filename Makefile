@@ -8,7 +8,7 @@ PARALLEL := -n 2 --dist loadfile
 .PHONY: help run test test-all lint bench format lock clean
 
 help:
-	@echo "make run       set up, then train a connect-four network from nothing (under ten minutes on two cores)"
+	@echo "make run       set up, then train a connect-four network from nothing"
 	@echo "make test      set up, then the tests (a few minutes the first time)"
 	@echo "make test-all  the tests and the long checks"
 	@echo "make lint      ruff and pyright"

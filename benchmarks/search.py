@@ -19,6 +19,7 @@ import numpy as np
 from flax import nnx
 
 from tengen import games, nets, search
+from tengen.arena import evaluators
 from tengen.bench.games import choose
 from tengen.bench.timing import median_seconds
 from tengen.games import Game, Observation
@@ -46,12 +47,11 @@ SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for
 
 def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[Any, Observation], search.Evaluation]]:
     """Parameters, and the function of them that evaluates observations."""
-    graph, state = nnx.split(nets.fold(nets.build(nets.spec(name), game, nnx.Rngs(0))))
+    ask, state = evaluators.evaluator(nets.fold(nets.build(nets.spec(name), game, nnx.Rngs(0))))
 
     def evaluate(state: Any, observation: Observation) -> search.Evaluation:
-        outputs = nnx.merge(graph, state)(observation.planes, observation.scalars)
-        chances = jax.nn.softmax(outputs.value)
-        return search.Evaluation(outputs.policy * sharpness, chances[:, 0] - chances[:, 2])
+        found = ask(state, observation)
+        return found._replace(logits=found.logits * sharpness)
 
     return state, evaluate
 

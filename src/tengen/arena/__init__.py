@@ -9,9 +9,9 @@
 Settings, results and ratings need no JAX, which is imported when the first player or match is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.arena.ratings import Rating, Ratings, fit
 from tengen.arena.results import Result, append, read
 from tengen.arena.scores import Score
@@ -47,11 +47,4 @@ _LATE = {
     "players": ("Player",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name == "players":
-        return importlib.import_module(f"{__name__}.players")
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE, modules=("players",))

@@ -11,9 +11,9 @@
 Settings need no JAX, which is imported when something else is asked for. See docs/data.md.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.data.settings import WindowSettings
 from tengen.data.window import power_law
 
@@ -82,11 +82,4 @@ _LATE = {
     "writer": ("Writer",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name == "ring":
-        return importlib.import_module(f"{__name__}.ring")
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE, modules=("ring",))

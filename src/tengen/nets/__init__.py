@@ -7,9 +7,9 @@
 Specs and names need neither JAX nor flax, which are imported when the first network is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.nets.spec import HEADS, Dtype, Head, Layers, Spec, Tower
 from tengen.nets.zoo import ENDINGS, name_of, names, spec
 
@@ -52,9 +52,4 @@ _LATE = {
     "outputs": ("OFF_BOARD", "Outputs"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE)

@@ -7,9 +7,9 @@ result = search.run(evaluate, game, roots, key, settings)   # both, in one compi
 `Settings` need no JAX, which is imported when anything else is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.search.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,11 +49,4 @@ _LATE = {
     "tree": ("Tree", "bytes_needed", "plant"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name == "dump":
-        return importlib.import_module(f"{__name__}.dump")
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE, modules=("dump",))

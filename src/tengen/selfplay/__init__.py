@@ -3,9 +3,9 @@
 Settings need no JAX, which is imported when anything else is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.selfplay.settings import SelfplaySettings
 
 if TYPE_CHECKING:
@@ -16,9 +16,4 @@ __all__ = ["Actor", "Finished", "Selfplay", "SelfplaySettings", "on_host", "star
 
 _LATE = {"finished": ("Finished", "on_host", "start_of"), "playing": ("Actor", "Selfplay")}
 
-
-def __getattr__(name: str) -> Any:
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE)

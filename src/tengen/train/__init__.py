@@ -7,9 +7,9 @@
 Settings need neither JAX nor flax, which are imported when the first learner is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tengen import late
 from tengen.train.bucket import Bucket
 from tengen.train.settings import (
     CheckpointSettings,
@@ -48,9 +48,4 @@ _LATE = {
     "trainer": ("Trainer",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    for module, late in _LATE.items():
-        if name in late:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late.names(__name__, _LATE)
