@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +22,11 @@ import numpy as np
 from tengen import arena, games, nets, search
 from tengen.arena import players
 from tengen.arena.evaluators import evaluator
+from tengen.arena.players import Player
 from tengen.games.go import Go
 from tengen.nets import saving
+
+PARTS = 2  # in which the network's games are looked at, at the same time: XLA uses one core of a CPU for each
 
 
 class GnuGo:
@@ -63,6 +67,7 @@ def main() -> int:
     parser.add_argument("--simulations", type=int, default=64)
     parser.add_argument("--level", type=int, default=10)
     parser.add_argument("--opening-moves", type=int, default=2)
+    parser.add_argument("--algorithm", choices=("puct", "gumbel"), default="puct")
     parser.add_argument("--jobs", type=int, default=2, help="GNU Go processes that think at once")
     args = parser.parse_args()
     program = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
@@ -82,7 +87,7 @@ def main() -> int:
 def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
     """Float32[G]: results of the network."""
     evaluate, params = evaluator(nets.fold(saving.load(args.net, game, dtype="float32")))
-    settings = players.strongest(search.Settings(algorithm="puct"), args.simulations)
+    settings = players.strongest(search.Settings(algorithm=args.algorithm), args.simulations)
     player = players.network("net", evaluate, game, settings, params)
     step = jax.jit(jax.vmap(game.step))
     look = jax.jit(jax.vmap(lambda state: (game.legal_actions(state), game.is_over(state), game.returns(state))))
@@ -108,8 +113,10 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
                     actions = np.repeat(np.asarray(pair, np.int32), 2)
                     told = np.ones(args.games, bool)
                 else:
-                    chosen = np.asarray(player.choose(jax.random.key(ply), states, jnp.asarray(ours)))
-                    actions = np.where(ours, chosen, actions).astype(np.int32)
+                    parts = np.array_split(np.flatnonzero(colour == mover), PARTS)
+                    chosen = pool.map(lambda part: choose(player, ply, states, ours, part), parts)  # noqa: B023
+                    for part, found in zip(parts, chosen, strict=True):
+                        actions[part] = np.where(ours[part], found, actions[part])
                     theirs = np.flatnonzero(~over & ~ours)
                     answers = pool.map(lambda k: engines[k].ask(f"genmove {'bw'[mover]}"), theirs)  # noqa: B023
                     for k, answer in zip(theirs, answers, strict=True):
@@ -121,12 +128,26 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
                 list(pool.map(lambda k: engines[k].ask(f"play {'bw'[mover]} {names[k]}"), np.flatnonzero(told)))  # noqa: B023
                 states = step(states, jnp.asarray(actions))
                 if ply % 10 == 0:
-                    print(f"ply {ply}: {int((~over).sum())} games running", flush=True)
+                    done = arena.scores.score(results_so_far(returns, given_up, colour)[over]) if over.any() else "none"
+                    print(f"ply {ply}: {int((~over).sum())} games running; finished: {done}", flush=True)
     finally:
         for engine in engines:
             engine.close()
     _, _, returns = (np.asarray(x) for x in look(states))
-    return np.where(given_up, 1.0, returns[np.arange(args.games), colour])
+    return results_so_far(returns, given_up, colour)
+
+
+def results_so_far(returns: np.ndarray, given_up: np.ndarray, colour: np.ndarray) -> np.ndarray:
+    """Float32[G] for the network: what each game gave."""
+    return np.where(given_up, 1.0, returns[np.arange(len(colour)), colour])
+
+
+def choose(player: Player, ply: int, states: Any, ours: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Int32[N]: the network's moves in the games with the numbers `part`; anything where it is not `ours` to move."""
+    if not ours[part].any():
+        return np.zeros(len(part), np.int32)
+    some = jax.tree.map(lambda leaf: leaf[part], states)
+    return np.asarray(player.choose(jax.random.key(ply), some, jnp.asarray(ours[part])))
 
 
 def read(game: Go, answer: str) -> int:

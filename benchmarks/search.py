@@ -35,12 +35,18 @@ class Line(NamedTuple):
     algorithm: str
     simulations: int
     sharpness: float = 1.0
+    after: int = 20  # random moves before the roots
 
 
 GPU = (
     *(Line(9, "b6c96", 4096, algorithm, n) for algorithm in ("puct", "gumbel") for n in (32, 128, 800)),
-    *(Line(9, "b6c96", 4096, algorithm, 128, 30.0) for algorithm in ("puct", "gumbel")),
+    Line(9, "b6c96", 4096, "puct", 128, 300.0),
+    Line(9, "b6c96", 4096, "gumbel", 128, 30.0),
     *(Line(19, "b10c128", 512, algorithm, 128) for algorithm in ("puct", "gumbel")),
+)
+# What pgx + mctx are measured for, too.
+PEER = tuple(
+    Line(9, "b6c96", 4096, "gumbel", *rest) for rest in ((32,), (128,), (128, 1.0, 50), (128, 30.0), (128, 30.0, 50))
 )
 SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for algorithm in ("puct", "gumbel"))
 
@@ -56,7 +62,7 @@ def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[A
     return state, evaluate
 
 
-def positions(game: Game, batch: int, moves: int = 20) -> tuple[Any, Observation]:
+def positions(game: Game, batch: int, moves: int) -> tuple[Any, Observation]:
     """States and observations after random moves."""
     states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), batch))
 
@@ -97,7 +103,7 @@ def measure(line: Line, repeats: int) -> float:
     """Print one line; evaluations per second in search."""
     game = games.make("go", size=line.size)
     state, evaluate = evaluator(game, line.net, line.sharpness)
-    states, observation = positions(game, line.games)
+    states, observation = positions(game, line.games, line.after)
     settings = search.Settings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
 
     @jax.jit
@@ -116,6 +122,7 @@ def measure(line: Line, repeats: int) -> float:
     seconds = median_seconds(lambda: run(state, states)[0], repeats=repeats) / (line.simulations + 1)
     rate = line.games / seconds
     name = f"go {line.size}x{line.size} {line.net} {line.games} games {line.algorithm} {line.simulations}"
+    name += f" after {line.after}" if line.after != 20 else ""
     sharp = f" sharpness {line.sharpness:g}" if line.sharpness != 1 else ""
     print(
         f"{name}{sharp}: bare {line.games / bare:,.0f}/s ({bare * 1e6:.0f} us), search {rate:,.0f}/s "
@@ -129,7 +136,7 @@ def measure(line: Line, repeats: int) -> float:
 def measure_mctx(line: Line, repeats: int) -> float:
     """pgx's 9x9 Go and mctx's Gumbel search around the same kind of network; evaluations per second.
 
-    From positions after 20 random moves, like ours; with the same network, for the planes that pgx has.
+    From positions after as many random moves as ours; with the same network, for the planes that pgx has.
     """
     net, batch, simulations = line.net, line.games, line.simulations
     import importlib
@@ -138,7 +145,7 @@ def measure_mctx(line: Line, repeats: int) -> float:
     game = games.make("pgx:go_9x9")
     env = game.env  # type: ignore[attr-defined]
     state, evaluate = evaluator(game, net, line.sharpness)
-    states, observation = positions(game, batch)
+    states, observation = positions(game, batch, line.after)
 
     def seen(inner: Any) -> Observation:
         return jax.vmap(lambda one: game.observe(states._replace(inner=one, first=jnp.int32(0))))(inner)
@@ -166,7 +173,8 @@ def measure_mctx(line: Line, repeats: int) -> float:
     bare = bare_seconds(state, evaluate, observation, repeats, simulations + 1)
     seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
     print(
-        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g}: "
+        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g} "
+        f"after {line.after} moves: "
         f"bare {batch / bare:,.0f}/s, "
         f"search {batch / seconds:,.0f}/s, share {bare / seconds:.3f}",
         flush=True,
@@ -181,14 +189,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
-    lines = SMALL if args.small else GPU
+    lines = SMALL if args.small else tuple(dict.fromkeys(GPU + PEER))
     if args.mctx:
-        lines = tuple(line for line in GPU if (line.size, line.algorithm) == (9, "gumbel") and line.simulations < 800)
+        lines = PEER
     ours = {line: measure(line, args.repeats) for line in lines}
     if args.small:
         return
-    for simulations, sharpness in ((32, 1.0), (128, 1.0), (128, 30.0)):
-        line = Line(9, "b6c96", 4096, "gumbel", simulations, sharpness)
+    for line in PEER:
         theirs = measure_mctx(line, args.repeats)
         print(f"  ratio to it: {ours[line] / theirs:.2f}", flush=True)
 

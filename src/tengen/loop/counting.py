@@ -34,6 +34,12 @@ def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
     return ""
 
 
+def progress(goal: GoalSection, counts: Counts, steps: int) -> float:
+    """Share of the goal that is reached, of the part that will be reached first; 0 without a goal."""
+    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    return max((done[name] / limit for name, limit in asdict(goal).items() if limit is not None), default=0.0)
+
+
 def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | int]:
     """The parts of the goal that are reached, with what to set them to for as much again."""
     done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}

@@ -55,7 +55,7 @@ class Fused:
         self._display, self._tensorboard = display, tensorboard
         self._closing = contextlib.ExitStack()
         self._playing, self._learning = Pace(_SECONDS, most=MOST_PHASES), Pace(_SECONDS, amount=10)
-        self._pending: _Played | None = None
+        self._pending: list[_Played] = []
         self._learned = False  # by this process
 
     def __enter__(self) -> Self:
@@ -126,36 +126,38 @@ class Fused:
 
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
-        actor = None
+        actors = None
         while not stop() and not self.reason:
-            actor = self._play(actor or self._begin())
+            actors = self._play(actors or self._begin())
             self._learn(stop)
             self._save_when_due(stop)
             self.reporter.report(self._standing())
         self._finish(stop)
 
-    def _begin(self) -> Actor:
+    def _begin(self) -> tuple[Actor, ...]:
         """New games."""
         self._show("compiling the games")
         start, self.key = jax.random.split(self.key)
-        return self.parts.begin(start)
+        return self.parts.lanes.begin(start)
 
-    def _play(self, actor: Actor) -> Actor:
+    def _play(self, actors: tuple[Actor, ...]) -> tuple[Actor, ...]:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if self._playing.calls else "compiling the games", self._waited_for())
         phases, began = self._playing.units, time.monotonic()
-        counted = replace(actor, evaluations=jnp.float32(0))  # as a float it would lose count in a long run
-        session = jnp.uint32(self.counts.sessions)
-        actor, finished = self.parts.selfplay.play(self.weights, counted, jnp.int32(phases), session)
+        playing = self.parts.lanes.play(self.weights, actors, phases, self.counts.sessions)
         self._collect()
-        games = on_host(finished)
-        self._pending = _Played(games, float(actor.evaluations))
+        actors, finished = playing()
+        self._pending = [
+            _Played(on_host(games), float(actor.evaluations)) for actor, games in zip(actors, finished, strict=True)
+        ]
         self._playing = self._playing.after(phases, time.monotonic() - began)
-        rows = len(games.rows["ply"])
-        self.ring = self.parts.append(self.ring, finished.rows, finished.rows_count)
-        self.counts = self._now().plus(len(games.length), rows, self._pending.evaluations)
-        self._feed(rows)
-        return actor
+        before = self.counts.rows
+        for lane, played in zip(finished, self._pending, strict=True):
+            self.ring = self.parts.append(self.ring, lane.rows, lane.rows_count)
+            games = played.games
+            self.counts = self._now().plus(len(games.length), len(games.rows["ply"]), played.evaluations)
+        self._feed(self.counts.rows - before)
+        return actors
 
     def _learn(self, stop: Stop) -> None:
         """All that the rows so far allow, a second at a time."""
@@ -164,6 +166,7 @@ class Fused:
         while (steps := min(self.trainer.affordable, self._learning.units)) and not stop() and not self.reason:
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
+            self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)
             self.figures = self.trainer.train(steps)
             self._learning = self._learning.after(steps, time.monotonic() - began)
             self._learned = True
@@ -191,9 +194,9 @@ class Fused:
 
     def _collect(self) -> None:
         """Hand the games of the last call to the files."""
-        if self._pending is not None:
-            self.collector.add(*self._pending)
-            self._pending = None
+        for played in self._pending:
+            self.collector.add(*played)
+        self._pending = []
 
     def _checkpoint(self) -> None:
         """All rows that were played, then all that was learned from them. Nothing if nothing was learned since."""

@@ -6,7 +6,7 @@ Speeds are those of a network that knows nothing yet; its games may be longer or
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
@@ -30,6 +30,7 @@ _PLAYING = 0.7  # share of the time in which games are measured
 _TURNOVERS = 2  # games that each place must have seen until the ends of games tell how long games are
 _RANDOM_GAMES = 64
 Clock = Callable[[], float]
+Actors = tuple[Actor, ...]
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ def measure(
     began = now()
     show("compiling the games")
     key = jax.random.key(config.run.seed)
-    weights, actor = parts.weights(), parts.begin(key)
-    actor, rows, first = _play(parts, weights, actor, parts.make_ring(), 1, now)
+    weights, actors = parts.weights(), parts.lanes.begin(key)
+    actors, rows, first = _play(parts, weights, actors, parts.make_ring(), 1, now)
     show("compiling the learner")
     _learn(parts, rows, 1, now)
     compiling = now() - began
     show("measuring the games")
-    played, rows = _games(parts, weights, actor, rows, _PLAYING * seconds, now)
+    played, rows = _games(parts, weights, actors, rows, _PLAYING * seconds, now)
     show("measuring the learner")
     steps_per_second = _steps(parts, rows, (1 - _PLAYING) * seconds, now)
     games, moves = first.games + played.games, first.moves + played.moves
@@ -86,33 +87,35 @@ def memory_there() -> int | None:
         return None
 
 
-def _play(parts: Parts, weights: Any, actor: Actor, rows: Ring, phases: int, now: Clock) -> tuple[Actor, Ring, Played]:
-    before, began = _searched(actor), now()
-    counted = replace(actor, evaluations=jnp.float32(0))
-    actor, finished = parts.selfplay.play(weights, counted, jnp.int32(phases), jnp.uint32(1))
-    games = on_host(finished)
+def _play(
+    parts: Parts, weights: Any, actors: Actors, rows: Ring, phases: int, now: Clock
+) -> tuple[Actors, Ring, Played]:
+    before, began = _searched(actors), now()
+    actors, finished = parts.lanes.play(weights, actors, phases, session=1)()
+    games = [on_host(lane) for lane in finished]
     seconds = now() - began
-    rows = parts.append(rows, finished.rows, finished.rows_count)
+    for lane in finished:
+        rows = parts.append(rows, lane.rows, lane.rows_count)
     played = Played(
         seconds=seconds,
-        moves=_searched(actor) - before + int(np.sum(games.length - games.opening)),
-        evaluations=float(actor.evaluations),
-        games=len(games.length),
-        rows=len(games.rows["ply"]),
+        moves=_searched(actors) - before + sum(int(np.sum(lane.length - lane.opening)) for lane in games),
+        evaluations=sum(float(actor.evaluations) for actor in actors),
+        games=sum(len(lane.length) for lane in games),
+        rows=sum(len(lane.rows["ply"]) for lane in games),
     )
-    return actor, rows, played
+    return actors, rows, played
 
 
-def _searched(actor: Actor) -> int:
+def _searched(actors: Actors) -> int:
     """Moves in the games that are being played."""
-    return int(np.sum(jax.device_get(actor.ply) - jax.device_get(actor.opening)))
+    return sum(int(np.sum(jax.device_get(actor.ply) - jax.device_get(actor.opening))) for actor in actors)
 
 
-def _games(parts: Parts, weights: Any, actor: Actor, rows: Ring, seconds: float, now: Clock) -> tuple[Played, Ring]:
+def _games(parts: Parts, weights: Any, actors: Actors, rows: Ring, seconds: float, now: Clock) -> tuple[Played, Ring]:
     total, pace, began = Played(), Pace(1.0, most=MOST_PHASES, calls=1), now()
     while total.moves == 0 or now() - began < seconds:
         units = pace.units
-        actor, rows, more = _play(parts, weights, actor, rows, units, now)
+        actors, rows, more = _play(parts, weights, actors, rows, units, now)
         pace = pace.after(units, more.seconds)
         total = Played(**{name: value + getattr(more, name) for name, value in asdict(total).items()})
     return total, rows

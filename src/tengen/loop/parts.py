@@ -1,13 +1,12 @@
 """What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jax import Array
 
 from tengen import games, nets
 from tengen.arena.evaluators import Evaluator
@@ -16,7 +15,8 @@ from tengen.data import ring
 from tengen.data.ring import Ring
 from tengen.data.rows import RowFormat, Rows
 from tengen.errors import OptionError
-from tengen.selfplay import Actor, Selfplay
+from tengen.loop.lanes import Lanes, lane_devices
+from tengen.selfplay import Selfplay
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
@@ -33,19 +33,22 @@ class Parts:
         self.trainer = AlphaZeroTrainer(training)
         graph, _ = nnx.split(nets.fold(self.trainer.network()))
         self.evaluate = Evaluator(graph)
-        self.selfplay = Selfplay(self.game, self.evaluate, config.search, config.selfplay, self.form)
+        devices = lane_devices(config.selfplay.games)
+        settings = replace(config.selfplay, games=config.selfplay.games // len(devices))
+        self.selfplay = Selfplay(self.game, self.evaluate, config.search, settings, self.form)
+        self.lanes = Lanes(self.selfplay, devices)
         self.capacity = max(config.data.ring_rows, self.selfplay.rows_room)
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
         self._append = jax.jit(ring.append, donate_argnums=0)
-        # Games are played on the first device; the learner wants its rows on all of them. Everything is put where it
-        # belongs even if there is but one device: arrays that lie there by chance would mean a second compilation.
+        # The learner wants its rows on all devices. Everything is put where it belongs even if there is but one
+        # device: arrays that lie there by chance would mean a second compilation.
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
     def memory(self) -> dict[str, int]:
         """Bytes on the device, by what for."""
         return {
-            "games and their trees": self.selfplay.bytes_needed(),
+            "games and their trees": self.selfplay.bytes_needed() * self.lanes.on_first,
             "rows": ring.bytes_needed(self.form, self.capacity),
             "network and optimiser": sum(leaf.nbytes for leaf in jax.tree.leaves(self.trainer.state)),
         }
@@ -62,10 +65,6 @@ class Parts:
     def weights(self) -> Any:
         """Of the network as it now is, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
-
-    def begin(self, key: Array) -> Actor:
-        """New games."""
-        return jax.device_put(self.selfplay.start(key), self._device)
 
     def make_ring(self) -> Ring:
         """An empty one."""

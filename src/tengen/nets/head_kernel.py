@@ -14,6 +14,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
 from tengen.nets import pool_kernel
+from tengen.nets.affine_kernel import backwards
 from tengen.nets.layers import activate
 from tengen.nets.pool_kernel import Grid, Pool, Tile
 from tengen.nets.spec import Activation
@@ -118,7 +119,7 @@ def _heads(
     sizes: _Sizes, scales: tuple[float, float], activation: Activation, x: Any, weights: Weights, *outputs: Any
 ) -> None:
     found = Found(outputs[0], outputs[1], outputs[2] if len(outputs) > 2 else None)
-    grid, board = sizes.grid, pl.program_id(0)
+    grid, board = sizes.grid, backwards()
     tiles = grid.tiles()
 
     def fetch(tile: Tile) -> list[Array]:

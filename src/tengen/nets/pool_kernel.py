@@ -13,7 +13,7 @@ from jax import Array
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
-from tengen.nets.affine_kernel import MOST_NUMBERS
+from tengen.nets.affine_kernel import MOST_NUMBERS, backwards
 from tengen.nets.layers import activate
 from tengen.nets.spec import Activation
 
@@ -76,7 +76,7 @@ def _biased(
     grid: "Grid", regular: int, pooled: int, side: float, activation: Activation,
     x: Any, dense: Any, shift: Any, out: Any, pool_out: Any,
 ) -> None:  # fmt: skip
-    board, tiles = pl.program_id(0), grid.tiles()
+    board, tiles = backwards(), grid.tiles()
     # Where they all fit, everything is on its way from memory before anything is waited for.
     early = [grid.load(x, board, tile, 0, regular) for tile in tiles] if grid.small else None
     running = None

@@ -22,6 +22,8 @@ from tengen.selfplay.settings import SelfplaySettings, stride
 MOST_PHASES = 24
 """For which a call of `play` has room."""
 
+_DECIDING = 4  # searches in a row that must agree on who wins
+
 Evaluate = Callable[[Any, Observation], Evaluation]
 """What a network with the parameters says about [B, ...] positions."""
 
@@ -36,6 +38,7 @@ class Actor:
     ply: Array  # Int32[B]
     opening: Array  # Int32[B]: how many of the moves were random
     full: Array  # Bool[B]: the present search is a full one
+    lead: Array  # Int32[B]: how many searches in a row said that player 0 wins for certain; negative: player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
     seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     begun: Array  # UInt32: games so far
@@ -81,6 +84,7 @@ class Selfplay:
             ply=openings.length,
             opening=openings.length,
             full=everywhere,
+            lead=jnp.zeros(games, jnp.int32),
             number=jnp.arange(games, dtype=jnp.uint32),
             seed=openings.seed,
             begun=jnp.uint32(games),
@@ -147,11 +151,12 @@ class Selfplay:
             policy=result.policy,
         )
         history = remember(actor.history, actor.ply, moment, moves)
+        lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
         if settings.reuse:
             tree = search.advance(tree, result.action, moves)
         else:
             tree = search.restart(tree, jax.vmap(game.step)(states, result.action), moves)
-        return replace(actor, tree=tree, history=history, ply=actor.ply + moves), moves
+        return replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead), moves
 
     def _end(
         self, actor: Actor, openings: Openings, session: Array, finished: Finished
@@ -181,6 +186,7 @@ class Selfplay:
             history=begun(actor.history, fresh.actions, gone),
             ply=jnp.where(gone, fresh.length, actor.ply),
             opening=jnp.where(gone, fresh.length, actor.opening),
+            lead=jnp.where(gone, 0, actor.lead),
             number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
             seed=jnp.where(gone[:, None], fresh.seed, actor.seed),
             begun=actor.begun + gone.sum(dtype=jnp.uint32),
@@ -211,12 +217,21 @@ class Selfplay:
         """Begin the next searches of the games `which`, full ones or cheap ones."""
         settings = self.settings
         draw, noise = jax.random.split(key)
-        full = jax.random.uniform(draw, which.shape) < settings.full_share
+        decided = jnp.abs(actor.lead) >= _DECIDING
+        share = settings.full_share * jnp.where(decided, settings.decided_full_share, 1.0)
+        full = jax.random.uniform(draw, which.shape) < share
         budget = jnp.where(full, self.searching.simulations, settings.cheap_simulations)
         # The evaluation of a new root is one of the steps, so that all searches end together with a phase.
         budget = jnp.maximum(budget - self.searching.leaves * _unevaluated(actor.tree), 1)
         tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which)
         return replace(actor, tree=tree, full=jnp.where(which, full, actor.full))
+
+
+def _longer(lead: Array, moment: Moment, certain: float) -> Array:
+    """Int32[B]: `Actor.lead` after one more search."""
+    value = jnp.where(moment.player == 0, moment.value, -moment.value)
+    wins = jnp.maximum(lead, 0) + 1, jnp.minimum(lead, 0) - 1
+    return jnp.where(value >= certain, wins[0], jnp.where(value <= -certain, wins[1], 0))
 
 
 def _unevaluated(tree: Tree) -> Array:

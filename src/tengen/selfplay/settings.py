@@ -16,6 +16,15 @@ class SelfplaySettings:
         0.25, "share of the moves that get a full search; only those teach a policy", low=0.01, high=1
     )
     cheap_simulations: int = setting(8, "simulations of the other searches", low=1, high=30000)
+    decided_value: float = setting(
+        1.0, "a game is decided once several searches in a row give the same player at least this value", low=0, high=1
+    )
+    decided_full_share: float = setting(
+        1.0,
+        "share of full_share that is left when a game is decided (1: decided or not, it makes no difference)",
+        low=0,
+        high=1,
+    )
     cheap_weight: float = setting(
         0.0, "weight of the rows of cheap searches, which teach results alone (0: they are not kept)", low=0, high=1
     )
@@ -35,4 +44,5 @@ class SelfplaySettings:
 def stride(simulations: int, settings: SelfplaySettings, leaves: int = 1) -> int:
     """After how many steps, of `leaves` simulations each, searches may end: so that both kinds do, and none waits."""
     full, cheap = (-(-count // leaves) for count in (simulations, settings.cheap_simulations))
-    return full if settings.full_share == 1 else math.gcd(full, cheap)
+    always_full = settings.full_share == 1 and settings.decided_full_share == 1
+    return full if always_full else math.gcd(full, cheap)

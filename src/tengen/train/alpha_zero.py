@@ -60,6 +60,7 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
+        self.progress = 0.0  # share of the run's goal that is reached; the caller says, for schedules that ask
         self._sample = sample
         self._data: Any = None
         self._step = 0
@@ -128,6 +129,7 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         steps = min(steps, self.affordable)
         if steps == 0:
             return {}
+        self._scale_rate()
         self.state, figures = self.learner.many(self.state, self._key, self._sample, self._data, steps)
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
@@ -137,10 +139,11 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
                 f"the loss was no finite number in any of the {steps} steps up to {self._step}: "
                 "lower train.optimizer.learning_rate or train.optimizer.clip and go on from a checkpoint"
             )
-        self._report(found["loss"])
+        self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
-    def _report(self, loss: float) -> None:
-        self.plateau = schedules.report(self.config.train.schedule, self.plateau, loss)
-        scale: Array = jax.device_put(jnp.float32(self.plateau.scale), self.learner.everywhere)
+    def _scale_rate(self) -> None:
+        """Let the state know by what the learning rate is multiplied besides what follows from the step."""
+        factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
+        scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)

@@ -38,7 +38,7 @@ class State(NamedTuple):
     average_statistics: Tensors
     optimizer: Any  # what optax keeps
     step: Array  # Int32[]: steps taken
-    rate_scale: Array  # Float32[]: what a plateau schedule has made of the learning rate
+    rate_scale: Array  # Float32[]: by what the learning rate is multiplied besides what follows from the step
 
 
 class Learner:

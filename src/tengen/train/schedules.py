@@ -18,7 +18,10 @@ _NEW_SHARE = 0.2
 
 
 def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:
-    """A pure function: Int32[] step, the first being 0, to Float32[] factor. The plateau's own fall is not in it."""
+    """A pure function: Int32[] step, the first being 0, to Float32[] factor.
+
+    What does not follow from the step is not in it: the plateau's fall, and a fall that ends with the run.
+    """
 
     def at(step: Array) -> Array:
         now = jnp.asarray(step, jnp.float32)
@@ -32,10 +35,18 @@ def _fall(settings: ScheduleSettings, step: Array) -> Array:
     if settings.kind == "steps":
         passed = jnp.sum(step >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0
         return jnp.float32(settings.factor) ** passed
-    if settings.kind == "cosine":
+    if settings.kind == "cosine" and settings.length is not None:
         way = jnp.clip((step - settings.warmup) / (settings.length - settings.warmup), 0, 1)
         return settings.lowest + (1 - settings.lowest) * (1 + jnp.cos(math.pi * way)) / 2
     return jnp.float32(1)
+
+
+def fall_with_run(settings: ScheduleSettings, progress: float) -> float:
+    """The factor of a schedule that ends with the run, of whose goal a share of `progress` is reached; else 1."""
+    if settings.kind != "cosine" or settings.length is not None:
+        return 1.0
+    way = min(max(progress, 0.0), 1.0)
+    return settings.lowest + (1 - settings.lowest) * (1 + math.cos(math.pi * way)) / 2
 
 
 @dataclass(frozen=True)

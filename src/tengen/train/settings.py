@@ -29,7 +29,9 @@ class ScheduleSettings:
     warmup: int = setting(200, "steps in which it rises from 0 to 1", low=0, high=10**9)
     boundaries: tuple[int, ...] = setting((), "steps: when it is multiplied by the factor", low=1, high=10**9)
     factor: float = setting(0.3, "steps and plateau: by what it is multiplied each time", low=0.001, high=1)
-    length: int = setting(100_000, "cosine: the step at which it reaches the lowest", low=1, high=10**9)
+    length: int | None = setting(
+        100_000, "cosine: the step at which it reaches the lowest (null: where the run ends)", low=1, high=10**9
+    )
     lowest: float = setting(0.05, "cosine and plateau: it never falls below this", low=0, high=1)
     patience: int = setting(20, "plateau: reports without a better loss before it falls", low=1, high=10**6)
     better: float = setting(0.002, "plateau: share by which a loss must fall to be better", low=0, high=1)
@@ -38,7 +40,7 @@ class ScheduleSettings:
         """(key, message) for what does not go together."""
         if list(self.boundaries) != sorted(set(self.boundaries)):
             yield "boundaries", f"expected rising steps, got {', '.join(map(str, self.boundaries))}"
-        if self.kind == "cosine" and self.length <= self.warmup:
+        if self.kind == "cosine" and self.length is not None and self.length <= self.warmup:
             yield "length", f"expected more than the {self.warmup} steps of warming up, got {self.length}"
 
 
