@@ -8,6 +8,7 @@ answers in processes of its own, several at a time. Colours alternate; openings 
 """
 
 import argparse
+import collections
 import concurrent.futures
 import shutil
 import subprocess
@@ -95,6 +96,7 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
     engines = [GnuGo(program, game, args.level, seed) for seed in range(args.games)]
     colour = np.arange(args.games) % 2  # the network's
     draw = np.random.default_rng(0)
+    ends: collections.Counter[str] = collections.Counter()
     given_up = np.zeros(args.games, bool)  # by GNU Go, or ended by a move of its that Tengen's rules forbid
     try:
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
@@ -122,18 +124,22 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
                     for k, answer in zip(theirs, answers, strict=True):
                         actions[k] = read(game, answer)
                         given_up[k] = actions[k] < 0 or not legal[k, actions[k]]
+                        if given_up[k]:
+                            ends[answer.lower() if actions[k] < 0 else "a move that the rules forbid"] += 1
                     actions[given_up] = game.points
                     told = ours
                 names = [game.action_name(None, int(action)) for action in actions]  # type: ignore[arg-type]
                 list(pool.map(lambda k: engines[k].ask(f"play {'bw'[mover]} {names[k]}"), np.flatnonzero(told)))  # noqa: B023
                 states = step(states, jnp.asarray(actions))
                 if ply % 10 == 0:
-                    done = arena.scores.score(results_so_far(returns, given_up, colour)[over]) if over.any() else "none"
-                    print(f"ply {ply}: {int((~over).sum())} games running; finished: {done}", flush=True)
+                    won = int((results_so_far(returns, given_up, colour)[over] > 0).sum())
+                    print(f"ply {ply}: {int((~over).sum())} games running, {won} of {int(over.sum())} won", flush=True)
     finally:
         for engine in engines:
             engine.close()
     _, _, returns = (np.asarray(x) for x in look(states))
+    played_out = int((~given_up).sum())
+    print(f"{played_out} games played out; GNU Go ended others by: {dict(ends) or 'none'}")
     return results_so_far(returns, given_up, colour)
 
 
@@ -147,7 +153,7 @@ def choose(player: Player, ply: int, states: Any, ours: np.ndarray, part: np.nda
     if not ours[part].any():
         return np.zeros(len(part), np.int32)
     some = jax.tree.map(lambda leaf: leaf[part], states)
-    return np.asarray(player.choose(jax.random.key(ply), some, jnp.asarray(ours[part])))
+    return np.asarray(player.ask(jax.random.key(ply), some, ours[part]))
 
 
 def read(game: Go, answer: str) -> int:

@@ -5,7 +5,8 @@
 
 Every line measures the bare network at the same batch right before the search, on positions after 20 random moves, for
 as many evaluations as the search makes: a GPU that works for longer than some tens of milliseconds slows down by a few
-percent. `depth` is the mean depth of the nodes of the final trees. Sharp priors (logits times 30) make trees deep.
+percent. `depth` is the mean depth of the nodes of the final trees. Sharp priors (logits times 30 or 300) make trees
+deep.
 """
 
 import argparse
@@ -45,8 +46,9 @@ GPU = (
     *(Line(19, "b10c128", 512, algorithm, 128) for algorithm in ("puct", "gumbel")),
 )
 # What pgx + mctx are measured for, too.
-PEER = tuple(
-    Line(9, "b6c96", 4096, "gumbel", *rest) for rest in ((32,), (128,), (128, 1.0, 50), (128, 30.0), (128, 30.0, 50))
+PEER = (
+    Line(9, "b6c96", 4096, "gumbel", 32),
+    *(Line(9, "b6c96", 4096, "gumbel", 128, sharpness, after) for sharpness in (1.0, 30.0) for after in (20, 50)),
 )
 SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for algorithm in ("puct", "gumbel"))
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from data import made
 from tengen import games
 from tengen.data import RowFormat, blank, check, pack_planes, unpack_planes
+from tengen.data.rows import widened
 from tengen.errors import OptionError
 
 
@@ -139,3 +140,28 @@ def test_check_works_while_tracing() -> None:
     counts = []
     jax.eval_shape(lambda rows: counts.append(check(made.FORM, rows)), made.rows(4))
     assert counts == [4]
+
+
+def test_a_small_board_in_the_corner_of_a_large_one() -> None:
+    small, large = (games.make("go", size=size) for size in (2, 3))
+    heads = ("ownership", "opponent_policy", "score")
+    forms = RowFormat.of(small, heads), RowFormat.of(large, heads)
+    rows = blank(forms[0], 2)
+    planes = np.zeros((2, *small.planes_shape), bool)
+    planes[..., 0] = True
+    planes[1, 1, 0, 5] = True
+    rows["planes"] = pack_planes(planes)
+    rows["policy"][0] = [0.1, 0.2, 0.3, 0.25, 0.15]
+    rows["opponent_policy"][1] = [0, 0, 0, 0, 1]
+    rows["ownership"][1] = [[1, -1], [0, 1]]
+    rows["score"][:] = 3.5
+    wide = {name: np.asarray(values) for name, values in widened(rows, *forms).items()}
+    assert check(forms[1], wide) == 2
+    found = unpack_planes(wide["planes"], large.planes_shape)
+    assert found[0, ..., 0].tolist() == [[True, True, False], [True, True, False], [False] * 3]
+    assert np.argwhere(found[1, ..., 1:]).tolist() == [[1, 0, 4]]
+    expected = np.asarray([0.1, 0.2, 0, 0.3, 0.25, 0, 0, 0, 0, 0.15], np.float16)
+    np.testing.assert_array_equal(wide["policy"][0], expected)
+    assert wide["opponent_policy"][1].tolist() == [0] * 9 + [1]
+    assert wide["ownership"][1].tolist() == [[1, -1, 0], [0, 1, 0], [0, 0, 0]]
+    assert wide["score"].tolist() == [3.5, 3.5]

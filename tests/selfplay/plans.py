@@ -1,5 +1,6 @@
 """The programs that test files share, and the games that they play. Compiling takes the time, so plans are few."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -85,6 +86,18 @@ def play(plan: Plan, calls: int, phases: int, seed: int = 0) -> Played:
 
 
 played = cache(play)
+
+
+def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
+    """Game -> ply -> row. No ply is there twice."""
+    found: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+    rows = games.everything.rows
+    assert (rows["game"][:, 0] == SESSION).all()
+    for index, (ply, (_, number)) in enumerate(zip(rows["ply"], rows["game"], strict=True)):
+        assert int(ply) not in found[int(number)]
+        found[int(number)][int(ply)] = {name: values[index] for name, values in rows.items()}
+    return found
+
 
 PUCT: dict[str, Any] = {"algorithm": "puct", "forced_playouts": 0.0}
 

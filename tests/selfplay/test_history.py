@@ -1,28 +1,16 @@
 """Every row says what a slow replay of its game says."""
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
 
-from selfplay.plans import CALLS, CERTAIN, CROWDED, FAST, GO, OTHELLO, PHASES, SESSION, SLOW, Played, played
+from selfplay.plans import CALLS, CERTAIN, CROWDED, FAST, GO, OTHELLO, PHASES, SLOW, Played, by_game, played
 from selfplay.replay import Replay, replays
 from tengen.data import sanity, text
 from tengen.data.records import Record
 from tengen.data.rows import RowFormat, check
 from tengen.selfplay import Finished, start_of
-
-
-def by_game(games: Played) -> dict[int, dict[int, dict[str, Any]]]:
-    """Game -> ply -> row. No ply is there twice."""
-    found: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
-    rows = games.everything.rows
-    assert (rows["game"][:, 0] == SESSION).all()
-    for index, (ply, (_, number)) in enumerate(zip(rows["ply"], rows["game"], strict=True)):
-        assert int(ply) not in found[int(number)]
-        found[int(number)][int(ply)] = {name: values[index] for name, values in rows.items()}
-    return found
 
 
 @pytest.fixture(params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)], scope="module")

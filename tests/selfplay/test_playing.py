@@ -19,6 +19,7 @@ from selfplay.plans import (
     SESSION,
     Plan,
     Played,
+    by_game,
     evaluate,
     play,
     played,
@@ -186,3 +187,21 @@ def test_whether_rows_of_cheap_searches_are_kept_changes_nothing_else() -> None:
     for name, values in only.rows.items():
         np.testing.assert_array_equal(values, every.rows[name][full])
     np.testing.assert_array_equal(only.action, every.action)
+
+
+def test_decided_games_are_searched_in_full_no_more() -> None:
+    """Every value says who wins, and a game is decided when four searches in a row agree."""
+    plan = replace(GO, settings=replace(GO.settings, full_share=1.0, decided_value=0.0, decided_full_share=0.0))
+    found = play(plan, calls=3, phases=12)
+    everything, rows = found.everything, by_game(found)
+    cheap = 0
+    for number, replay in enumerate(replays(found)):
+        plies = rows[int(everything.number[number, 1])]
+        lead = 0
+        for ply in range(int(everything.opening[number]), int(everything.length[number])):
+            full = ply in plies
+            assert full == (abs(lead) < 4)
+            cheap += not full
+            value = float(everything.value[number, ply]) * (1 - 2 * int(replay.to_play[ply]))
+            lead = max(lead, 0) + 1 if value >= 0 else min(lead, 0) - 1
+    assert cheap > 10

@@ -7,7 +7,7 @@ import pytest
 
 from tengen.errors import OptionError
 from tengen.schema import from_options
-from tengen.selfplay.settings import SelfplaySettings, stride
+from tengen.selfplay.settings import SelfplaySettings, Size, resized, size, stride
 
 
 @pytest.mark.parametrize("leaves", [1, 3])
@@ -31,3 +31,33 @@ def test_temperature_does_not_rise() -> None:
 def test_settings_need_no_jax() -> None:
     program = "import sys, tengen.selfplay; tengen.selfplay.SelfplaySettings(); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_search_is_whole_only_if_decided_games_have_none_that_are_cheap() -> None:
+    assert stride(24, SelfplaySettings(full_share=1.0, decided_full_share=0.5, cheap_simulations=16)) == 8
+
+
+def test_other_sizes() -> None:
+    assert size("7:0.25") == Size(7, 0.25, None)
+    assert size("13:.5:-6.5") == Size(13, 0.5, -6.5)
+    for text in ("7", "7:2", "7:0.2:", "0:0.2", "7:0.2:1:2", "7x7:0.2", "7:0.2:6.25", "seven:0.2"):
+        with pytest.raises(OptionError, match="expected SIZE:SHARE"):
+            size(text)
+    options = {"size": 9, "komi": 7.0, "max_moves": 81, "ko": "simple"}
+    assert resized(options, Size(3, 0.5, None)) == {"size": 3, "komi": 7.0, "max_moves": 9, "ko": "simple"}
+    assert resized({**options, "max_moves": None}, Size(3, 0.5, 1.5))["max_moves"] is None
+    assert resized(options, Size(3, 0.5, 1.5))["komi"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "problem"),
+    [
+        (["7:0.2", "7:0.3"], "expected each size once, got 7:0.2, 7:0.3"),
+        (["7:0.5", "5:0.5"], "expected shares that leave some games for the game's own size"),
+        (["7:0.001"], "expected a share of at least one game in 100, got 0.001"),
+        (["7"], "expected"),
+    ],
+)
+def test_sizes_that_do_not_go_together(sizes: list[str], problem: str) -> None:
+    with pytest.raises(OptionError, match=f"sizes.*: {problem}"):
+        from_options(SelfplaySettings, {"sizes": sizes, "games": 100}, "selfplay")

@@ -9,7 +9,7 @@ import pytest
 
 from tengen.errors import OptionError
 from tengen.train import ScheduleSettings
-from tengen.train.schedules import Plateau, factor, report
+from tengen.train.schedules import Plateau, factor, fall_with_run, report
 
 
 def written_out(settings: ScheduleSettings, step: int) -> float:
@@ -17,6 +17,7 @@ def written_out(settings: ScheduleSettings, step: int) -> float:
     if settings.kind == "steps":
         return rise * settings.factor ** len([b for b in settings.boundaries if step >= b])
     if settings.kind == "cosine":
+        assert settings.length is not None
         way = min(max((step - settings.warmup) / (settings.length - settings.warmup), 0), 1)
         return rise * (settings.lowest + (1 - settings.lowest) * 0.5 * (1 + math.cos(math.pi * way)))
     return rise
@@ -78,3 +79,12 @@ def test_it_goes_on_from_plain_data() -> None:
     assert Plateau.from_dict(Plateau().to_dict()) == Plateau()
     with pytest.raises(OptionError, match=r"plateau.scale: expected a number from 0 to 1, got 2"):
         Plateau.from_dict({**plateau.to_dict(), "scale": 2})
+
+
+def test_a_fall_that_ends_with_the_run() -> None:
+    settings = ScheduleSettings(kind="cosine", length=None, warmup=4, lowest=0.1)
+    assert [float(factor(settings)(jnp.int32(step))) for step in (0, 3, 1000)] == [0.25, 1, 1]
+    found = [fall_with_run(settings, progress) for progress in (-1, 0, 0.5, 1, 2)]
+    assert found == pytest.approx([1, 1, 0.55, 0.1, 0.1])
+    assert fall_with_run(ScheduleSettings(kind="cosine", length=100), 0.5) == 1
+    assert fall_with_run(ScheduleSettings(length=None), 0.5) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import games, nets
-from tengen.data.rows import unpack_planes
+from tengen.data.rows import RowFormat, pack_planes, unpack_planes, widened
 from tengen.train import symmetry
 from train.samples import random_rows
 
@@ -68,3 +68,24 @@ def test_symmetries_are_drawn_evenly_and_by_the_row() -> None:
     assert len(kinds) == 8
     assert times.min() > 400
     assert times.max() < 600
+
+
+def test_smaller_boards_turn_in_their_corner() -> None:
+    """A small board turned and then put into the corner is the same as one turned there."""
+    large, *smaller = (games.make("go", size=size) for size in (5, 3, 4))
+    heads = nets.possible_heads(large)
+    tables, each = symmetry.tables(large, smaller), len(large.symmetries)
+    chosen = jnp.arange(each)
+    for game in (large, *smaller):
+        form, wide = RowFormat.of(game, heads), RowFormat.of(large, heads)
+        rows = {key: jnp.asarray(value) for key, value in random_rows(game, each, heads).items()}
+
+        def turned(rows: Any, form: Any, tables: Any) -> Any:
+            planes = unpack_planes(rows["planes"], form.planes_shape)
+            found = symmetry.through(tables, {**rows, "planes": planes}, chosen)
+            return {**found, "planes": pack_planes(found["planes"])}
+
+        expected = widened(turned(rows, form, symmetry.tables(game)), form, wide)
+        found = turned(widened(rows, form, wide), wide, tables)
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{game.options}: {name}")

@@ -12,7 +12,7 @@ from tengen import nets
 from tengen.data.settings import WindowSettings
 from tengen.schema import REQUIRED, setting, variant
 from tengen.search.settings import Settings as SearchSettings
-from tengen.selfplay.settings import SelfplaySettings
+from tengen.selfplay.settings import SelfplaySettings, resized, size
 from tengen.train.settings import TrainSettings
 
 
@@ -121,7 +121,27 @@ class Config:
             yield f"net.{key}", message
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
+        yield from self._sizes()
         if self.selfplay.cheap_simulations > self.search.simulations:
             yield "selfplay.cheap_simulations", f"expected at most search.simulations, {self.search.simulations}"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
+
+    def _sizes(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the other boards."""
+        from tengen import games
+
+        if not self.selfplay.sizes:
+            return
+        if self.game.name != "go":
+            yield "selfplay.sizes", "expected none, because only go is played on boards of several sizes"
+            return
+        for text in self.selfplay.sizes:
+            other, own = size(text), self.game.options.size
+            if other.size >= own:
+                yield "selfplay.sizes", f"expected sizes below the game's own, {own}, got {other.size}"
+                continue
+            try:
+                games.make("go", **resized(asdict(self.game.options), other))
+            except ValueError as error:
+                yield "selfplay.sizes", f"{text}: {error}"

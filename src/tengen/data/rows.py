@@ -187,5 +187,30 @@ def unpack_planes(packed: "np.ndarray | Array", planes_shape: tuple[int, int, in
     return xp.unpackbits(packed, axis=-1, count=math.prod(planes_shape)).reshape(shape).astype(bool)
 
 
+def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
+    """Rows of a small board as rows of a larger one, whose top left corner it is; `large` has no other fields.
+
+    Plane 0 says which points there are. Actions are one per point and then the others, as in Go.
+    """
+    (height, width, _), (full_height, full_width, _) = small.planes_shape, large.planes_shape
+    more = ((0, full_height - height), (0, full_width - width))
+
+    def on_board(x: Any) -> Any:
+        return jnp.pad(x, ((0, 0), *more, *[(0, 0)] * (x.ndim - 3)))
+
+    def actions(x: Any) -> Any:
+        points, others = x[:, : height * width], x[:, height * width :]
+        return jnp.concatenate([on_board(points.reshape(-1, height, width)).reshape(len(x), -1), others], -1)
+
+    found = dict(rows)
+    found["planes"] = pack_planes(on_board(unpack_planes(rows["planes"], small.planes_shape)))
+    for name in ("policy", "opponent_policy"):
+        if name in rows:
+            found[name] = actions(rows[name])
+    if "ownership" in rows:
+        found["ownership"] = on_board(rows["ownership"])
+    return found
+
+
 def _shape(sizes: Iterable[object]) -> str:
     return f"[{', '.join(map(str, sizes))}]"

@@ -49,8 +49,8 @@ class Collector:
         self._records: list[Record] = []
         self._due = 0.0  # records that are owed, by their share
 
-    def add(self, finished: Finished, evaluations: float) -> None:
-        """Games from `selfplay.on_host`, and what was evaluated meanwhile."""
+    def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
+        """Games from `selfplay.on_host`, and what was evaluated meanwhile. `game` if they have a board of their own."""
         if len(finished.rows["ply"]):
             self._rows.append(finished.rows)
             self._waiting += len(finished.rows["ply"])
@@ -60,7 +60,7 @@ class Collector:
             self._due += self._record_share
             if self._due >= 1:
                 self._due -= 1
-                self._records.append(self._record(finished, place))
+                self._records.append(self._record(game or self._game, finished, place))
         if self._waiting >= self._chunk_rows:
             self._write_rows()
         if len(self._records) >= _RECORDS:
@@ -96,13 +96,13 @@ class Collector:
         self._writer.put(partial(save_records, path, self._records), path)
         self._records = []
 
-    def _record(self, finished: Finished, place: int) -> Record:
+    def _record(self, game: Game, finished: Finished, place: int) -> Record:
         length, opening = int(finished.length[place]), int(finished.opening[place])
         facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
         values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
         session, number = (int(word) for word in finished.number[place])
         return Record.of(
-            self._game,
+            game,
             finished.action[place, :length],
             komi=facts.get("komi"),
             values=tuple(values),
@@ -113,5 +113,5 @@ class Collector:
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             id=f"{session:08d}-{number:09d}",
             opening=opening,
-            start=start_of(self._game, finished.seed[place]),
+            start=start_of(game, finished.seed[place]),
         )

@@ -19,6 +19,7 @@ from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
 from tengen.errors import TengenError
+from tengen.games import Game
 from tengen.loop import counting, resuming
 from tengen.loop.collecting import Collector
 from tengen.loop.counting import Counts
@@ -39,10 +40,11 @@ Stop = Callable[[], bool]
 
 
 class _Played(NamedTuple):
-    """Finished games on the host that no file tells of yet."""
+    """Finished games on the device that no file tells of yet."""
 
-    games: Finished
+    finished: Finished
     evaluations: float
+    game: Game
 
 
 class Fused:
@@ -147,15 +149,14 @@ class Fused:
         playing = self.parts.lanes.play(self.weights, actors, phases, self.counts.sessions)
         self._collect()
         actors, finished = playing()
-        self._pending = [
-            _Played(on_host(games), float(actor.evaluations)) for actor, games in zip(actors, finished, strict=True)
-        ]
+        lanes = zip(self.parts.lanes.lanes, actors, finished, strict=True)
+        self._pending = [_Played(games, float(actor.evaluations), lane.selfplay.game) for lane, actor, games in lanes]
         self._playing = self._playing.after(phases, time.monotonic() - began)
         before = self.counts.rows
-        for lane, played in zip(finished, self._pending, strict=True):
-            self.ring = self.parts.append(self.ring, lane.rows, lane.rows_count)
-            games = played.games
-            self.counts = self._now().plus(len(games.length), len(games.rows["ply"]), played.evaluations)
+        for block, evaluations, _ in self._pending:
+            self.ring = self.parts.append(self.ring, block.rows, block.rows_count)
+            rows, games = jax.device_get((block.rows_count, block.games_count))
+            self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
         return actors
 
@@ -194,8 +195,8 @@ class Fused:
 
     def _collect(self) -> None:
         """Hand the games of the last call to the files."""
-        for played in self._pending:
-            self.collector.add(*played)
+        for finished, evaluations, game in self._pending:
+            self.collector.add(on_host(finished), evaluations, game)
         self._pending = []
 
     def _checkpoint(self) -> None:

@@ -1,32 +1,64 @@
-"""The games of a run, divided into lanes that are played at the same time: one for each device, or core of a CPU.
+"""The games of a run, divided into lanes that are played at the same time: for each board size, and in it for each
+device, or core of a CPU.
 
-XLA uses one core for most of what a network does on a CPU, so there each lane has a thread.
+XLA uses one core for most of what a network does on a CPU, so lanes have threads.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tengen import games
+from tengen.data.rows import RowFormat, widened
+from tengen.games import Game
 from tengen.selfplay import Actor, Finished, Selfplay
+from tengen.selfplay.settings import SelfplaySettings, resized, size
 
 _FEWEST_GAMES = 32  # of a lane on a CPU: a network wants more than a few positions at once
-_MOST_LANES = 32
+_MOST_LANES = 32  # of one size
 _NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
 
 
-def lane_devices(games: int) -> list[Any]:
-    """The device of each lane, for so many games; each lane has as many as any other."""
+class Lane(NamedTuple):
+    """Some of the games."""
+
+    selfplay: Selfplay
+    device: Any
+
+
+class Board(NamedTuple):
+    """What some of the games are played on."""
+
+    game: Game
+    games: int
+
+
+def boards(game: Game, settings: SelfplaySettings) -> list[Board]:
+    """The game's own, then the smaller ones."""
+    others = [size(text) for text in settings.sizes]
+    found = [
+        Board(
+            games.make(game.name, **resized(asdict(game.options), other)),
+            max(1, round(other.share * settings.games)),
+        )
+        for other in others
+    ]
+    return [Board(game, settings.games - sum(board.games for board in found)), *found]
+
+
+def lane_devices(count: int) -> list[Any]:
+    """The device of each lane, for so many games of one size; each lane has as many as any other."""
     devices = jax.local_devices()
-    if devices[0].platform == "cpu":
-        devices = devices[:1] * min(_cores(), games // _FEWEST_GAMES)
-    count = max(n for n in range(1, _MOST_LANES + 1) if n <= max(len(devices), 1) and games % n == 0)
-    return devices[:count] or jax.local_devices()[:1]
+    most = min(_cores(), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
+    lanes = max(n for n in range(1, max(min(most, _MOST_LANES), 1) + 1) if count % n == 0)
+    return devices[:1] * lanes if devices[0].platform == "cpu" else devices[:lanes]
 
 
 def _cores() -> int:
@@ -38,23 +70,23 @@ def _cores() -> int:
 
 
 class Lanes:
-    """Plays with `selfplay`, which knows the games of one lane."""
+    """Plays all of them. Rows are given in the format `form`, that of the largest board."""
 
-    def __init__(self, selfplay: Selfplay, devices: list[Any]) -> None:
-        self.selfplay = selfplay
-        self._devices = devices
-        self._threads = ThreadPoolExecutor(len(devices), "lane") if len(devices) > 1 else None
+    def __init__(self, lanes: Iterable[Lane], form: RowFormat) -> None:
+        self.lanes = list(lanes)
+        self._threads = ThreadPoolExecutor(len(self.lanes), "lane") if len(self.lanes) > 1 else None
+        self._widen = [_widening(lane.selfplay.form, form) for lane in self.lanes]
 
-    @property
-    def on_first(self) -> int:
-        """How many lanes the first device has."""
-        return self._devices.count(self._devices[0])
+    def bytes_needed(self) -> int:
+        """Memory of the first device."""
+        first = self.lanes[0].device
+        return sum(lane.selfplay.bytes_needed() for lane in self.lanes if lane.device == first)
 
     def begin(self, key: Array) -> tuple[Actor, ...]:
         """New games, for each lane."""
         return tuple(
-            jax.device_put(_numbered(self.selfplay.start(jax.random.fold_in(key, lane)), lane), device)
-            for lane, device in enumerate(self._devices)
+            jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), number), lane.device)
+            for number, lane in enumerate(self.lanes)
         )
 
     def play(
@@ -62,29 +94,34 @@ class Lanes:
     ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
         """Begin to play on for so many phases, see `Selfplay.play`; the function that is returned waits for the end.
 
-        The evaluations of the actors, which are used up, are counted from 0: as a float it would lose count.
+        The actors are used up. Their evaluations are counted from 0: as a float it would lose count.
         """
 
-        def one(actor: Actor, device: Any) -> tuple[Actor, Finished]:
-            counted = replace(actor, evaluations=jax.device_put(jnp.float32(0), device))
-            return self.selfplay.play(jax.device_put(weights, device), counted, jnp.int32(phases), jnp.uint32(session))
+        def one(number: int) -> tuple[Actor, Finished]:
+            selfplay, device = self.lanes[number]
+            counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
+            own = jax.device_put(weights, device)
+            actor, finished = selfplay.play(own, counted, jnp.int32(phases), jnp.uint32(session))
+            return actor, finished._replace(rows=self._widen[number](finished.rows))
 
         if self._threads is None:
-            actor, finished = one(actors[0], self._devices[0])
+            actor, finished = one(0)
             return lambda: ((actor,), (finished,))
 
-        def waited(actor: Actor, device: Any) -> tuple[Actor, Finished]:
-            return jax.block_until_ready(one(actor, device))
+        def waited(number: int) -> tuple[Actor, Finished]:
+            return jax.block_until_ready(one(number))
 
-        jobs = [
-            self._threads.submit(waited, actor, device) for actor, device in zip(actors, self._devices, strict=True)
-        ]
+        jobs = [self._threads.submit(waited, number) for number in range(len(self.lanes))]
 
         def wait() -> tuple[tuple[Actor, ...], tuple[Finished, ...]]:
             played, finished = zip(*[job.result() for job in jobs], strict=True)
             return played, finished
 
         return wait
+
+
+def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
+    return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))
 
 
 def _numbered(actor: Actor, lane: int) -> Actor:

@@ -15,7 +15,7 @@ from tengen.data import ring
 from tengen.data.ring import Ring
 from tengen.data.rows import RowFormat, Rows
 from tengen.errors import OptionError
-from tengen.loop.lanes import Lanes, lane_devices
+from tengen.loop.lanes import Board, Lane, Lanes, boards, lane_devices
 from tengen.selfplay import Selfplay
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer
 
@@ -29,15 +29,17 @@ class Parts:
         self.game = games.make(config.game.name, **asdict(config.game.options))
         self.spec = nets.spec(config.net.name, config.net.heads)
         self.form = RowFormat.of(self.game, config.net.heads)
-        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype)
+        own, *smaller = boards(self.game, config.selfplay)
+        others = tuple(board.game for board in smaller)
+        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype, others)
         self.trainer = AlphaZeroTrainer(training)
-        graph, _ = nnx.split(nets.fold(self.trainer.network()))
+        net = nets.fold(self.trainer.network())
+        net.full_board = True  # every lane has boards of one size
+        graph, _ = nnx.split(net)
         self.evaluate = Evaluator(graph)
-        devices = lane_devices(config.selfplay.games)
-        settings = replace(config.selfplay, games=config.selfplay.games // len(devices))
-        self.selfplay = Selfplay(self.game, self.evaluate, config.search, settings, self.form)
-        self.lanes = Lanes(self.selfplay, devices)
-        self.capacity = max(config.data.ring_rows, self.selfplay.rows_room)
+        self.lanes = Lanes((lane for board in (own, *smaller) for lane in self._lanes(config, board)), self.form)
+        self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
+        self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
         self._append = jax.jit(ring.append, donate_argnums=0)
@@ -45,10 +47,18 @@ class Parts:
         # device: arrays that lie there by chance would mean a second compilation.
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
+    def _lanes(self, config: Config, board: Board) -> list[Lane]:
+        """Those of one size of board."""
+        devices = lane_devices(board.games)
+        settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
+        form = RowFormat.of(board.game, config.net.heads)
+        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form)
+        return [Lane(selfplay, device) for device in devices]
+
     def memory(self) -> dict[str, int]:
         """Bytes on the device, by what for."""
         return {
-            "games and their trees": self.selfplay.bytes_needed() * self.lanes.on_first,
+            "games and their trees": self.lanes.bytes_needed(),
             "rows": ring.bytes_needed(self.form, self.capacity),
             "network and optimiser": sum(leaf.nbytes for leaf in jax.tree.leaves(self.trainer.state)),
         }

@@ -19,7 +19,7 @@ from tengen.selfplay.history import History, Moment, begun, blank, remember, tea
 from tengen.selfplay.openings import Openings, prepare
 from tengen.selfplay.settings import SelfplaySettings, stride
 
-MOST_PHASES = 24
+MOST_PHASES = 48
 """For which a call of `play` has room."""
 
 _DECIDING = 4  # searches in a row that must agree on who wins

@@ -1,10 +1,42 @@
 """What self-play is told."""
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from tengen.errors import OptionError
 from tengen.schema import setting
+
+_SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
+
+
+class Size(NamedTuple):
+    """A board of another size than the game's own."""
+
+    size: int
+    share: float  # of the games
+    komi: float | None  # None: the game's own
+
+
+def size(text: str) -> Size:
+    """What an item of `SelfplaySettings.sizes` says."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
+    side, share, komi = found.groups()
+    return Size(int(side), float(share), None if komi is None else float(komi))
+
+
+def resized(options: dict[str, Any], to: Size) -> dict[str, Any]:
+    """The options of a game of Go, for a board of another size. A limit of moves shrinks with the board."""
+    points, limit = (to.size / options["size"]) ** 2, options["max_moves"]
+    return options | {
+        "size": to.size,
+        "komi": options["komi"] if to.komi is None else to.komi,
+        "max_moves": None if limit is None else max(1, round(limit * points)),
+    }
 
 
 @dataclass(frozen=True)
@@ -12,6 +44,12 @@ class SelfplaySettings:
     """How games are played to learn from. The defaults suit one GPU; a configuration spells all of them out."""
 
     games: int = setting(4096, "how many games the device plays at once", low=1, high=1_000_000)
+    sizes: tuple[str, ...] = setting(
+        (),
+        "Go: other boards that some of the games are played on, none larger than the game's own",
+        pattern=_SIZE.pattern,
+        words="SIZE:SHARE or SIZE:SHARE:KOMI, as 7:0.25:9.0",
+    )
     full_share: float = setting(
         0.25, "share of the moves that get a full search; only those teach a policy", low=0.01, high=1
     )
@@ -37,6 +75,14 @@ class SelfplaySettings:
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for what does not go together."""
+        sizes = [size(text) for text in self.sizes]
+        if len({each.size for each in sizes}) < len(sizes):
+            yield "sizes", f"expected each size once, got {', '.join(self.sizes)}"
+        if sum(each.share for each in sizes) >= 1:
+            yield "sizes", "expected shares that leave some games for the game's own size"
+        for each in sizes:
+            if round(each.share * self.games) < 1:
+                yield "sizes", f"expected a share of at least one game in {self.games}, got {each.share:g}"
         if self.last_temperature > self.temperature:
             yield "last_temperature", f"expected at most temperature, {self.temperature}, got {self.last_temperature}"
 

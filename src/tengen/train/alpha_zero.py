@@ -31,7 +31,7 @@ class AlphaZeroConfig:
     train: TrainSettings
     seed: int = 0
     dtype: nets.Dtype = "bfloat16"
-    full_board: bool = True  # false where boards of several sizes share a batch
+    smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
 
 def from_ring(data: tuple[ring.Ring, Array | int], key: Array, batch: int) -> ring.Rows:
@@ -55,8 +55,9 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
     ) -> None:
         super().__init__(config)
         start, self._key = jax.random.split(jax.random.key(config.seed))
-        net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=config.full_board)
-        self.learner = Learner(net, config.game, config.train, devices, compiler_options)
+        full = not config.smaller
+        net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=full)
+        self.learner = Learner(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()

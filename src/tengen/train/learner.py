@@ -44,7 +44,8 @@ class State(NamedTuple):
 class Learner:
     """The training of one network: compiled functions, and no state of its own.
 
-    `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
+    `devices` are all local ones unless said. `smaller` are boards that rows may come from besides the game's, see
+    `rows.widened`. Data for `many` must lie on all of them (`learner.everywhere`).
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Learner:
         settings: TrainSettings,
         devices: Sequence[Any] | None = None,
         compiler_options: dict[str, Any] | None = None,
+        smaller: Sequence[Game] = (),
     ) -> None:
         if net.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
@@ -66,7 +68,7 @@ class Learner:
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
         self._form = RowFormat.of(game, net.spec.heads)
-        self._tables = symmetry.tables(game) if settings.symmetries else None
+        self._tables = symmetry.tables(game, smaller) if settings.symmetries else None
         self._optimizer = optimizers.make(settings.optimizer)
         self._factor = schedules.factor(settings.schedule)
         self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)

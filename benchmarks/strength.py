@@ -1,0 +1,65 @@
+"""A saved network against fixed references: how good is it after a run?
+
+    python benchmarks/strength.py RUN/models/NET random mcts:200 --games 100 --simulations 32
+    python benchmarks/strength.py RUN/models/NET --perfect              # tic-tac-toe: can any line of play beat it?
+
+Colours are swapped in pairs, and each pair begins with a few random moves of its own. Other references are networks of
+the same game: their folders.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import jax
+
+from tengen import arena, games, nets, search
+from tengen.arena import players
+from tengen.arena.evaluators import evaluator
+from tengen.arena.players import Player
+from tengen.arena.settings import MatchSettings
+from tengen.errors import TengenError
+from tengen.games import Game
+from tengen.nets import saving
+
+
+def network(path: Path, game: Game, simulations: int, algorithm: str) -> Player:
+    """The saved network with a search that leaves nothing to chance."""
+    evaluate, params = evaluator(nets.fold(saving.load(path, game, dtype="float32")))
+    settings = players.strongest(search.Settings(algorithm=algorithm), simulations)  # type: ignore[arg-type]
+    return players.network(path.name, evaluate, game, settings, params)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("net", type=Path)
+    parser.add_argument("references", nargs="*", default=[])
+    parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--simulations", type=int, default=32)
+    parser.add_argument("--algorithm", choices=("puct", "gumbel"), default="gumbel")
+    parser.add_argument("--opening-moves", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--perfect", action="store_true", help="try all lines of play against it; small games only")
+    args = parser.parse_args()
+    try:
+        about = saving.read(args.net)
+        game = games.make(about.game, **about.options)
+        player = network(args.net, game, args.simulations, args.algorithm)
+        settings = MatchSettings(games=args.games, opening_moves=args.opening_moves)
+        for number, name in enumerate(args.references):
+            known = name == "random" or name.startswith("mcts:")
+            other = (
+                players.parse(name, game) if known else network(Path(name), game, args.simulations, args.algorithm)
+            )
+            key = jax.random.fold_in(jax.random.key(args.seed), number)
+            print(arena.play(game, player, other, key, settings), flush=True)
+        if args.perfect:
+            print(f"all lines of play against it: {arena.never_loses(game, player)}")
+    except TengenError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
