@@ -134,18 +134,28 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
                 if ply % 10 == 0:
                     won = int((results_so_far(returns, given_up, colour)[over] > 0).sum())
                     print(f"ply {ply}: {int((~over).sum())} games running, {won} of {int(over.sum())} won", flush=True)
+        scores = [engine.ask("final_score") for engine in engines]
     finally:
         for engine in engines:
             engine.close()
     _, _, returns = (np.asarray(x) for x in look(states))
     played_out = int((~given_up).sum())
     print(f"{played_out} games played out; GNU Go ended others by: {dict(ends) or 'none'}")
+    same = sum(sign(score) == np.sign(found[0]) for score, found in zip(scores, returns, strict=True))
+    print(
+        f"GNU Go says of {same} of {args.games} final positions that the same player has won; its scores: {scores[:8]}"
+    )
     return results_so_far(returns, given_up, colour)
 
 
 def results_so_far(returns: np.ndarray, given_up: np.ndarray, colour: np.ndarray) -> np.ndarray:
     """Float32[G] for the network: what each game gave."""
     return np.where(given_up, 1.0, returns[np.arange(len(colour)), colour])
+
+
+def sign(score: str) -> int:
+    """1 if Black has won, by GNU Go's words."""
+    return {"B": 1, "W": -1}.get(score[:1], 0)
 
 
 def choose(player: Player, ply: int, states: Any, ours: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -48,9 +48,7 @@ def main() -> int:
         settings = MatchSettings(games=args.games, opening_moves=args.opening_moves)
         for number, name in enumerate(args.references):
             known = name == "random" or name.startswith("mcts:")
-            other = (
-                players.parse(name, game) if known else network(Path(name), game, args.simulations, args.algorithm)
-            )
+            other = players.parse(name, game) if known else network(Path(name), game, args.simulations, args.algorithm)
             key = jax.random.fold_in(jax.random.key(args.seed), number)
             print(arena.play(game, player, other, key, settings), flush=True)
         if args.perfect:
