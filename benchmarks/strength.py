@@ -52,7 +52,8 @@ def main() -> int:
             key = jax.random.fold_in(jax.random.key(args.seed), number)
             print(arena.play(game, player, other, key, settings), flush=True)
         if args.perfect:
-            print(f"all lines of play against it: {arena.never_loses(game, player)}")
+            unbeaten = arena.never_loses(game, player)
+            print("no line of play beats it" if unbeaten else "there are lines of play that beat it")
     except TengenError as error:
         print(error, file=sys.stderr)
         return 1
