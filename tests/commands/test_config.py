@@ -23,7 +23,7 @@ def test_what_show_prints_is_good(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert main(["config", "check", str(file)]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{file}: good (go, size 7, komi 9.0, ko positional, suicide false, max_moves ")
-    assert out.endswith("; b6c96; 2048 games at once)\n")
+    assert out.endswith("; b6c96; 4096 games at once)\n")
     assert err == ""
 
 

@@ -29,6 +29,9 @@ net:
   dtype: float32
 selfplay:
   games: 8
+  sizes: []
+  decided_value: 0.9
+  decided_full_share: 0.5
   full_share: 0.5
   cheap_simulations: 4
   cheap_weight: 0
@@ -108,7 +111,7 @@ def test_a_good_file(file: Path) -> None:
     assert config.game.options.komi == 7.0
     assert config.game.options.max_moves is None
     assert (config.net.name, config.net.heads, config.net.dtype) == ("b2c16", ("ownership", "score"), "float32")
-    assert config.selfplay == SelfplaySettings(8, 0.5, 4, 0, True, 2, 1, 0.25, 5, 0.5)
+    assert config.selfplay == SelfplaySettings(8, (), 0.5, 4, 0.9, 0.5, 0, True, 2, 1, 0.25, 5, 0.5)
     assert (config.search.algorithm, config.search.simulations, config.search.kernels) == ("puct", 12, "plain")
     assert config.data.window == WindowSettings(1000, None, 0.65, 0.4, 500)
     assert (config.data.ring_rows, config.data.first_rows, config.data.chunk_rows) == (5000, 200, 300)
@@ -146,10 +149,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 45)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 48)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 57)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 59)",
+        'got "mcts:x" (mine.yaml, line 60)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 62)",
     ]
 
 
@@ -159,13 +162,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 37)"
+        "(mine.yaml, line 40)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 58)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 61)"
     ]
 
 
