@@ -139,7 +139,7 @@ class Work:
             if self._ended.is_set():
                 raise Stopped
             begin, end = end, end + count
-            chosen = source.skipped + random.choice(source.rows, count, replace=False, shuffle=False)
+            chosen = source.skipped + np.sort(random.choice(source.rows, count, replace=False, shuffle=False))
             try:
                 rows, meta = chunk.read_chunk(source.chunk.path, plan.form, plan.game)
                 if meta.rows != source.skipped + source.rows:
@@ -149,6 +149,7 @@ class Work:
                 continue
             self._put(block, places[begin:end], rows, None if count == meta.rows else chosen)
             there[places[begin:end]] = True
+            del rows  # before the next chunk comes
         path = self._scratch / f"{run.number:06d}"
         _save_block(path, block, there)
         before = np.concatenate([[0], np.cumsum(there)])  # rows that are there, before each place
