@@ -110,7 +110,7 @@ def measure_numpy(args: argparse.Namespace) -> dict[str, Any]:
             allow_pickle=False,
             **{name: np.concatenate([block[name] for block in blocks])[order] for name in FORM.fields},
         )
-    return {"seconds": time.perf_counter() - began, "before": before, "peak": _peak()}
+    return {"seconds": time.perf_counter() - began, "before": before, "peak": _peak(), **_cores()}
 
 
 def measure_shuffle(args: argparse.Namespace) -> dict[str, Any]:
@@ -137,7 +137,14 @@ def measure_shuffle(args: argparse.Namespace) -> dict[str, Any]:
         "reading": changes["reading"] - planned,
         "writing": changes["writing"] - changes["reading"],
     }
-    result = {"seconds": seconds, "before": before, "peak": _peak(), "threads": what.memory.readers, **passes}
+    result = {
+        "seconds": seconds,
+        "before": before,
+        "peak": _peak(),
+        "threads": what.memory.readers,
+        **passes,
+        **_cores(),
+    }
     shutil.rmtree(done.folder)
     return result
 
@@ -150,10 +157,17 @@ def _peak() -> int:
     raise OSError("the system does not say how much memory a process has had")
 
 
+def _cores() -> dict[str, float]:
+    """Seconds that the cores were busy for this process, in it and in the system."""
+    times = os.times()
+    return {"user": times.user, "system": times.system}
+
+
 def _words(result: dict[str, Any], size: int) -> str:
     passes = [f"{name} {result[name]:.1f} s" for name in ("looking", "reading", "writing") if name in result]
     return (
         f"{result['seconds']:.1f} s, {size / result['seconds'] / 1e6:,.0f} MB/s; "
+        f"cores busy {result['user']:.1f} s and {result['system']:.1f} s in the system; "
         f"peak {result['peak'] / 1e6:,.0f} MB, {result['before'] / 1e6:,.0f} MB before it began"
         + (f" ({', '.join(passes)}; {result['threads']} threads)" if passes else "")
     )

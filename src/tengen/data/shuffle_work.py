@@ -78,6 +78,7 @@ class Work:
 
     def all(self) -> Result:
         """Both passes. Raises Stopped, or TengenError if a file cannot be written."""
+        _keep_freed_memory()
         runs = draw(self._plan, self._random(0))
         written: dict[int, _Written] = {}
         rows, total = 0, self._plan.rows
@@ -203,6 +204,15 @@ class Work:
                 return ShuffledFile(path, count, file.tell(), digest)
         except OSError as error:
             raise TengenError(chunk.cannot_write(path, error)) from error
+
+
+def _keep_freed_memory() -> None:
+    """Have the memory of one chunk at hand for the next, instead of given back to the system and asked for again.
+
+    The C library of Linux keeps what is freed up to a limit, which it learns from the largest block freed so far.
+    Elsewhere this does nothing. It saves more than half of the time in the system while chunks are read.
+    """
+    np.empty(2**24, np.uint8)
 
 
 def _save_block(path: Path, block: np.ndarray, there: np.ndarray) -> None:
