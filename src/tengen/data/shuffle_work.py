@@ -210,7 +210,7 @@ def _keep_freed_memory() -> None:
     """Have the memory of one chunk at hand for the next, instead of given back to the system and asked for again.
 
     The C library of Linux keeps what is freed up to a limit, which it learns from the largest block freed so far.
-    Elsewhere this does nothing. It saves more than half of the time in the system while chunks are read.
+    Elsewhere this does nothing.
     """
     np.empty(2**24, np.uint8)
 
