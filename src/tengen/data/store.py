@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tengen import atomic
 from tengen.data import chunk
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat, Rows, blank
@@ -121,6 +122,18 @@ class Store:
                 used.append(item)
         rows = {name: values[start:] for name, values in block.items()}
         return Loaded(rows, size - start, tuple(reversed(used)), tuple(corrupt))
+
+    def set_aside(self, path: Path, reason: str) -> Path:
+        """Rename a chunk that is no good, put the reason into a text file next to it, and give its new name.
+
+        A chunk that somebody has removed or renamed meanwhile is no error.
+        """
+        target = path.with_name(path.name + CORRUPT)
+        if path.exists():
+            target = self._set_aside(path)
+            with contextlib.suppress(OSError):  # the name alone says it too
+                atomic.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
+        return target
 
     def clean(self, older_than: float = 3600.0) -> list[Path]:
         """Remove what killed writers left half-written more than so many seconds ago, and say what it was."""

@@ -1,0 +1,125 @@
+"""Leases: how a process says that it is using a folder, so that no other removes it.
+
+A lease is an empty file whose name says who holds it. Its holder gives it a new time every BEAT seconds, and removes it
+at the end. Holders get killed, so others must be able to tell a dead lease:
+
+- of this machine: it is dead when its process is.
+- of another machine: it is dead when it has not changed for some minutes, by the clock of who watches it and for as
+  long as that one has watched. Its times are counts, not taken from a clock, and only compared with each other; so
+  clocks may differ as they like.
+
+Files without content need no space, so a full disk ends no lease; and they are never half-written.
+"""
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+BEAT = 30.0  # seconds
+_NAME = re.compile(r"([A-Za-z0-9-]+)~([0-9a-f]{16})~(\d{1,9})~(\d*)\.lease")  # what, machine, process, its start
+
+
+@contextlib.contextmanager
+def held(folder: Path, what: str, beat: float = BEAT) -> Iterator[None]:
+    """Hold a lease in `folder`, which is made, but not those above it. May raise OSError."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{what}~{_machine()}~{os.getpid()}~{_started(os.getpid())}.lease"
+    path.touch(exist_ok=False)
+    ended = threading.Event()
+
+    def keep() -> None:
+        for count in itertools.count():
+            with contextlib.suppress(OSError):
+                os.utime(path, (count, count))
+            if ended.wait(beat):
+                return
+
+    thread = threading.Thread(target=keep, name="tengen-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+class Watch:
+    """Tells living leases from dead ones. Keep it: those of other machines can only be judged after a while."""
+
+    def __init__(self, minutes: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = 60 * minutes
+        self._clock = clock
+        self._seen: dict[Path, tuple[int, float]] = {}  # its time, and when by our clock it was first seen with it
+
+    def living(self, folder: Path, what: str | None = None) -> list[Path]:
+        """Leases in `folder`, all or those on `what`, whose holders may be alive."""
+        return [path for path, match in _leases(folder) if what in (None, match[1]) and self._lives(path, match)]
+
+    def sweep(self, folder: Path) -> None:
+        """Remove the leases of the dead."""
+        for path, match in _leases(folder):
+            if not self._lives(path, match):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _lives(self, path: Path, match: re.Match[str]) -> bool:
+        if match[2] == _machine():
+            # Numbers of processes are used again, so the start must be the same too.
+            return _is_there(int(match[3])) and _started(int(match[3])) in ("", match[4])
+        try:
+            changed = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # what cannot be looked at is not for us to judge
+        before = self._seen.get(path)
+        if before is None or before[0] != changed:
+            self._seen[path] = before = (changed, self._clock())
+        return self._clock() - before[1] < self._seconds
+
+
+def _leases(folder: Path) -> list[tuple[Path, re.Match[str]]]:
+    try:
+        found = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [(path, match) for path in found if (match := _NAME.fullmatch(path.name))]
+
+
+@functools.cache
+def _machine() -> str:
+    """Where process numbers mean the same: this computer since it was started, or this container on it."""
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is there, but is another user's
+    return True
+
+
+def _started(process: int) -> str:
+    """When a process was started, in ticks since the machine was; empty if the system does not say."""
+    try:
+        # The name of the program is in brackets and may hold anything.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
