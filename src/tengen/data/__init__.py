@@ -6,6 +6,9 @@
         path = store.reserve("net-s0-d0")
         writer.put(partial(data.write_chunk, path, form, rows, data.GameIdentity.of(game), network="net-s0-d0"), path)
 
+    with data.Loader(data.Folder(run / "selfplay"), form, data.GameIdentity.of(game), settings) as loader:
+        batch = loader.get_next_batch("train")     # a tuple of arrays, see docs/loader.md
+
     ring = data.ring.make(form, capacity)          # functions of a device buffer: append, sample, newest
 
 Settings need no JAX, which is imported when something else is asked for. See docs/data.md.
@@ -14,11 +17,12 @@ Settings need no JAX, which is imported when something else is asked for. See do
 from typing import TYPE_CHECKING
 
 from tengen import late
-from tengen.data.settings import WindowSettings
+from tengen.data.settings import LoaderSettings, WindowSettings
 from tengen.data.window import power_law
 
 if TYPE_CHECKING:
     from tengen.data import ring
+    from tengen.data.channels import StageFailed
     from tengen.data.chunk import (
         ChunkError,
         CorruptChunk,
@@ -30,8 +34,10 @@ if TYPE_CHECKING:
         write_chunk,
     )
     from tengen.data.identity import GameIdentity
+    from tengen.data.loader import Loader, LoaderClosed, LoaderStats, LoaderTimeout
     from tengen.data.records import Record, RecordError, load_records, save_records
     from tengen.data.rows import RowFormat, blank, check, pack_planes, unpack_planes
+    from tengen.data.sources import FileList, Folder
     from tengen.data.store import Chunk, Listing, Loaded, Store
     from tengen.data.writer import Writer
 
@@ -39,14 +45,22 @@ __all__ = [
     "Chunk",
     "ChunkError",
     "CorruptChunk",
+    "FileList",
+    "Folder",
     "ForeignChunk",
     "GameIdentity",
     "Listing",
     "Loaded",
+    "Loader",
+    "LoaderClosed",
+    "LoaderSettings",
+    "LoaderStats",
+    "LoaderTimeout",
     "Meta",
     "Record",
     "RecordError",
     "RowFormat",
+    "StageFailed",
     "Store",
     "UnreadableChunk",
     "WindowSettings",
@@ -75,9 +89,12 @@ _LATE = {
         "read_meta",
         "write_chunk",
     ),
+    "channels": ("StageFailed",),
     "identity": ("GameIdentity",),
+    "loader": ("Loader", "LoaderClosed", "LoaderStats", "LoaderTimeout"),
     "records": ("Record", "RecordError", "load_records", "save_records"),
     "rows": ("RowFormat", "blank", "check", "pack_planes", "unpack_planes"),
+    "sources": ("FileList", "Folder"),
     "store": ("Chunk", "Listing", "Loaded", "Store"),
     "writer": ("Writer",),
 }

@@ -12,6 +12,7 @@ import json
 import lzma
 import math
 import struct
+import threading
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -38,6 +39,8 @@ _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
 )
 _OF_CONTENT = (None, errno.EINVAL)  # what seeking to a place before the file's beginning gives
+# NumPy reads headers with `ast`, and Python 3.11 gives SystemErrors when several threads use that at once.
+_PARSING = threading.Lock()
 _OURS = ("schema", "network", "rows", "games", "format", "game", "version", "options")
 
 
@@ -234,7 +237,8 @@ def _open_array(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], n
     version = np.lib.format.read_magic(file)
     if version != (1, 0):
         raise OptionError(f"{name}: expected .npy version 1.0, got {version[0]}.{version[1]}")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    with _PARSING:
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype.hasobject or fortran:
         raise OptionError(f"{name}: expected plain numbers in C order")
     return shape, dtype, memoryview(data)[file.tell() :]

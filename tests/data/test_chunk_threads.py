@@ -1,0 +1,29 @@
+"""Chunks can be read on several threads at once."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from data import made
+from tengen.data import read_chunk, write_chunk
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns far more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_many_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    write_chunk(path, made.FORM, made.rows(8), made.GAME, network="n")
+    with ThreadPoolExecutor(4) as threads:
+        found = [threads.submit(read_chunk, path, made.FORM, made.GAME) for _ in range(2000)]
+        assert all(future.result()[1].rows == 8 for future in found)
