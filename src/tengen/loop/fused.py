@@ -164,7 +164,12 @@ class Fused:
         """All that the rows so far allow, a second at a time."""
         if self.counts.rows < self.config.data.first_rows:
             return
-        while (steps := min(self.trainer.affordable, self._learning.units)) and not stop() and not self.reason:
+        goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
+
+        def enough() -> bool:
+            return stop() or bool(counting.reached(goal, self._now(), self.trainer.step))
+
+        while (steps := min(self.trainer.affordable, self._learning.units)) and not enough():
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
             self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)
