@@ -227,6 +227,7 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
         # The network of the damaged checkpoint stays, and what is learned from here on is newer than it.
         ahead = loop.networks.newest
         assert ahead.step > loop.trainer.step
+        loop._feed(100)
         loop._learn(never)
         loop._finish(lambda: True)
         assert (loop.networks.saved[-2], loop.networks.newest.step) == (ahead, loop.trainer.step)
