@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import arena, atomic, games, nets, search
+from tengen import arena, atomic, games, search
 from tengen.arena import players
-from tengen.arena.evaluators import evaluator
+from tengen.arena.evaluators import saved
 from tengen.arena.players import Evaluate, Player
 from tengen.arena.scores import wilson
 from tengen.arena.solvers import connect_four as solver
@@ -180,9 +180,7 @@ def main() -> int:
             wanted += [(columns, plain.name) for columns in sample(game, plain, half, args.seed)]
             solve(args.positions, wanted)
             return 0
-        from tengen.nets import saving
-
-        evaluate, params = evaluator(nets.fold(saving.load(args.net, game)))
+        evaluate, params = saved(args.net, game)
         if args.own:
             drawn = players.policy("the network", evaluate, game, params, temperature=1.0)
             solve(args.positions, [(columns, drawn.name) for columns in sample(game, drawn, args.own, args.seed)])

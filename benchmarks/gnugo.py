@@ -20,14 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import arena, games, nets, search
+from tengen import arena, games, search
 from tengen.arena import players
-from tengen.arena.evaluators import evaluator
+from tengen.arena.evaluators import saved
 from tengen.arena.players import Player
 from tengen.games.go import Go
 from tengen.nets import saving
-
-PARTS = 2  # in which the network's games are looked at, at the same time: XLA uses one core of a CPU for each
 
 
 class GnuGo:
@@ -69,7 +67,12 @@ def main() -> int:
     parser.add_argument("--level", type=int, default=10)
     parser.add_argument("--opening-moves", type=int, default=2)
     parser.add_argument("--algorithm", choices=("puct", "gumbel"), default="puct")
-    parser.add_argument("--jobs", type=int, default=2, help="GNU Go processes that think at once")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=2,
+        help="GNU Go processes, or shares of the network's games, that think at once: a core for each",
+    )
     args = parser.parse_args()
     program = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
     if program is None:
@@ -87,7 +90,7 @@ def main() -> int:
 
 def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
     """Float32[G]: results of the network."""
-    evaluate, params = evaluator(nets.fold(saving.load(args.net, game, dtype="float32")))
+    evaluate, params = saved(args.net, game, "float32")
     settings = players.strongest(search.Settings(algorithm=args.algorithm), args.simulations)
     player = players.network("net", evaluate, game, settings, params)
     step = jax.jit(jax.vmap(game.step))
@@ -115,7 +118,7 @@ def play(game: Go, args: argparse.Namespace, program: str) -> np.ndarray:
                     actions = np.repeat(np.asarray(pair, np.int32), 2)
                     told = np.ones(args.games, bool)
                 else:
-                    parts = np.array_split(np.flatnonzero(colour == mover), PARTS)
+                    parts = np.array_split(np.flatnonzero(colour == mover), args.jobs)
                     chosen = pool.map(lambda part: choose(player, ply, states, ours, part), parts)  # noqa: B023
                     for part, found in zip(parts, chosen, strict=True):
                         actions[part] = np.where(ours[part], found, actions[part])

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import jax
 
-from tengen import arena, games, nets, search
+from tengen import arena, games, search
 from tengen.arena import players
-from tengen.arena.evaluators import evaluator
+from tengen.arena.evaluators import saved
 from tengen.arena.players import Player
 from tengen.arena.settings import MatchSettings
 from tengen.errors import TengenError
@@ -25,7 +25,7 @@ from tengen.nets import saving
 
 def network(path: Path, game: Game, simulations: int, algorithm: str) -> Player:
     """The saved network with a search that leaves nothing to chance."""
-    evaluate, params = evaluator(nets.fold(saving.load(path, game, dtype="float32")))
+    evaluate, params = saved(path, game, "float32")
     settings = players.strongest(search.Settings(algorithm=algorithm), simulations)  # type: ignore[arg-type]
     return players.network(path.name, evaluate, game, settings, params)
 

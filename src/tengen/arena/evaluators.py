@@ -1,13 +1,15 @@
 """A network as the function that searches and players ask."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 from flax import nnx
 
 from tengen import nets
-from tengen.games import Observation
+from tengen.games import Game, Observation
+from tengen.nets import saving
 from tengen.search import Evaluation
 
 
@@ -22,6 +24,11 @@ class Evaluator:
         outputs = nnx.merge(self.graph, params)(observation.planes, observation.scalars)
         chances = jax.nn.softmax(outputs.value)
         return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2])
+
+
+def saved(path: Path, game: Game, dtype: nets.Dtype = "bfloat16") -> tuple[Evaluator, Any]:
+    """How a saved network is asked, and its parameters; folded."""
+    return evaluator(nets.fold(saving.load(path, game, dtype=dtype)))
 
 
 def evaluator(net: nets.Network) -> tuple[Evaluator, Any]:

@@ -18,6 +18,7 @@ from tengen.data import lease
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
 from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.data.store import inside
 from tengen.errors import OptionError, TengenError
 
 SCHEMA = 1
@@ -112,7 +113,7 @@ def newest(base: Path) -> Shuffle | None:
 
 def new_name(base: Path) -> str:
     """A name that sorts after all that are there, unfinished ones too. Two processes never get the same."""
-    names = [path.name.removeprefix(".") for path in _inside(base / FOLDER)]
+    names = [path.name.removeprefix(".") for path in inside(base / FOLDER)]
     taken = [int(name[:8]) for name in names if _NAME.match(name)]
     return f"{max(taken, default=-1) + 1:08d}-{secrets.token_hex(4)}"
 
@@ -143,7 +144,7 @@ def clean(base: Path, settings: ShuffleSettings, watch: lease.Watch | None = Non
     removed = [path for place in places for path in _remove_abandoned(place, watch)]
     complete = _complete(base / FOLDER)
     old = complete[: -settings.keep_shuffles]
-    begun = [p for p in _inside(base / FOLDER) if _NAME.fullmatch(p.name) and p not in complete]
+    begun = [p for p in inside(base / FOLDER) if _NAME.fullmatch(p.name) and p not in complete]
     for folder in [*begun, *old]:
         if not watch.living(folder / READERS) and _remove_unread(folder, watch):
             removed.append(folder)
@@ -152,7 +153,7 @@ def clean(base: Path, settings: ShuffleSettings, watch: lease.Watch | None = Non
 
 def _remove_abandoned(place: Path, watch: lease.Watch) -> list[Path]:
     """Remove the unfinished shuffles of dead processes, and then their leases."""
-    found = [(path, match[1]) for path in _inside(place) if (match := _PART.fullmatch(path.name))]
+    found = [(path, match[1]) for path in inside(place) if (match := _PART.fullmatch(path.name))]
     removed = [path for path, name in found if not watch.living(place / _OWNERS, name) and _remove(path)]
     watch.sweep(place / _OWNERS)
     return removed
@@ -178,15 +179,5 @@ def _remove(folder: Path) -> bool:
 
 def _complete(folder: Path) -> list[Path]:
     """All complete shuffles, oldest first."""
-    found = (path for path in _inside(folder) if _NAME.fullmatch(path.name))
+    found = (path for path in inside(folder) if _NAME.fullmatch(path.name))
     return sorted(path for path in found if (path / INDEX).exists() and not (path / _REMOVING).exists())
-
-
-def _inside(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing if it is not there."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise TengenError(f"{folder}: cannot be read: {error.strerror or error}") from error

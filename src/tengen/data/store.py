@@ -183,12 +183,12 @@ class Store:
 
     def _files(self) -> Iterator[Path]:
         """All files in the folders of the networks."""
-        for folder in _inside(self.folder):
+        for folder in inside(self.folder):
             if folder.is_dir():
-                yield from _inside(folder)
+                yield from inside(folder)
 
 
-def _inside(folder: Path) -> list[Path]:
+def inside(folder: Path) -> list[Path]:
     """What lies in a folder; nothing if it is not there."""
     try:
         return list(folder.iterdir())

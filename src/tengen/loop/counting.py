@@ -24,7 +24,7 @@ class Counts:
 
 def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
     """Which part of the goal is reached, in words; empty if none is."""
-    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    done = _done(counts, steps)
     words = {"minutes": "over", "games": "played", "rows": "played", "steps": "learned"}
     for name, limit in asdict(goal).items():
         if limit is not None and done[name] >= limit:
@@ -36,12 +36,17 @@ def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
 
 def progress(goal: GoalSection, counts: Counts, steps: int) -> float:
     """Share of the goal that is reached, of the part that will be reached first; 0 without a goal."""
-    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    done = _done(counts, steps)
     return max((done[name] / limit for name, limit in asdict(goal).items() if limit is not None), default=0.0)
 
 
 def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | int]:
     """The parts of the goal that are reached, with what to set them to for as much again."""
-    done = {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}
+    done = _done(counts, steps)
     limits = {name: limit for name, limit in asdict(goal).items() if limit is not None and done[name] >= limit}
     return {name: 2 * limit for name, limit in limits.items()}
+
+
+def _done(counts: Counts, steps: int) -> dict[str, float]:
+    """By the names of a goal's parts."""
+    return {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}

@@ -44,8 +44,8 @@ class State(NamedTuple):
 class Learner:
     """The training of one network: compiled functions, and no state of its own.
 
-    `devices` are all local ones unless said. `smaller` are boards that rows may come from besides the game's, see
-    `rows.widened`. Data for `many` must lie on all of them (`learner.everywhere`).
+    `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
+    `smaller` are boards that rows may come from besides the game's, see `rows.widened`.
     """
 
     def __init__(

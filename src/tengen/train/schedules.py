@@ -36,8 +36,7 @@ def _fall(settings: ScheduleSettings, step: Array) -> Array:
         passed = jnp.sum(step >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0
         return jnp.float32(settings.factor) ** passed
     if settings.kind == "cosine" and settings.length is not None:
-        way = jnp.clip((step - settings.warmup) / (settings.length - settings.warmup), 0, 1)
-        return settings.lowest + (1 - settings.lowest) * (1 + jnp.cos(math.pi * way)) / 2
+        return _cosine(settings, (step - settings.warmup) / (settings.length - settings.warmup))
     return jnp.float32(1)
 
 
@@ -45,8 +44,12 @@ def fall_with_run(settings: ScheduleSettings, progress: float) -> float:
     """The factor of a schedule that ends with the run, of whose goal a share of `progress` is reached; else 1."""
     if settings.kind != "cosine" or settings.length is not None:
         return 1.0
-    way = min(max(progress, 0.0), 1.0)
-    return settings.lowest + (1 - settings.lowest) * (1 + math.cos(math.pi * way)) / 2
+    return float(_cosine(settings, progress))
+
+
+def _cosine(settings: ScheduleSettings, way: Array | float) -> Array:
+    """From 1 to the lowest as `way` goes from 0 to 1."""
+    return settings.lowest + (1 - settings.lowest) * (1 + jnp.cos(math.pi * jnp.clip(way, 0, 1))) / 2
 
 
 @dataclass(frozen=True)
