@@ -65,7 +65,11 @@ def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Non
             jax.tree_util.tree_leaves_with_path(_comparable(other)),
             strict=True,
         ):
-            np.testing.assert_array_equal(left, right, err_msg=jax.tree_util.keystr(path))
+            name = jax.tree_util.keystr(path)
+            if name == ".noise":  # is drawn by neither of the two, in programs that may round differently
+                np.testing.assert_allclose(left, right, rtol=1e-5, err_msg=name)
+            else:
+                np.testing.assert_array_equal(left, right, err_msg=name)
     visits = plain.results.visits.sum(-1)[:, -1]
     assert visits.any()
 
@@ -84,11 +88,15 @@ def test_interpreted_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[f
     assert_same(plan, evaluator, "interpret")
 
 
-def test_compiled_programs_grow_the_same_trees() -> None:
+@pytest.mark.parametrize(
+    ("plan", "evaluator"),
+    [pytest.param(*case, id=name) for name, case in CASES.items()]
+    + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
+)
+def test_compiled_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
     if jax.default_backend() != "gpu":
         pytest.skip("JAX finds no GPU on this machine; the same programs were interpreted by the other tests")
-    for plan, evaluator in [*CASES.values(), *((plan, evaluator) for _, plan, evaluator in slow_cases())]:
-        assert_same(plan, evaluator, "auto")
+    assert_same(plan, evaluator, "auto")
 
 
 @pytest.mark.parametrize("algorithm", ["puct", "gumbel"])

@@ -64,7 +64,7 @@ def test_finish_gives_the_tree_of_a_python_evaluator() -> None:
     ],
 )
 def test_run_gives_the_result_of_a_python_evaluator(budget: list[int] | None) -> None:
-    settings, key = Settings(algorithm="gumbel", simulations=16), jax.random.key(5)
+    settings, key = Settings(algorithm="gumbel", simulations=max(budget or [16])), jax.random.key(5)
     given = None if budget is None else jnp.array(budget)
     result = jit(lambda states: search.run(in_jax, TIC_TAC_TOE, states, key, settings, given))(
         roots(TIC_TAC_TOE, BATCH)

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from tengen.search.noise import dirichlet
 from tengen.search.tree import NONE, Tree, stored
@@ -79,13 +79,13 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     A move that the tree does not know leaves a root that waits for its evaluation. Searches end: see `begin`.
     """
     game, slots = tree.game, tree.visits.shape[1]
-    states = jax.vmap(game.step)(tree.states(tree.root), actions)
+    states, look = game.step_and_look(tree.states(tree.root), actions)
     nodes, kept = jax.vmap(game.split)(states)
     batch = jnp.arange(len(actions))
     child = tree.child[batch, tree.root, actions].astype(jnp.int32)
     known = (child >= 0) & (tree.visits[batch, tree.root] > 0)
     root = jnp.where(which & known, child, tree.root)
-    tree = _without_illegal(tree, root, which & known, jax.vmap(game.legal_actions)(states))
+    tree = _without_illegal(tree, root, which & known, look.legal)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
     place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
     numbers = jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), place.shape)
@@ -108,7 +108,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
         parent=tree.parent.at[batch, moved].set(NONE, mode="drop"),
         child=at_root(tree.child, jnp.int32(NONE)),
         state=jax.tree.map(at_root, tree.state, stored(nodes)),
-        over=at_root(tree.over, jax.vmap(game.is_over)(states)),
+        over=at_root(tree.over, look.over),
         player=at_root(tree.player, jax.vmap(game.to_play)(states)),
         visits=at_root(tree.visits, zero),
         total=at_root(tree.total, zero),
@@ -144,9 +144,8 @@ def _below(tree: Tree, root: Array) -> Array:
     in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
 
-    def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        return carry[1], carry[1][carry[1]]
-
-    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first.
-    _, top = lax.while_loop(lambda carry: (carry[0] != carry[1]).any(), double, (index, parent))
-    return in_use & (top == root)
+    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. So many times reach
+    # through any tree; asking whether it is enough would have the device wait for the host.
+    for _ in range(slots.bit_length()):
+        parent = parent[parent]
+    return in_use & (parent == root)
