@@ -22,10 +22,10 @@ def write_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name itself survive a power cut, on the file systems that can promise it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

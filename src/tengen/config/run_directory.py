@@ -16,8 +16,8 @@ from tengen.config.problems import ConfigError
 from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
 
-CHANGEABLE = ("goal", "rating")
-"""Sections that may change between two starts of a run: they say how long it goes on and how it is measured."""
+CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate")
+"""Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
 _FILE = "config.yaml"
 _LOCK = ".lock"
@@ -50,10 +50,11 @@ def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
 
 
 @contextlib.contextmanager
-def locked(base: Path) -> Iterator[None]:
-    """Have the run directory `base` to oneself; the system lets go of it even if the process is killed.
+def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "") -> Iterator[None]:
+    """Have the run directory `base` to oneself, or share it with others that share it.
 
-    ConfigError if another process has it, or if it cannot be written to.
+    The system lets go of it even if the process is killed. ConfigError if another process has it, or if it cannot be
+    written to. `name` and `what` are of a lock that is only for one kind of use.
     """
     try:
         import fcntl
@@ -62,17 +63,17 @@ def locked(base: Path) -> Iterator[None]:
         return
     try:
         base.mkdir(parents=True, exist_ok=True)
-        file = (base / _LOCK).open("a+")
+        file = (base / name).open("a+")
     except OSError as error:
         raise ConfigError([_cannot_write(base, error)]) from error
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             who = file.read(200).strip() or "another process"
             raise ConfigError(
-                [f"{base}: is being used by {who}; wait until it ends, or choose another --base"]
+                [f"{what or base}: is being used by {who}; wait until it ends, or choose another --base"]
             ) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:

@@ -10,6 +10,8 @@ from typing import Any
 
 from tengen import nets
 from tengen.data.settings import WindowSettings
+from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.loop.ring.settings import GateSettings, RingSettings
 from tengen.schema import REQUIRED, setting, variant
 from tengen.search.settings import Settings as SearchSettings
 from tengen.selfplay.settings import SelfplaySettings, resized, size
@@ -109,6 +111,9 @@ class Config:
     selfplay: SelfplaySettings = setting(REQUIRED, "how games are played to learn from")
     data: DataSection = setting(REQUIRED, "what becomes of the rows that games teach")
     train: TrainSettings = setting(REQUIRED, "how the network learns")
+    shuffle: ShuffleSettings = setting(REQUIRED, "sync, async: how rows are drawn and put in random order")
+    ring: RingSettings = setting(REQUIRED, "sync, async: how the parts work together")
+    gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted")
     rating: RatingSection = setting(REQUIRED, "how strength is measured on the way")
     goal: GoalSection = setting(REQUIRED, "when the run ends: at whichever comes first")
 

@@ -144,8 +144,8 @@ def _below(tree: Tree, root: Array) -> Array:
     in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
 
-    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. So many times reach
-    # through any tree; asking whether it is enough would have the device wait for the host.
+    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. So many times
+    # reach through any tree; asking whether it is enough would have the device wait for the host.
     for _ in range(slots.bit_length()):
         parent = parent[parent]
     return in_use & (parent == root)

@@ -1,0 +1,49 @@
+"""A part of the ring: does one piece of work at a time, or says what it waits for and how far that is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Stop = Callable[[], bool]
+"""Whether a person has asked for the end."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a part has done, or what it waits for."""
+
+    words: str  # "trained 4,096 of 20,000 samples", "12,410 of 20,000 rows until the first shuffle"
+    worked: bool = True  # False: there was nothing to do, so ask again later
+    done: float | None = None  # of what the words tell, where it can be counted
+    of: float | None = None
+    ended: bool = False  # there will be nothing more to do: a limit is reached
+    figures: Mapping[str, Any] = field(default_factory=dict)  # counts of this process, for `tengen status`
+
+    @property
+    def share(self) -> float | None:
+        """How far along it is, 0 to 1."""
+        return None if self.done is None or not self.of else min(self.done / self.of, 1.0)
+
+
+def waiting(words: str, done: float | None = None, of: float | None = None, **figures: Any) -> Progress:
+    """Nothing to do yet."""
+    return Progress(words, worked=False, done=done, of=of, figures=figures)
+
+
+class Part(Protocol):
+    """One of the five. `kind` is selfplay, shuffle, train, export or gate; `name` tells two of a kind apart."""
+
+    kind: str
+    name: str
+
+    def run_once(self) -> Progress:
+        """One piece of work: seconds, not minutes, or it looks whether to stop in between."""
+        ...
+
+    def flush(self) -> None:
+        """Write whatever is not written yet, for good."""
+        ...
+
+    def close(self) -> None:
+        """End all threads and let go of everything."""
+        ...

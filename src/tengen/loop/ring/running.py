@@ -1,0 +1,94 @@
+"""Lets one part work until it is done or a person has had enough, and never leaves anybody guessing."""
+
+import contextlib
+import errno
+import time
+from collections.abc import Callable, Iterator
+
+from tengen.errors import TengenError
+from tengen.loop.ring.notices import Notice
+from tengen.loop.ring.part import Part, Progress, Stop
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOOK = 0.1  # seconds between two looks at whether to stop
+Say = Callable[[str], None]
+
+
+def run(part: Part, notice: Notice, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
+    """Call `run_once` until the part has ended, or `stop`; with `once`, until it has nothing more to do.
+
+    What it does is told through the notice and, when it changes, through `say`. While the disk is full it waits.
+    """
+    speaker = Speaker(say)
+    last = Progress("starting")
+    while not stop():
+        last = attempt(part.run_once)
+        notice.show(last)
+        speaker.tell(last, notice.seconds)
+        if last.ended or (once and not last.worked):
+            break
+        if not last.worked:
+            pause(poll, stop)
+    while True:
+        ended = attempt(lambda: (part.flush(), last)[1])
+        if ended is last or stop():
+            if ended is not last:
+                part.flush()  # says what is lost
+            return last
+        speaker.tell(ended, notice.seconds)
+        pause(poll, stop)
+
+
+def attempt(work: Callable[[], Progress]) -> Progress:
+    """What the work gives; while the disk is full that is waited for."""
+    try:
+        return work()
+    except TengenError as error:
+        if not is_full(error):
+            raise
+        return Progress(f"waiting for space on the disk: {error}", worked=False)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is the reason."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if "No space left" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def pause(seconds: float, stop: Stop) -> None:
+    """Wait, unless it is time to stop."""
+    end = time.monotonic() + seconds
+    while not stop() and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _LOOK))
+
+
+class Speaker:
+    """Prints what a part does: at once when it begins to wait for something else, and now and then while it works."""
+
+    def __init__(self, say: Say, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._every, self._clock = say, every, clock
+        self._before: tuple[str, bool] = ("", True)
+        self._due = -every
+
+    def tell(self, progress: Progress, seconds: float = 0.0) -> None:
+        words, now = (progress.words, progress.worked), self._clock()
+        begins = not progress.worked and self._before[1]
+        if (words == self._before and now < self._due) or not (begins or now >= self._due):
+            return
+        since = f" (for {seconds:,.0f} s)" if not progress.worked and seconds >= self._every else ""
+        self._say(("" if progress.worked else "waiting: ") + progress.words + since)
+        self._before, self._due = words, now + self._every
+
+
+@contextlib.contextmanager
+def closing(part: Part) -> Iterator[Part]:
+    """The part, closed at the end."""
+    try:
+        yield part
+    finally:
+        part.close()
