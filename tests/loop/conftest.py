@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tengen.loop import parts
+from tengen.loop import playing
 from tengen.selfplay import Selfplay
 from tengen.train import alpha_zero
 from tengen.train.learner import Learner
@@ -25,6 +25,6 @@ def shared() -> Iterator[None]:
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "Selfplay", selfplay)
+        patch.setattr(playing, "Selfplay", selfplay)
         patch.setattr(alpha_zero, "Learner", learner)
         yield

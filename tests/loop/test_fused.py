@@ -19,7 +19,7 @@ from tengen.data.identity import GameIdentity
 from tengen.data.records import load_records
 from tengen.data.store import Store
 from tengen.errors import TengenError
-from tengen.loop import fused, metrics
+from tengen.loop import fused, metrics, playing
 from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.train import checkpoints
@@ -33,7 +33,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fused, Photog
     """A run to its end, and copies of its directory in the middle of everything that was written."""
     base = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused, "MOST_PHASES", 6)  # so that there are several calls, however fast the machine
+        patch.setattr(playing, "MOST_PHASES", 6)  # so that there are several calls, however fast the machine
         photographer = Photographer(base, tmp_path_factory.mktemp("album"), patch)
         with prepared(base, GOAL, OFTEN) as loop:
             loop.run(never)

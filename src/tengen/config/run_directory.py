@@ -49,6 +49,19 @@ def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
     return path
 
 
+def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> None:
+    """Take part in the run in `base`, which is made if there is none.
+
+    Its configuration must be this one, except for CHANGEABLE sections and those settings or sections that are `free`
+    (dotted): they are a matter of each part, and the run's file stays as it is. ConfigError if it is another one.
+    """
+    path = base / _FILE
+    if not path.exists():
+        write(config, base, provenance)
+        return
+    _changes(path, config, (*CHANGEABLE, *free))
+
+
 @contextlib.contextmanager
 def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "") -> Iterator[None]:
     """Have the run directory `base` to oneself, or share it with others that share it.
@@ -100,7 +113,7 @@ def _header(path: Path) -> list[str]:
     return lines
 
 
-def _changes(path: Path, config: Config) -> list[str]:
+def _changes(path: Path, config: Config, free: Iterable[str] = CHANGEABLE) -> list[str]:
     """How the file at `path` differs from `config`, key by key; ConfigError if it may not."""
     try:
         old = load(path)
@@ -116,7 +129,10 @@ def _changes(path: Path, config: Config) -> list[str]:
         for key in dict.fromkeys([*old_values, *new_values])
         if old_values.get(key) != new_values.get(key)
     }
-    forbidden = [text for key, text in differences.items() if key[0] not in CHANGEABLE]
+    allowed = tuple(tuple(name.split(".")) for name in free)
+    forbidden = [
+        text for key, text in differences.items() if not any(key[: len(prefix)] == prefix for prefix in allowed)
+    ]
     if forbidden:
         advice = f"{path}: this run has other settings; keep to them, or choose another --base"
         raise ConfigError([*forbidden, advice])

@@ -39,6 +39,7 @@ class Collector:
         session: int,
     ) -> None:
         self.network = network  # whose games they are
+        self.written_rows = self.written_games = 0  # that are in files by now
         self.chunk = max((chunk.number for chunk in store.chunks()), default=-1)  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
@@ -72,6 +73,12 @@ class Collector:
         self._write_records()
         self._writer.flush()
 
+    def under(self, network: str) -> None:
+        """From now on the games are another network's; what is there is written under the name of the one before."""
+        self._write_rows()
+        self._write_records()
+        self.network = network
+
     def counted(self) -> None:
         """What was played so far is known from elsewhere (a checkpoint): later chunks need not tell of it."""
         self._finished, self._evaluations = 0, 0.0
@@ -82,7 +89,14 @@ class Collector:
         rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
         path = self._store.reserve(self.network)
         more = {"session": self._session, "finished": self._finished, "evaluations": self._evaluations}
-        job = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
+        write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
+        finished, count = self._finished, self._waiting
+
+        def job() -> None:
+            write()
+            self.written_rows += count
+            self.written_games += finished
+
         self._writer.put(job, path)
         self.chunk = int(path.name.partition("-")[0])
         self._rows, self._waiting = [], 0

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,6 @@ from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
 from tengen.errors import TengenError
-from tengen.games import Game
 from tengen.loop import counting, resuming
 from tengen.loop.collecting import Collector
 from tengen.loop.counting import Counts
@@ -27,24 +26,16 @@ from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.networks import Networks
 from tengen.loop.pacing import Pace
 from tengen.loop.parts import Parts
+from tengen.loop.playing import Played, Rounds
 from tengen.loop.progress import Display, Goal, Rated
 from tengen.loop.rating import Rater
 from tengen.loop.reporting import Reporter, Standing
-from tengen.selfplay import Actor, Finished, on_host
-from tengen.selfplay.playing import MOST_PHASES
+from tengen.selfplay import on_host
 from tengen.train import Checkpoints
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the device should take
 Stop = Callable[[], bool]
-
-
-class _Played(NamedTuple):
-    """Finished games on the device that no file tells of yet."""
-
-    finished: Finished
-    evaluations: float
-    game: Game
 
 
 class Fused:
@@ -56,8 +47,8 @@ class Fused:
         self.figures: dict[str, float] = {}  # what the trainer said last
         self._display, self._tensorboard = display, tensorboard
         self._closing = contextlib.ExitStack()
-        self._playing, self._learning = Pace(_SECONDS, most=MOST_PHASES), Pace(_SECONDS, amount=10)
-        self._pending: list[_Played] = []
+        self._learning = Pace(_SECONDS, amount=10)
+        self._pending: list[Played] = []
         self._learned = False  # by this process
 
     def __enter__(self) -> Self:
@@ -128,37 +119,25 @@ class Fused:
 
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
-        actors = None
+        start, self.key = jax.random.split(self.key)
+        rounds = Rounds(self.parts.lanes, self.counts.sessions, start)
         while not stop() and not self.reason:
-            actors = self._play(actors or self._begin())
+            self._play(rounds)
             self._learn(stop)
             self._save_when_due(stop)
             self.reporter.report(self._standing())
         self._finish(stop)
 
-    def _begin(self) -> tuple[Actor, ...]:
-        """New games."""
-        self._show("compiling the games")
-        start, self.key = jax.random.split(self.key)
-        return self.parts.lanes.begin(start)
-
-    def _play(self, actors: tuple[Actor, ...]) -> tuple[Actor, ...]:
+    def _play(self, rounds: Rounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""
-        self._show("playing" if self._playing.calls else "compiling the games", self._waited_for())
-        phases, began = self._playing.units, time.monotonic()
-        playing = self.parts.lanes.play(self.weights, actors, phases, self.counts.sessions)
-        self._collect()
-        actors, finished = playing()
-        lanes = zip(self.parts.lanes.lanes, actors, finished, strict=True)
-        self._pending = [_Played(games, float(actor.evaluations), lane.selfplay.game) for lane, actor, games in lanes]
-        self._playing = self._playing.after(phases, time.monotonic() - began)
+        self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
+        self._pending = rounds.play(self.weights, self._collect)
         before = self.counts.rows
         for block, evaluations, _ in self._pending:
             self.ring = self.parts.append(self.ring, block.rows, block.rows_count)
             rows, games = jax.device_get((block.rows_count, block.games_count))
             self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
-        return actors
 
     def _learn(self, stop: Stop) -> None:
         """All that the rows so far allow, a second at a time."""

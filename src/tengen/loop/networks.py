@@ -29,11 +29,11 @@ class Networks:
 
     def __init__(self, folder: Path, game: Game, spec: nets.Spec, dtype: nets.Dtype) -> None:
         self.folder = folder
-        self._game, self._spec = game, spec
+        self._game, self.spec = game, spec
         self._dtype: nets.Dtype = dtype
         self.saved: list[Saved] = []
         self.notes: tuple[str, ...] = ()  # what lies there and is no network of this run
-        self._look()
+        self.look()
 
     @property
     def newest(self) -> Saved | None:
@@ -53,11 +53,12 @@ class Networks:
 
     def parameters(self, name: str) -> Any:
         """Of the network of that name, folded, for an `Evaluator`. TengenError says what is wrong with its file."""
-        net = saving.load(self.path(name), self._game, spec=self._spec, dtype=self._dtype)
+        net = saving.load(self.path(name), self._game, spec=self.spec, dtype=self._dtype)
         # Put there, so that it shares the compiled matches of networks that never left the device.
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """See what is there now."""
         found, notes = [], []
         try:
             folders = sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != ".")

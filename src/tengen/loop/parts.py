@@ -1,6 +1,5 @@
 """What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
 
-from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -8,15 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from tengen import games, nets
-from tengen.arena.evaluators import Evaluator
+from tengen import nets
 from tengen.config import Config
 from tengen.data import ring
 from tengen.data.ring import Ring
-from tengen.data.rows import RowFormat, Rows
+from tengen.data.rows import Rows
 from tengen.errors import OptionError
-from tengen.loop.lanes import Board, Lane, Lanes, boards, lane_devices
-from tengen.selfplay import Selfplay
+from tengen.loop.playing import Playing
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
@@ -26,19 +23,12 @@ class Parts:
     """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
 
     def __init__(self, config: Config) -> None:
-        self.game = games.make(config.game.name, **asdict(config.game.options))
-        self.spec = nets.spec(config.net.name, config.net.heads)
-        self.form = RowFormat.of(self.game, config.net.heads)
-        own, *smaller = boards(self.game, config.selfplay)
-        others = tuple(board.game for board in smaller)
+        self.playing = playing = Playing(config)
+        self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
+        self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
+        others = tuple(board.game for board in playing.boards[1:])
         training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype, others)
         self.trainer = AlphaZeroTrainer(training)
-        net = nets.fold(self.trainer.network())
-        net.full_board = True  # every lane has boards of one size
-        graph, _ = nnx.split(net)
-        self.evaluate = Evaluator(graph)
-        self.lanes = Lanes((lane for board in (own, *smaller) for lane in self._lanes(config, board)), self.form)
-        self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
         self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
@@ -46,14 +36,6 @@ class Parts:
         # The learner wants its rows on all devices. Everything is put where it belongs even if there is but one
         # device: arrays that lie there by chance would mean a second compilation.
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
-
-    def _lanes(self, config: Config, board: Board) -> list[Lane]:
-        """Those of one size of board."""
-        devices = lane_devices(board.games)
-        settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
-        form = RowFormat.of(board.game, config.net.heads)
-        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form)
-        return [Lane(selfplay, device) for device in devices]
 
     def memory(self) -> dict[str, int]:
         """Bytes on the device, by what for."""

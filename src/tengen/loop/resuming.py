@@ -58,14 +58,14 @@ def resume(
     loaded = store.read_newest(capacity, form, GameIdentity.of(trainer.config.game))
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
-    counts = _since(counts, last, store)
+    counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")
     counts = replace(counts, sessions=1 + max(counts.sessions, _last_session(base)))
     return Resumed(counts, loaded.rows, loaded.count, tuple(notes))
 
 
-def _since(counts: Counts, last: int, store: Store) -> Counts:
+def since(counts: Counts, last: int, store: Store) -> Counts:
     """With what the chunks after number `last` tell."""
     for chunk in store.chunks():
         if chunk.number <= last:

@@ -1,6 +1,6 @@
 """The trainer of the main job: a network learns what search and the ends of games say about positions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,37 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         self._data = data
         self.bucket = self.bucket.filled(rows, settings.samples_per_row, settings.largest_debt)
 
+    def earn(self, rows: int) -> None:
+        """So many rows have come, which `learn` may now be called for; where they are is the caller's concern."""
+        self.feed(self._data if self._data is not None else (), rows)
+
+    def learn(self, batches: Iterator[Mapping[str, Any]]) -> Metrics:
+        """A step on each of the batches, of as many rows as a step has; as far as the rows so far allow.
+
+        The batches are taken one at a time, while the device works on the one before.
+        """
+        self._scale_rate()
+        sums, steps, left = None, 0, self.affordable
+        while steps < left and (batch := next(batches, None)) is not None:
+            self.state, figures = self.learner.step(self.state, batch, self._key)
+            if self.learner.split.num_devices > 1:
+                jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
+            sums = figures if sums is None else _added(sums, figures)
+            steps += 1
+        return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
+
+    def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
+        """Mean losses of the averaged weights on rows that were not learned from; empty without any."""
+        sums: dict[str, float] = {}
+        count = 0.0
+        for batch in batches:
+            figures = {name: float(figure) for name, figure in self.learner.judge(self.state, batch).items()}
+            rows = figures.pop("rows")
+            count += rows
+            for name, figure in figures.items():
+                sums[name] = sums.get(name, 0.0) + rows * figure
+        return {name: total / count for name, total in sums.items()} if count else {}
+
     def weights(self, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that stay as they are."""
         return self.learner.weights(self.state, average=average)
@@ -132,6 +163,10 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
             return {}
         self._scale_rate()
         self.state, figures = self.learner.many(self.state, self._key, self._sample, self._data, steps)
+        return self._after(steps, figures)
+
+    def _after(self, steps: int, figures: Any) -> Metrics:
+        """So many steps were made, with these figures on the device."""
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
@@ -148,3 +183,8 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)
+
+
+@jax.jit
+def _added(one: Any, other: Any) -> Any:
+    return jax.tree.map(jnp.add, one, other)

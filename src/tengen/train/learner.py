@@ -74,6 +74,7 @@ class Learner:
         self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)
         self._one = jax.jit(self._drawn, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
         self._many = jax.jit(self._loop, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
+        self._judge = jax.jit(self._judged)
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
 
@@ -113,6 +114,10 @@ class Learner:
                 jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
             found.append(figures)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
+
+    def judge(self, state: State, batch: Mapping[str, Array]) -> Figures:
+        """The losses of the averaged weights on a batch, which is learned nothing from; and its `rows` by weight."""
+        return self._judge(state.average_parameters, state.average_statistics, jax.device_put(dict(batch), self.split))
 
     def weights(self, state: State, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
@@ -187,6 +192,13 @@ class Learner:
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = losses.losses(outputs, rows, self.settings.loss)
         return loss, (saving.named(nnx.state(net, nnx.BatchStat)), figures)
+
+    def _judged(self, parameters: Tensors, statistics: Tensors, batch: Mapping[str, Array]) -> Figures:
+        net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
+        planes = unpack_planes(batch["planes"], self._form.planes_shape)
+        outputs = net(planes, batch["scalars"])
+        _, figures = losses.losses(outputs, {**batch, "planes": planes}, self.settings.loss)
+        return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
     def _averaged(self, old: Any, new: Any, step: Array) -> Any:
         """Moving averages. The first steps count for more, or a new network's random numbers would linger."""

@@ -49,6 +49,12 @@ def name_of(run: str, trainer: str, samples: int, rows: int) -> str:
     return f"{run}-{trainer}-s{samples}-d{rows}"
 
 
+def parse(name: str) -> tuple[int, str] | None:
+    """Samples and trainer of the network with that name; None if it is none's."""
+    match = _NAME.fullmatch(name)
+    return (int(match[3]), match[2]) if match else None
+
+
 def candidates(base: Path) -> list[Entry]:
     """Those that wait for the gate, in the order of training."""
     return sorted(_entries(base / CANDIDATES), key=lambda entry: (entry.samples, entry.name))

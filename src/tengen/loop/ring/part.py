@@ -16,6 +16,7 @@ class Progress:
     worked: bool = True  # False: there was nothing to do, so ask again later
     done: float | None = None  # of what the words tell, where it can be counted
     of: float | None = None
+    event: bool = False  # worth a line of its own, whatever was told just before
     ended: bool = False  # there will be nothing more to do: a limit is reached
     figures: Mapping[str, Any] = field(default_factory=dict)  # counts of this process, for `tengen status`
 
@@ -30,11 +31,19 @@ def waiting(words: str, done: float | None = None, of: float | None = None, **fi
     return Progress(words, worked=False, done=done, of=of, figures=figures)
 
 
+Show = Callable[[Progress], object]
+
+
+def unseen(progress: Progress) -> None:
+    """The `show` of a part that nobody watches."""
+
+
 class Part(Protocol):
     """One of the five. `kind` is selfplay, shuffle, train, export or gate; `name` tells two of a kind apart."""
 
     kind: str
     name: str
+    show: Show  # is called in the middle of work that takes longer; whoever drives the part sets it
 
     def run_once(self) -> Progress:
         """One piece of work: seconds, not minutes, or it looks whether to stop in between."""

@@ -11,6 +11,7 @@ from tengen.loop.ring.part import Part, Progress, Stop
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOOK = 0.1  # seconds between two looks at whether to stop
+_LONGEST = 600.0  # seconds without a word
 Say = Callable[[str], None]
 
 
@@ -20,11 +21,19 @@ def run(part: Part, notice: Notice, stop: Stop, say: Say, poll: float, *, once: 
     What it does is told through the notice and, when it changes, through `say`. While the disk is full it waits.
     """
     speaker = Speaker(say)
-    last = Progress("starting")
+    last = worked = Progress("starting")
+
+    def show(progress: Progress) -> None:
+        notice.show(progress)
+        speaker.tell(progress, notice.seconds)
+
+    part.show = show
     while not stop():
         last = attempt(part.run_once)
-        notice.show(last)
-        speaker.tell(last, notice.seconds)
+        if once and not last.worked and worked.words != "starting":
+            break
+        show(last)
+        worked = last if last.worked else worked
         if last.ended or (once and not last.worked):
             break
         if not last.worked:
@@ -34,8 +43,8 @@ def run(part: Part, notice: Notice, stop: Stop, say: Say, poll: float, *, once: 
         if ended is last or stop():
             if ended is not last:
                 part.flush()  # says what is lost
-            return last
-        speaker.tell(ended, notice.seconds)
+            return worked if once and worked.words != "starting" else last
+        show(ended)
         pause(poll, stop)
 
 
@@ -74,15 +83,17 @@ class Speaker:
         self._say, self._every, self._clock = say, every, clock
         self._before: tuple[str, bool] = ("", True)
         self._due = -every
+        self._pause = every  # until the next line about the same wait
 
     def tell(self, progress: Progress, seconds: float = 0.0) -> None:
         words, now = (progress.words, progress.worked), self._clock()
         begins = not progress.worked and self._before[1]
-        if (words == self._before and now < self._due) or not (begins or now >= self._due):
+        if not (begins or progress.event or now >= self._due):
             return
         since = f" (for {seconds:,.0f} s)" if not progress.worked and seconds >= self._every else ""
         self._say(("" if progress.worked else "waiting: ") + progress.words + since)
-        self._before, self._due = words, now + self._every
+        self._pause = self._every if progress.worked or begins else min(2 * self._pause, _LONGEST)
+        self._before, self._due = words, now + self._pause
 
 
 @contextlib.contextmanager

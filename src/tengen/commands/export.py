@@ -1,0 +1,36 @@
+"""`tengen export`: networks from what trainers leave, as a part of a run."""
+
+import argparse
+from typing import Any
+
+from tengen.commands.part import add_part, drive
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("export", help="a part of a run: turn what trainers leave into networks")
+    add_part(parser, "export what waits, and end")
+    parser.add_argument("--name", help="of one trainer (default: all of them)")
+    parser.add_argument(
+        "--now",
+        action="store_true",
+        help="export the trainer's newest checkpoint, whether or not an epoch has ended, and end",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export whatever comes, until Ctrl-C."""
+    from tengen.loop.ring.locks import check_name
+
+    name = check_name(args.name) if args.name else None
+    args.once = args.once or args.now
+
+    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from tengen.loop.ring.exporting import ExportPart, leave_checkpoint
+
+        if args.now:
+            leave_checkpoint(base, name or "main")
+        return ExportPart(config, base, stop, say, name=name)
+
+    return drive(args, build, free=("net", "train"))

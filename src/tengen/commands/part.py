@@ -1,0 +1,72 @@
+"""What the commands of the ring's parts have in common."""
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tengen import config as configuration
+from tengen.commands.config import add_config
+from tengen.config import Config
+
+Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
+"""(configuration, run directory, whether to stop, how to speak) -> the part."""
+
+
+def add_part(parser: argparse.ArgumentParser, once: str) -> None:
+    """The arguments of every part; `once` says what `--once` means."""
+    add_config(parser)
+    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--once", action="store_true", help=once)
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def load(args: argparse.Namespace) -> tuple[Config, Path]:
+    """The configuration, and where the run is."""
+    config = configuration.load(args.config, args.overrides)
+    return config, args.base or Path("runs") / config.run.name
+
+
+def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Iterable[str] = ()) -> int:
+    """Be that part of the run until it is done, or until Ctrl-C. The exit code.
+
+    `only` names what one process may be at a time; settings that are `free` may be others than the run's.
+    """
+    config, base = load(args)
+
+    from tengen.config import provenance, run_directory
+    from tengen.loop.ring.locks import taking_part
+
+    with taking_part(base, only):
+        run_directory.join(config, base, provenance.lines(), free)
+        return _drive(args, config, base, build)
+
+
+def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -> int:
+    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.stopping import Stopping
+    from tengen.loop.ring import running
+    from tengen.loop.ring.notices import Notice
+
+    keep_compiled()
+    with Stopping(say) as stopping, explaining_memory():
+        part = build(config, base, lambda: stopping.asked, say)
+        with running.closing(part), Notice(base, part.kind, part.name) as notice:
+            poll = config.ring.poll_seconds
+            last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
+    if stopping.asked or not last.event:
+        say(f"stopped by {stopping.words}: everything is written" if stopping.asked else last.words)
+    return stopping.code
+
+
+def say(text: str) -> None:
+    """Print a line, with the time."""
+    import time
+
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)

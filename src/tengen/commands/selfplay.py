@@ -1,0 +1,29 @@
+"""`tengen selfplay`: games of the newest accepted network, as a part of a run."""
+
+import argparse
+from typing import Any
+
+from tengen.commands.part import add_part, drive, positive
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("selfplay", help="a part of a run: play games with its newest accepted network")
+    add_part(parser, "end when games have ended and are written")
+    parser.add_argument(
+        "--max-games", type=positive, metavar="N", help="end when this process has finished so many games"
+    )
+    parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made so many rows")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play until a limit is reached, or until Ctrl-C."""
+
+    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from tengen.loop.ring.selfplay import SelfplayPart
+
+        max_games = 1 if args.once and not (args.max_games or args.max_rows) else args.max_games
+        return SelfplayPart(config, base, stop, say, max_games=max_games, max_rows=args.max_rows)
+
+    return drive(args, build, free=("selfplay.games", "net.dtype"))

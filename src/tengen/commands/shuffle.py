@@ -1,0 +1,33 @@
+"""`tengen shuffle`: the newest rows in random order, as a part of a run."""
+
+import argparse
+from typing import Any
+
+from tengen.commands.part import add_part, drive, load
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("shuffle", help="a part of a run: put its newest rows in random order")
+    add_part(parser, "make one shuffle, however few rows are new, and end")
+    parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Shuffle whenever there are enough new rows, until Ctrl-C."""
+
+    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from dataclasses import asdict
+
+        from tengen import games
+        from tengen.loop.ring.shuffling import ShufflePart
+
+        game = games.make(config.game.name, **asdict(config.game.options))
+        return ShufflePart(config, game, base, stop, say, after=1 if args.once else None)
+
+    if args.dry_run:
+        config, base = load(args)
+        print(build(config, base, lambda: False, print).plan())
+        return 0
+    return drive(args, build)

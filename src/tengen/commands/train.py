@@ -1,0 +1,54 @@
+"""`tengen train`: learn from the newest shuffle, as a part of a run."""
+
+import argparse
+from typing import Any
+
+from tengen.commands.part import add_part, drive, positive
+
+ROLES = ("main", "extra", "trainonly")
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("train", help="a part of a run: learn from its newest shuffle")
+    add_part(parser, "end when there is nothing to learn from for now")
+    parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
+    parser.add_argument(
+        "--role",
+        choices=ROLES,
+        help="main: its networks go to the gate; extra: they are exported aside and feed nobody; trainonly: none are "
+        "(default: main for the trainer main, extra for others)",
+    )
+    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end when the trainer has done so many epochs")
+    parser.add_argument(
+        "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn whatever the rows allow, until Ctrl-C."""
+    from tengen.loop.ring.locks import check_name
+
+    name = check_name(args.name)
+    role = args.role or ("main" if name == "main" else "extra")
+
+    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from tengen.config import provenance, run_directory
+        from tengen.loop.ring.training import TrainPart
+
+        run_directory.write(config, base / "train" / name, provenance.lines())
+        return TrainPart(
+            config,
+            base,
+            stop,
+            say,
+            name=name,
+            role=role,
+            max_epochs=args.max_epochs,
+            end_when_limited=args.stop_when_limited,
+        )
+
+    # Trainers besides the main one may have networks of other sizes, and other ways of learning.
+    free = ("net.dtype",) if name == "main" else ("net", "train")
+    return drive(args, build, only=f"train-{name}", free=free)

@@ -1,0 +1,181 @@
+"""The export as a part: from a trainer's averaged weights to a network that others can use.
+
+A trainer leaves its weights in RUN/train/<name>/export/<network>/. The export reads them back, tries the network, and
+makes a folder of it with how it was made: in RUN/candidates for the gate, or in RUN/models if there is no gate, or in
+RUN/extra for trainers that feed nobody. What was left is removed when the network is there.
+"""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import atomic, games, nets
+from tengen.config import Config, provenance
+from tengen.config import load as load_config
+from tengen.config.render import render
+from tengen.data.store import inside
+from tengen.errors import TengenError
+from tengen.games import Game
+from tengen.loop.ring import models
+from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
+from tengen.loop.ring.running import Say
+from tengen.nets import saving
+from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
+
+LEFT = "export"  # the folder in a trainer's
+MADE = "made.json"
+_POSITIONS = 8  # that a network is tried on
+
+
+def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
+    """Leave the weights of a trainer for the export; `facts` say how they came about, in JSON values."""
+    models.publish(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
+
+
+def leave_checkpoint(base: Path, trainer: str) -> Path:
+    """Leave the averaged weights of a trainer's newest checkpoint, if there is one, for the export."""
+    folder = base / "train" / trainer
+    if not (folder / "config.yaml").exists():
+        raise TengenError(f"{folder}: no trainer of that name has been here")
+    config = load_config(folder / "config.yaml")
+    game = games.make(config.game.name, **asdict(config.game.options))
+    spec = nets.spec(config.net.name, config.net.heads)
+    trained = AlphaZeroTrainer(AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype))
+    checkpoints = Checkpoints(folder, config.train.checkpoints)
+    try:
+        found, _ = trained.resume(checkpoints)
+    finally:
+        checkpoints.close()
+    if found is None:
+        raise TengenError(f"{folder}: there is no checkpoint yet")
+    name = models.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
+    facts = {"run": config.run.name, "trainer": trainer, "role": "main" if trainer == "main" else "extra"}
+    facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
+    if models.known(base, name) is None:
+        leave(folder, name, trained.network(), game, facts)
+    return folder / LEFT / name
+
+
+class ExportPart:
+    """Exports for all trainers, or for the one with that name."""
+
+    kind = "export"
+
+    def __init__(self, config: Config, base: Path, stop: Stop, say: Say, *, name: str | None = None) -> None:
+        self.name = name or "all"
+        self.show: Show = unseen
+        self._config, self._base, self._stop, self._say, self._trainer = config, base, stop, say, name
+        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._bad: set[Path] = set()
+        self.exported = 0
+
+    def run_once(self) -> Progress:
+        """One network, if one waits."""
+        for left in self._waiting():
+            try:
+                made = self._export(left)
+            except TengenError as error:
+                if not _is_bad(left, self._game):
+                    raise
+                self._bad.add(left)
+                aside = _set_aside(left, str(error))
+                self._say(f"set aside, since it cannot be exported: {error}" + (f" ({aside})" if aside else ""))
+                continue
+            self.exported += 1
+            return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
+        who = f"trainer {self._trainer}" if self._trainer else "a trainer"
+        return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
+
+    def flush(self) -> None:
+        """Networks are written one at a time and at once."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _waiting(self) -> Iterator[Path]:
+        """What trainers have left, the least trained first."""
+        trainers = [path for path in inside(self._base / "train") if self._trainer in (None, path.name)]
+        left = [path for trainer in trainers if trainer.is_dir() for path in inside(trainer / LEFT)]
+        found = [(match, path) for path in left if (match := models.parse(path.name)) and path not in self._bad]
+        yield from (path for _, path in sorted(found))
+
+    def _export(self, left: Path) -> Path:
+        saved = saving.read(left)
+        facts, name = dict(saved.info), left.name
+        there = models.known(self._base, name)
+        if there is None:
+            net = saving.load(left, self._game, dtype="float32")
+            _try(net, self._game, left)
+            target = self._base / self._place(facts.get("role")) / name
+
+            def write(folder: Path) -> None:
+                saving.save(net, folder, self._game, _info(facts))
+                about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": self._made_with(left)}
+                atomic.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
+                if target.parent.name == models.ACCEPTED:
+                    number = models.next_number(self._base)
+                    entry = models.Entry(folder, self.name, 0, 0)
+                    models.decide(entry, {"accepted": True, "number": number, "why": "this run has no gate"})
+
+            models.publish(target, write)
+            there = target
+        shutil.rmtree(left, ignore_errors=True)
+        return there
+
+    def _made_with(self, left: Path) -> str:
+        """The configuration of the trainer, as text."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return (left.parent.parent / "config.yaml").read_text("utf-8")
+        return render(self._config)
+
+    def _place(self, role: object) -> str:
+        if role == "extra":
+            return models.EXTRA
+        return models.ACCEPTED if self._config.gate.kind == "none" else models.CANDIDATES
+
+
+def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the network's own file says of it; `step` and `seconds` as those of the fused loop have them."""
+    kept = ("run", "trainer", "role", "samples", "rows", "epoch")
+    steps, seconds = facts.get("steps"), facts.get("seconds")
+    return {name: facts[name] for name in kept if name in facts} | {
+        "step": steps if type(steps) is int else 0,
+        "seconds": seconds if isinstance(seconds, int | float) else 0.0,
+    }
+
+
+def _try(net: nets.Network, game: Game, left: Path) -> None:
+    """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
+    look = jax.vmap(game.look)(states)
+    one, other = (each(look.observation.planes, look.observation.scalars) for each in (net, nets.fold(net)))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        if not bool(jnp.isfinite(a).all()) or not np.allclose(a, b, rtol=1e-2, atol=1e-2):
+            raise TengenError(f"{left}: the network gives no numbers, or others when it is folded")
+
+
+def _is_bad(left: Path, game: Game) -> bool:
+    """Whether it is the weights that are no good, and not the disk."""
+    try:
+        _try(saving.load(left, game, dtype="float32"), game, left)
+    except TengenError:
+        return True
+    return False
+
+
+def _set_aside(left: Path, reason: str) -> Path | None:
+    """Rename what a trainer left, with the reason next to it."""
+    target = left.with_name(left.name + ".corrupt")
+    with contextlib.suppress(OSError):
+        left.rename(target)
+        atomic.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
+        return target
+    return None

@@ -1,0 +1,228 @@
+"""Self-play as a part: plays with the newest accepted network, and writes what it teaches.
+
+Any number of processes do so in the same run, on any machines, without knowing of each other: the names of their files
+differ, and so do the numbers of their games.
+"""
+
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from tengen.config import Config
+from tengen.data.store import Store
+from tengen.data.writer import Job, Writer
+from tengen.errors import OptionError, TengenError
+from tengen.loop.collecting import Collector
+from tengen.loop.parts import device_memory
+from tengen.loop.playing import Played, Playing, Rounds
+from tengen.loop.ring import models
+from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
+from tengen.loop.ring.running import Say, is_full, pause
+from tengen.nets import saving
+from tengen.selfplay import on_host
+
+_RETRY = 2.0  # seconds until a full disk is tried again
+_USABLE = 0.9  # of a device's memory
+
+
+class SelfplayPart:
+    """One worker."""
+
+    kind = "selfplay"
+
+    def __init__(
+        self,
+        config: Config,
+        base: Path,
+        stop: Stop,
+        say: Say,
+        *,
+        max_games: int | None = None,
+        max_rows: int | None = None,
+    ) -> None:
+        self.name = secrets.token_hex(4)
+        self.show: Show = unseen
+        self.network = models.RANDOM  # that plays
+        self.games = self.rows = 0  # finished by this process, in files or not
+        self._config, self._base, self._say = config, base, say
+        self._max_games, self._max_rows = max_games, max_rows
+        self._store = Store(base / "selfplay", self.name)
+        self._writer = PatientWriter(stop)
+        self._session = secrets.randbits(31)
+        self._bad: set[str] = set()  # networks that cannot be used
+        self._pending: list[Played] = []
+        self.evaluations = 0.0
+        self._timed, self._seconds = 0.0, 0.0  # evaluations of calls that compiled nothing, and how long they took
+        self._looked = -1e9
+        self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
+        self._build(None)
+
+    def _build(self, spec: Any) -> None:
+        """For networks of that spec; games that run are dropped."""
+        self._playing = Playing(self._config, spec)
+        self._check_memory()
+        self._collector = Collector(
+            self._base,
+            self._store,
+            self._playing.game,
+            self._playing.form,
+            self._writer,
+            self._config.data,
+            self.network,
+            self._session,
+        )
+        self._weights = self._playing.no_weights()
+        key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
+        self._rounds = Rounds(self._playing.lanes, self._session, key)
+
+    def run_once(self) -> Progress:
+        """A call of about a second to the games."""
+        if self._writer.full:
+            return waiting(f"space on the disk: {self._writer.full}", **self._figures())
+        self._look()
+        if reason := self._enough():
+            self.flush()
+            return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
+        compiling = not self._rounds.compiled
+        if compiling:
+            self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
+        began = time.monotonic()
+        self._pending = self._rounds.play(self._weights, self._collect)
+        for played in self._pending:
+            self.evaluations += played.evaluations
+            rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))
+            self.rows, self.games = self.rows + int(rows), self.games + int(games)
+        if not compiling:
+            self._seconds += time.monotonic() - began
+            self._timed += sum(played.evaluations for played in self._pending)
+        self._switch_when_ready()
+        return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
+
+    @property
+    def evaluate(self) -> Any:
+        """How the network is asked."""
+        return self._playing.evaluate
+
+    @property
+    def spec(self) -> Any:
+        """Of the network."""
+        return self._playing.spec
+
+    def look_now(self) -> None:
+        """Look for a newer network before the next call, whenever the last look was."""
+        self._looked = -1e9
+
+    def flush(self) -> None:
+        """Write all games that have ended; TengenError if that is not possible."""
+        self._collect()
+        self._collector.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _collect(self) -> None:
+        for played in self._pending:
+            self._collector.add(on_host(played.finished), played.evaluations, played.game)
+        self._pending = []
+
+    def _enough(self) -> str:
+        """Which limit is reached, in words."""
+        if self._max_games is not None and self.games >= self._max_games:
+            return f"{self._max_games:,} games are played"
+        if self._max_rows is not None and self.rows >= self._max_rows:
+            return f"{self._max_rows:,} rows are played"
+        return ""
+
+    def _done(self) -> str:
+        speed = f", {self._timed / self._seconds:,.0f} evaluations/s" if self._seconds > 1 else ""
+        waits = self.rows - self._collector.written_rows - self._before_rows
+        return f"{self.games:,} games, {self.rows:,} rows ({waits:,} not written yet){speed}"
+
+    _before_rows = 0  # written by collectors before the present one
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "games": self.games,
+            "rows": self.rows,
+            "rows_written": self._before_rows + self._collector.written_rows,
+            "network": self.network,
+            "evaluations_per_second": round(self._timed / self._seconds) if self._seconds > 1 else None,
+        }
+
+    def _look(self) -> None:
+        """Take the newest network that has been accepted."""
+        now = time.monotonic()
+        if now - self._looked < self._config.ring.poll_seconds:
+            return
+        self._looked = now
+        found = [entry for entry in models.accepted(self._base) if entry.name not in self._bad]
+        if not found or found[-1].name == (self._next[0] if self._next else self.network):
+            return
+        newest = found[-1]
+        try:
+            net = saving.load(newest.path, self._playing.game, dtype=self._config.net.dtype)
+        except TengenError as error:
+            self._bad.add(newest.name)
+            self._say(f"a network cannot be used: {error}")
+            return
+        if net.spec != self._playing.spec:
+            self._say(f"{newest.name} is another kind of network: the games that run are dropped")
+            self._collect()
+            self._collector.flush()
+            self._before_rows += self._collector.written_rows
+            self._build(net.spec)
+        self._next = newest.name, self._playing.weights(net)
+        self._marks = self._rounds.marks()
+        self._switch_when_ready()
+
+    def _switch_when_ready(self) -> None:
+        """Let the next network take over, at once or when the games have ended that it did not begin."""
+        if self._next is None:
+            return
+        if not self._config.ring.switch_in_game:
+            if self._marks and self._rounds.older(self._marks):
+                return
+            self._rounds.forget()  # those that the old network has begun since
+        self._collect()
+        name, self._weights = self._next
+        self._collector.under(name)
+        self.network, self._next = name, None
+        self._say(f"playing with {name}")
+
+    def _check_memory(self) -> None:
+        needed, there = self._playing.lanes.bytes_needed(), device_memory()
+        if there is not None and needed > _USABLE * there:
+            raise OptionError(
+                f"self-play needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: "
+                "lower selfplay.games or search.simulations"
+            )
+
+
+class PatientWriter(Writer):
+    """Writes files in the background, and waits for as long as the disk is full."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self.full = ""  # what could not be written, while there is no space for it
+        self._stop = stop
+
+    def put(self, job: Job, what: Any = "") -> None:
+        super().put(lambda: self._patiently(job), what)
+
+    def _patiently(self, job: Job) -> None:
+        while True:
+            try:
+                job()
+            except (OSError, TengenError) as error:
+                if not is_full(error):
+                    raise
+                if self._stop():
+                    raise
+                self.full = str(error)
+                pause(_RETRY, self._stop)
+            else:
+                self.full = ""
+                return

@@ -1,0 +1,83 @@
+"""The shuffle as a part: when enough new rows have come, the window is drawn from and put in random order."""
+
+from pathlib import Path
+
+from tengen.config import Config
+from tengen.data.identity import GameIdentity
+from tengen.data.lease import Watch
+from tengen.data.rows import RowFormat
+from tengen.data.shuffle import Plan, Shuffle, Survey, clean, newest, plan, shuffle
+from tengen.data.shuffle import Progress as Step
+from tengen.data.store import Store
+from tengen.games import Game
+from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
+from tengen.loop.ring.running import Say
+
+_NAMED = 5  # chunks that are not used, so many are named at once
+
+
+class ShufflePart:
+    """One process. Several at once do no harm, but twice the work."""
+
+    kind, name = "shuffle", "shuffle"
+
+    def __init__(
+        self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, after: int | None = None
+    ) -> None:
+        """`after` so many new rows there is a next shuffle, if not after those of the configuration."""
+        self._settings, self._window = config.shuffle, config.data.window
+        self._first = config.data.first_rows
+        self._after = config.ring.shuffle_rows if after is None else after
+        self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
+        form = RowFormat.of(game, config.net.heads)
+        self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game))
+        self._watch = Watch(config.shuffle.lease_minutes)
+        self._named: set[Path] = set()
+        self.show: Show = unseen
+
+    def plan(self) -> Plan:
+        """What a shuffle would do now; `str` says it in words."""
+        return plan(self._survey, self._settings, self._window)
+
+    def run_once(self) -> Progress:
+        """One shuffle, if there are enough new rows."""
+        what, last = self.plan(), newest(self._base)
+        self._name_problems(what)
+        total = what.total_rows
+        if total < self._first:
+            return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
+        fresh = total - (0 if last is None else last.total_rows)
+        if last is not None and 0 <= fresh < self._after:
+            return waiting(f"{fresh:,} of {self._after:,} new rows until the next shuffle", fresh, self._after)
+        made = self._make(what)
+        if made is None:
+            return waiting("stopped in the middle of a shuffle, which is removed")
+        removed = clean(self._base, self._settings, self._watch)
+        rows = made.index["rows"]
+        words = (
+            f"shuffled {rows['train']:,} rows to train with and {rows['validation']:,} to validate with: {made.name}"
+        )
+        for path in removed:
+            self._say(f"removed, since nobody reads it any more: {path}")
+        return Progress(words, event=True, figures={"shuffle": made.name, "rows": total})
+
+    def _make(self, what: Plan) -> Shuffle | None:
+        def tell(step: Step) -> None:
+            self.show(Progress(f"{step.doing}: {step.rows:,} of {step.of:,} rows", done=step.rows, of=step.of))
+
+        return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
+
+    def _name_problems(self, what: Plan) -> None:
+        """Say once of each chunk that it is not used."""
+        new = [problem for problem in what.problems if problem.path not in self._named]
+        self._named |= {problem.path for problem in new}
+        for problem in new[:_NAMED]:
+            self._say(f"not used: {problem.reason}")
+        if len(new) > _NAMED:
+            self._say(f"and {len(new) - _NAMED:,} more files are not used")
+
+    def flush(self) -> None:
+        """There is nothing that waits to be written."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

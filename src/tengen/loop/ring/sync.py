@@ -1,0 +1,224 @@
+"""The ring in one process: self-play, shuffle, train, export and gate one after the other, round after round."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import jax
+
+from tengen import games, nets
+from tengen.config import Config
+from tengen.data.shuffle import newest as newest_shuffle
+from tengen.data.store import Store
+from tengen.loop import counting, resuming
+from tengen.loop.counting import Counts
+from tengen.loop.metrics import Metrics, TensorBoard
+from tengen.loop.networks import Networks
+from tengen.loop.progress import Display, Goal, Rated
+from tengen.loop.rating import Rater
+from tengen.loop.reporting import Reporter, Standing
+from tengen.loop.ring import models
+from tengen.loop.ring.exporting import ExportPart
+from tengen.loop.ring.gating import GatePart
+from tengen.loop.ring.notices import Notice
+from tengen.loop.ring.part import Part, Progress, Stop
+from tengen.loop.ring.running import attempt, pause
+from tengen.loop.ring.selfplay import SelfplayPart
+from tengen.loop.ring.shuffling import ShufflePart
+from tengen.loop.ring.training import TrainPart
+
+TRAINER = "main"
+
+
+class Sync:
+    """One run in the directory `base`. `prepare` builds the parts, `run` drives them round."""
+
+    def __init__(self, config: Config, base: Path, display: Display, stop: Stop, *, tensorboard: bool = False) -> None:
+        self.config, self.base = config, base
+        self.counts = Counts()
+        self._display, self._tensorboard, self._stop = display, tensorboard, stop
+        self._closing = contextlib.ExitStack()
+        self._before = Counts()  # when this process began
+        self._rated_at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closing.close()
+
+    def prepare(self) -> None:
+        """Build the parts; they go on where earlier processes stopped."""
+        config, base, closing = self.config, self.base, self._closing
+        tensorboard = closing.enter_context(TensorBoard(base)) if self._tensorboard else None
+        self._metrics = closing.enter_context(Metrics(base))
+        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
+        self._notice = closing.enter_context(Notice(base, "sync", "sync"))
+        self.reporter.show("counting the rows", Standing(self.counts))
+        self._before = resuming.since(Counts(), -1, Store(base / "selfplay"))
+        self.counts = self._before
+        self.reporter.show("building the network", Standing(self._now()))
+        game = games.make(config.game.name, **asdict(config.game.options))
+        say, stop = self.reporter.say, self._stop
+        self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
+        self.selfplay = self._part(SelfplayPart(config, base, stop, say))
+        self.shuffle = self._part(ShufflePart(config, game, base, stop, say, after=1))
+        self.export = self._part(ExportPart(config, base, stop, say))
+        self.gate = self._part(GatePart(config, base, stop, say))
+        self.reporter.write(resuming.SESSION, {"steps": self.trainer.step, "mode": "sync"})
+        spec = nets.spec(config.net.name, config.net.heads)
+        self.networks = Networks(base / models.ACCEPTED, game, spec, config.net.dtype)
+        self.rater = Rater(base / "ratings", game, self.selfplay.evaluate, config.search, config.rating, self.networks)
+        self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
+        self._rated = newest.name if (newest := models.newest(base)) else ""
+
+    def _part(self, part: Any) -> Any:
+        self._closing.callback(part.close)
+        part.show = self._show
+        return part
+
+    @property
+    def trainer(self) -> Any:
+        """What learns."""
+        return self.train.trainer
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What it said last."""
+        return self.train.figures
+
+    @property
+    def network_path(self) -> Path | None:
+        """Where the newest accepted network is."""
+        found = models.newest(self.base)
+        return found.path if found else None
+
+    @property
+    def reason(self) -> str:
+        """Which part of the goal is reached, in words; empty if none is."""
+        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+
+    def run(self) -> None:
+        """Round after round until the goal is reached, or until a person stops it; then write everything."""
+        while not self._stop() and not self.reason:
+            self._play()
+            self._work("shuffle", self.shuffle)
+            self._work("train", self.train)
+            self._work("export", self.export)
+            self._work("gate", self.gate)
+            self.selfplay.look_now()
+            self._rate_when_due()
+        self._finish()
+
+    def _play(self) -> None:
+        """Until there are enough new rows or games, or a goal is reached."""
+        ring, start = self.config.ring, self._now()
+
+        def enough() -> bool:
+            fresh = replace(self.counts, rows=self.counts.rows - start.rows, games=self.counts.games - start.games)
+            games = ring.selfplay_games
+            return fresh.rows >= ring.selfplay_rows or (games is not None and fresh.games >= games)
+
+        while not self._stop() and not self.reason and not enough():
+            self._step("selfplay", self.selfplay)
+        self._patiently("selfplay", self.selfplay.flush)
+
+    def _work(self, stage: str, part: Part) -> None:
+        """Until the part has nothing to do."""
+        goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
+        while not self._stop() and not counting.reached(goal, self._now(), self.trainer.step):
+            progress = self._step(stage, part)
+            if not progress.worked or progress.ended:
+                return
+
+    def _step(self, stage: str, part: Part) -> Progress:
+        """One piece of work of a part; a full disk is waited for."""
+        while True:
+            progress = attempt(part.run_once)
+            self._note(stage, progress)
+            if not progress.words.startswith("waiting for space") or self._stop():
+                return progress
+            pause(self.config.ring.poll_seconds, self._stop)
+
+    def _patiently(self, stage: str, write: Callable[[], object]) -> None:
+        """Write, and wait for space if there is none; what cannot be written before the end is an error."""
+        done = Progress(f"{stage}: written")
+        while (found := attempt(lambda: (write(), done)[1])) is not done:
+            self._note(stage, found)
+            if self._stop():
+                write()
+                return
+            pause(self.config.ring.poll_seconds, self._stop)
+
+    def _note(self, stage: str, progress: Progress) -> None:
+        self._stage = stage
+        self._show(progress)
+        self.reporter.report(self._standing())
+
+    _stage = ""
+
+    def _show(self, progress: Progress) -> None:
+        self.counts = self._counted()
+        self._notice.show(replace(progress, words=f"{self._stage}: {progress.words}"))
+        self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
+
+    def _rate_when_due(self, *, now: bool = False) -> None:
+        found = models.newest(self.base)
+        due = now or self._now().seconds - self._rated_at >= 60 * self.config.rating.minutes
+        if found is None or found.name == self._rated or not due or self._stop():
+            return
+        self.networks.look()
+        if self.selfplay.spec != self.networks.spec:
+            return
+        self._stage = "rating"
+        self._show(Progress(f"matches of {found.name}"))
+        key, self.key = jax.random.split(self.key)
+        for match in self.rater.rate(found.name, self.networks.parameters(found.name), key):
+            self.reporter.say(str(match))
+            if self._stop():
+                break
+        for note in self.rater.notes:
+            self.reporter.say(note)
+        self.rater.notes.clear()
+        self._rated, self._rated_at = found.name, self._now().seconds
+        self.reporter.paused()
+        ratings, rating = self.rater.ratings, self.rater.rating(found.name)
+        if ratings is not None and rating is not None:
+            self.reporter.rated(Rated(rating.elo, rating.error, ratings.anchor))
+            figures = {"network": found.name, "elo": rating.elo, "error": rating.error, "against": ratings.anchor}
+            self.reporter.write("rating", {**figures, "steps": self.trainer.step})
+
+    def _finish(self) -> None:
+        """Everything on the disk; and, if nobody is in a hurry, the last state as a network that was judged."""
+        self._patiently("selfplay", self.selfplay.flush)
+        if not self._stop() and self.train.hand_on_now():
+            for stage, part in (("export", self.export), ("gate", self.gate)):
+                while not self._stop() and self._step(stage, part).worked:
+                    pass
+        self._patiently("train", self.train.flush)
+        self._rate_when_due(now=True)
+        self.counts = self._now()
+        self._stage = "done"
+        self.reporter.report(self._standing(), now=True)
+
+    def _counted(self) -> Counts:
+        """With what this process has played."""
+        before = self._before
+        return replace(
+            before,
+            games=before.games + self.selfplay.games,
+            rows=before.rows + self.selfplay.rows,
+            evaluations=before.evaluations + self.selfplay.evaluations,
+            seconds=self._metrics.elapsed,
+        )
+
+    def _now(self) -> Counts:
+        return replace(self.counts, seconds=self._metrics.elapsed)
+
+    def _standing(self) -> Standing:
+        found = newest_shuffle(self.base)
+        window = found.window[1] - found.window[0] if found else 0
+        network = self.selfplay.network
+        return Standing(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)

@@ -1,0 +1,348 @@
+"""Learning as a part: trains on the newest shuffle, and hands its network on every few epochs.
+
+Everything that must not be forgotten is in the checkpoint: which files were learned from (by their content), how far
+the epoch is, and how much the rows so far allow. What was learned after the last checkpoint is learned again.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tengen import games, nets
+from tengen.config import Config
+from tengen.data.identity import GameIdentity
+from tengen.data.loader import Loader
+from tengen.data.rows import RowFormat
+from tengen.data.settings import LoaderSettings
+from tengen.data.shuffle import Shuffle, ShuffledFile, ShuffleGone, newest
+from tengen.data.sources import FileList
+from tengen.errors import TengenError
+from tengen.loop import counting
+from tengen.loop.counting import Counts
+from tengen.loop.lanes import boards
+from tengen.loop.metrics import Metrics
+from tengen.loop.pacing import Pace
+from tengen.loop.reporting import losses
+from tengen.loop.ring import exporting, models
+from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
+from tengen.loop.ring.running import Say
+from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
+
+Role = Literal["main", "extra", "trainonly"]
+_SECONDS = 1.0  # of learning in one piece of work, about
+_REMEMBERED = 20_000  # files that were learned from
+
+
+@dataclass
+class _Place:
+    """Where a trainer stands besides its trainer's own state."""
+
+    epoch: int = 0  # that are done
+    steps: int = 0  # of the present one
+    used: list[str] = field(default_factory=list)  # sha256 of files, oldest first
+    exported: int = 0  # samples of the network that was handed on last
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "steps": self.steps, "used": self.used[-_REMEMBERED:], "exported": self.exported}
+
+    @staticmethod
+    def of(extras: Mapping[str, Any], folder: Path) -> "_Place":
+        """As a checkpoint has it; that of a fused run has none."""
+        found = extras.get("ring")
+        if found is None:
+            return _Place()
+        try:
+            used = [str(text) for text in found["used"]]
+            return _Place(int(found["epoch"]), int(found["steps"]), used, int(found["exported"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise TengenError(f"{folder}: the checkpoint is not of such a training ({error})") from None
+
+
+class TrainPart:
+    """One trainer. `role`: `main` is exported for the gate, `extra` aside, `trainonly` not at all."""
+
+    kind = "train"
+
+    def __init__(
+        self,
+        config: Config,
+        base: Path,
+        stop: Stop,
+        say: Say,
+        *,
+        name: str = "main",
+        role: Role = "main",
+        max_epochs: int | None = None,
+        end_when_limited: bool = False,
+        elapsed: Callable[[], float] | None = None,
+    ) -> None:
+        """`elapsed` tells the seconds of the run, for schedules that end with it; else it is the trainer's own time."""
+        self.name, self.role = name, role
+        self.show: Show = unseen
+        self._config, self._base, self._stop, self._say = config, base, stop, say
+        self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
+        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._form = RowFormat.of(self._game, config.net.heads)
+        self._identity = GameIdentity.of(self._game)
+        spec = nets.spec(config.net.name, config.net.heads)
+        smaller = tuple(board.game for board in boards(self._game, config.selfplay)[1:])
+        self.trainer = AlphaZeroTrainer(
+            AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
+        )
+        self.folder = base / "train" / name
+        self._closing = contextlib.ExitStack()
+        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        self._elapsed = elapsed or (lambda: self._metrics.elapsed)
+        self._checkpoints = Checkpoints(self.folder, config.train.checkpoints)
+        self._closing.callback(self._checkpoints.close)
+        found, set_aside = self.trainer.resume(self._checkpoints)
+        for text in set_aside:
+            say(f"a damaged checkpoint: {text}")
+        self._place = _Place.of(found or {}, self.folder)
+        if found is not None:
+            say(f"going on from step {self.trainer.step:,}")
+        self._saved = self.trainer.step
+        self._pace = Pace(_SECONDS, amount=10)
+        self._files: _Files | None = None
+        self.figures: dict[str, float] = {}
+        self._epoch_sums: dict[str, float] = {}
+        self._waited = self._worked = 0.0  # seconds for batches, and in all, of this epoch
+
+    @property
+    def epoch_steps(self) -> int:
+        """Steps of an epoch."""
+        return max(1, self._config.ring.samples_per_epoch // self._config.train.batch)
+
+    def run_once(self) -> Progress:
+        """A second of learning, or the end of an epoch."""
+        if self._max_epochs is not None and self._place.epoch >= self._max_epochs:
+            return self._tell(f"{self._max_epochs:,} epochs are done", ended=True)
+        if self._place.steps >= self.epoch_steps:
+            return self._end_epoch()
+        look = self._files is None or self._place.steps == 0 or not self.trainer.affordable
+        if look and (missing := self._open_newest()):
+            return missing
+        if not self.trainer.affordable:
+            return self._limited()
+        assert self._files is not None
+        return self._learn(self._files)
+
+    def hand_on_now(self) -> bool:
+        """Leave the network as it is for the export, unless that was done since the last step; whether it was."""
+        if self.role == "trainonly" or self._place.exported == self.trainer.samples:
+            return False
+        self._hand_on({"epoch": self._place.epoch, **self._counts(), "losses": losses(self.figures)})
+        self._checkpoint()
+        return True
+
+    def flush(self) -> None:
+        """A checkpoint of all that was learned."""
+        self._checkpoint()
+        self._checkpoints.wait()
+
+    def close(self) -> None:
+        self._let_go()
+        self._closing.close()
+
+    def _learn(self, files: "_Files") -> Progress:
+        steps = min(self._pace.units, self.epoch_steps - self._place.steps)
+        if not self._pace.calls:
+            self.show(self._tell("compiling the learner"))
+        counts = Counts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
+        self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
+        began, waited = time.monotonic(), files.waited
+        before = self.trainer.step
+        figures = self.trainer.learn(files.batches(steps))
+        made, seconds = self.trainer.step - before, time.monotonic() - began
+        if not made:  # what is left of the files is less than a batch
+            self._let_go()
+            return Progress(f"all files of {files.shuffle.name} have been learned from")
+        if self._pace.calls:
+            self._waited, self._worked = self._waited + files.waited - waited, self._worked + seconds
+        self._pace = self._pace.after(made, seconds)
+        self.figures = figures
+        self._place.steps += made
+        for name, figure in figures.items():
+            self._epoch_sums[name] = self._epoch_sums.get(name, 0.0) + made * figure
+        self._place.used += files.begun()
+        if self.trainer.step - self._saved >= self._config.train.checkpoints.interval:
+            self._checkpoint()
+        return self._tell(f"learning, {made / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
+
+    def _end_epoch(self) -> Progress:
+        """Validate, write it down, and hand the network on if it is time."""
+        self.show(self._tell("validating"))
+        steps = max(self._place.steps, 1)
+        means = {name: total / steps for name, total in self._epoch_sums.items()}
+        validation = self._validate()
+        self._place.epoch += 1
+        self._place.steps = 0
+        line = {
+            "epoch": self._place.epoch,
+            **self._counts(),
+            "losses": losses(means),
+            "validation": losses(validation),
+            "learning_rate": self.figures.get("learning_rate"),
+            "waited_for_batches": self._waited / self._worked if self._worked else None,
+            "shuffle": self._files.shuffle.name if self._files else None,
+        }
+        self._epoch_sums, self._waited, self._worked = {}, 0.0, 0.0
+        exported = ""
+        if self.role != "trainonly" and self._place.epoch % self._config.ring.epochs_per_export == 0:
+            exported = self._hand_on(line)
+        self._checkpoint()
+        self._metrics.write("epoch", {**line, "network": exported or None})
+        seen = f", on rows that were not learned from {validation['loss']:.3f}" if validation else ""
+        mean = means.get("loss")
+        loss = "" if mean is None else f": loss {mean:.3f}{seen}"
+        self._say(f"epoch {self._place.epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else ""))
+        return self._tell("an epoch has ended")
+
+    def _hand_on(self, line: dict[str, Any]) -> str:
+        """Leave the averaged weights for the export; the name of the network."""
+        name = models.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
+        if models.known(self._base, name) is None:
+            facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
+            facts["seconds"] = self._elapsed()
+            exporting.leave(self.folder, name, self.trainer.network(), self._game, facts)
+        self._place.exported = self.trainer.samples
+        return name
+
+    def _validate(self) -> dict[str, float]:
+        wanted, files = self._config.ring.validation_rows, self._files
+        if files is None or not files.shuffle.validation or not wanted:
+            return {}
+        batch = self._config.train.batch
+        settings = LoaderSettings(batch=batch, rest="pad", readers=1)
+        paths = [file.path for file in files.shuffle.validation]
+        with Loader(FileList(paths), self._form, self._identity, settings) as loader:
+            count = -(-wanted // batch)
+            return self.trainer.validate(_rows(loader, count))
+
+    def _open_newest(self) -> Progress | None:
+        """Take the newest shuffle, if it is another one; what is waited for, if there is nothing to learn from."""
+        found = newest(self._base)
+        if found is None:
+            return self._waiting("the first shuffle")
+        if not found.form.holds(self._form) or found.game != self._identity:
+            raise TengenError(
+                f"{found.folder}: its rows do not teach what this network predicts, or are of another game: "
+                "net.heads of the run's self-play and shuffle must name at least those of this trainer"
+            )
+        if self._files is None or found.name != self._files.shuffle.name:
+            self.trainer.earn(max(found.total_rows - self.trainer.bucket.rows, 0))
+            used = set(self._place.used)
+            fresh = [file for file in found.train if file.sha256 not in used]
+            if not fresh:
+                if self._files is None:
+                    return self._waiting(f"a newer shuffle than {found.name}, whose files have all been learned from")
+                return None
+            self._let_go()
+            try:
+                self._files = _Files(found, fresh, self._form, self._identity, self._config)
+            except ShuffleGone:
+                return Progress(f"{found.name} is being removed")
+            if self._files.total < self._config.train.batch:
+                words = f"a larger shuffle: {found.name} has {self._files.total:,} new rows"
+                batch = self._config.train.batch
+                self._let_go()
+                return self._waiting(f"{words}, of {batch:,} for a step")
+        return None
+
+    def _limited(self) -> Progress:
+        batch, bucket = self._config.train.batch, self.trainer.bucket
+        more = (batch - bucket.level) / self._config.train.samples_per_row
+        words = (
+            f"{more:,.0f} more rows in a shuffle: {bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
+        )
+        return self._waiting(words, bucket.level, batch)
+
+    def _checkpoint(self) -> None:
+        if self.trainer.step > self._saved:
+            self._checkpoints.save(self.trainer.checkpoint({"ring": self._place.to_dict()}))
+            self._saved = self.trainer.step
+
+    def _let_go(self) -> None:
+        if self._files is not None:
+            self._files.close()
+        self._files = None
+
+    def _tell(self, words: str, *, ended: bool = False) -> Progress:
+        done, of = self._place.steps * self._config.train.batch, self.epoch_steps * self._config.train.batch
+        loss = f", loss {self.figures['loss']:.3f}" if "loss" in self.figures else ""
+        text = f"{words}: epoch {self._place.epoch + 1:,}, {done:,} of {of:,} samples{loss}"
+        return Progress(text, done=done, of=of, ended=ended, figures=self._numbers())
+
+    def _waiting(self, words: str, done: float | None = None, of: float | None = None) -> Progress:
+        """What is waited for; the end, if nothing shall be."""
+        if self._end_when_limited:
+            return self._tell(f"nothing to learn now, which would take {words}", ended=True)
+        return waiting(words, done, of, **self._numbers())
+
+    def _counts(self) -> dict[str, int]:
+        return {"steps": self.trainer.step, "samples": self.trainer.samples, "rows": self.trainer.bucket.rows}
+
+    def _numbers(self) -> dict[str, Any]:
+        bucket = self.trainer.bucket
+        return {
+            **self._counts(),
+            "bucket": round(bucket.level),
+            "epochs": self._place.epoch,
+            "role": self.role,
+            "losses": losses(self.figures),
+            "learning_rate": self.figures.get("learning_rate"),
+        }
+
+
+class _Files:
+    """Files of one shuffle, being read in order; nobody removes them meanwhile."""
+
+    def __init__(
+        self, shuffle: Shuffle, files: list[ShuffledFile], form: RowFormat, game: GameIdentity, config: Config
+    ) -> None:
+        self.shuffle, self.waited = shuffle, 0.0
+        self._files, self._batch = files, config.train.batch
+        self.total = sum(file.rows for file in files)
+        self._rows = 0  # that were handed out
+        self._begun = 0  # files of which some were
+        self._closing = contextlib.ExitStack()
+        self._closing.enter_context(shuffle.open())
+        settings = LoaderSettings(batch=self._batch, rest="drop", queue=16)
+        paths = [file.path for file in files]
+        self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings))
+
+    def batches(self, count: int) -> Iterator[dict[str, np.ndarray]]:
+        """The next ones, at most so many."""
+        for _ in range(count):
+            began = time.monotonic()
+            batch = self._loader.get_next_batch()
+            self.waited += time.monotonic() - began
+            if batch is None:
+                self._rows = self.total
+                return
+            self._rows += self._batch
+            yield dict(zip(self._loader.names, batch, strict=True))
+
+    def begun(self) -> list[str]:
+        """Files of which rows were handed out for the first time since this was asked, by content."""
+        new, start = [], sum(file.rows for file in self._files[: self._begun])
+        while self._begun < len(self._files) and start < self._rows:
+            new.append(self._files[self._begun].sha256)
+            start += self._files[self._begun].rows
+            self._begun += 1
+        return new
+
+    def close(self) -> None:
+        self._closing.close()
+
+
+def _rows(loader: Loader, count: int) -> Iterator[dict[str, np.ndarray]]:
+    for _ in range(count):
+        if (batch := loader.get_next_batch()) is None:
+            return
+        yield dict(zip(loader.names, batch, strict=True))
