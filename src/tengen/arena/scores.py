@@ -57,9 +57,10 @@ def score(results: Sequence[float] | np.ndarray, finished: np.ndarray | None = N
     there = np.ones(len(signs), bool) if finished is None else np.asarray(finished, bool)
     if not there.any():
         raise ValueError("a match without a finished game has no score")
-    points, games = (np.where(there, (signs + 1) / 2, 0).reshape(-1, 2).sum(1), there.reshape(-1, 2).sum(1))
+    points, games = np.where(there, (signs + 1) / 2, 0).reshape(-1, 2).sum(1), there.reshape(-1, 2).sum(1)
     low, high = interval(points[games > 0] / games[games > 0], games[games > 0])
-    return Score(*(int((signs[there] == sign).sum()) for sign in (1, 0, -1)), low, high)
+    wins, draws, losses = (int((signs[there] == sign).sum()) for sign in (1, 0, -1))
+    return Score(wins, draws, losses, low, high)
 
 
 def interval(pairs: np.ndarray, games: np.ndarray | None = None) -> tuple[float, float]:

@@ -5,6 +5,7 @@ written into its folder, its result is added to the ratings, its folder is moved
 verdict plays the same match again; after it, only what is missing is done. So nothing is judged twice.
 """
 
+import errno
 import time
 import zlib
 from dataclasses import asdict, dataclass
@@ -27,6 +28,17 @@ from tengen.loop.ring.contest import Contest
 from tengen.loop.ring.models import Entry
 from tengen.loop.ring.part import Progress, Stop, waiting
 from tengen.loop.ring.running import Say, is_full
+
+_PASSING = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+)
 
 
 @dataclass
@@ -137,9 +149,9 @@ class GatePart:
         self._loaded = {name: player for name, player in self._loaded.items() if accepted == (name == entry.name)}
         self._figures["accepted" if accepted else "rejected"] += 1
         counts = "" if result is None else f" {_counted(result)};"
-        words = f"{entry.name} is {'accepted' if accepted else 'rejected'}:{counts} {verdict.get('why', '')}"
-        self._say(words)
-        return self._did(words)
+        word = "accepted" if accepted else "rejected"
+        self._say(f"{entry.name} is {word}:{counts} {verdict.get('why', '')}")
+        return self._did(f"{word} {entry.name}")
 
     def _add(self, result: Result) -> None:
         """To the ratings' results, once. A file of results that is damaged holds up no network."""
@@ -212,6 +224,6 @@ def _result(name: str, verdict: dict[str, Any]) -> Result | None:
 
 
 def _may_pass(error: TengenError) -> bool:
-    """Whether a file may be read later: the disk or its permissions are at fault, not the file."""
+    """Whether a file may be read later: the disk, the system or permissions are at fault, not the file."""
     cause = error.__cause__ or error.__context__
-    return isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError | IsADirectoryError)
+    return isinstance(cause, OSError) and cause.errno in _PASSING
