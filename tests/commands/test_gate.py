@@ -2,22 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from loop.ring.made import GATE, network, put
+from loop.ring.made import GATE, network, put, sharing_one_game
 from loop.tiny import settings
-from recording import make
 from tengen.commands import main
-from tengen.loop.ring import gating, locks, models
+from tengen.loop.ring import locks, models
 
 
 @pytest.fixture(autouse=True)
 def one_game() -> Iterator[None]:
-    """Compiled matches are those of a game, so all gates have the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gating, "games", SimpleNamespace(make=make))
+    with sharing_one_game():
         yield
 
 

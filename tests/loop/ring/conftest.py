@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from loop.ring.made import network
-from recording import make
-from tengen.loop.ring import gating
+from loop.ring.made import network, sharing_one_game
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +17,5 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="package", autouse=True)
 def one_game() -> Iterator[None]:
-    """Compiled matches are those of a game, so all gates have the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gating, "games", SimpleNamespace(make=make))
+    with sharing_one_game():
         yield

@@ -1,17 +1,20 @@
 """Runs with networks in them, and a gate that is as small as can be."""
 
+import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from flax import nnx
 
 from loop.tiny import never, tiny
 from recording import make
 from tengen import nets
 from tengen.config import Config
-from tengen.loop.ring import models
+from tengen.loop.ring import gating, models
 from tengen.loop.ring.gating import GatePart
 from tengen.loop.ring.part import Progress
 from tengen.nets import saving
@@ -29,6 +32,14 @@ GATE = (
 def gate_config(*overrides: str) -> Config:
     """Of a run of tic-tac-toe with a tiny gate."""
     return tiny(*{text.partition("=")[0]: text for text in (*GATE, *overrides)}.values())
+
+
+@contextlib.contextmanager
+def sharing_one_game() -> Iterator[None]:
+    """Compiled matches are those of a game, so all gates have the same meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gating, "games", SimpleNamespace(make=make))
+        yield
 
 
 def network(folder: Path, seed: int, spec: str = "b1c8", game: str = "tic_tac_toe") -> Path:

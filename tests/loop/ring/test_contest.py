@@ -123,6 +123,7 @@ def test_records_say_who_played_and_who_won() -> None:
         assert record.players == (("lowest", "highest") if number % 2 == 0 else ("highest", "lowest"))
         assert record.opening == 2
         for player, sign in zip(record.players, (1, -1), strict=True):
+            assert record.result is not None
             points[player] += (1 + sign * record.result) / 2
     assert points["lowest"] == match.result.points
     assert sum(points.values()) == 8

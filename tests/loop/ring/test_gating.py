@@ -90,7 +90,7 @@ def test_accepted(base: Path) -> None:
     records = load_records(base / "games" / "gate" / f"{SECOND}.txt")
     assert len(records) == games
     assert {record.players for record in records} <= {(FIRST, SECOND), (SECOND, FIRST)}
-    for_it = [record.result if record.players[0] == SECOND else -record.result for record in records]
+    for_it = [(record.result or 0.0) * (1 if record.players[0] == SECOND else -1) for record in records]
     assert [for_it.count(result) for result in (1.0, 0.0, -1.0)] == counts
     assert gate.said[0].startswith(f"{SECOND} is accepted: +")
     assert gate.done[-1].figures == {"accepted": 1, "rejected": 0, "games": games}
