@@ -12,13 +12,15 @@ from recording import make
 from search.positions import DOUBLE_MOVE
 from tengen.arena import match as matches
 from tengen.arena import players
-from tengen.arena.match import Match, play
+from tengen.arena.match import Limits, Match, play
+from tengen.arena.openings import openings
 from tengen.arena.players import Player
 from tengen.arena.results import Result
 from tengen.arena.settings import MatchSettings
 from tengen.errors import OptionError
 
 GAMES = MatchSettings(games=24, opening_moves=2)
+NO_LIMITS = Limits()
 EDGES = {"lowest": lambda legal: min(legal), "highest": lambda legal: max(legal)}
 
 
@@ -155,3 +157,41 @@ def test_other_parameters_need_no_new_program() -> None:
 def test_odd_numbers_of_games(games: int) -> None:
     with pytest.raises(OptionError, match=f"expected an even number of games, got {games}"):
         edges("tic_tac_toe", settings=MatchSettings(games=games))
+
+
+def given(name: str, until: Limits = NO_LIMITS, host: bool = False) -> Match:
+    """A match of the edges from openings that are made beforehand."""
+    game = make(name)
+    start = openings(game, jax.random.split(jax.random.key(0))[0], 12, 2)
+    a = from_host(lowest(game)) if host else lowest(game)
+    return play(game, a, highest(game), jax.random.key(0), start=start, until=until)
+
+
+def test_openings_may_be_given() -> None:
+    same_match(given("tic_tac_toe"), edges("tic_tac_toe"))
+    assert given("tic_tac_toe").finished.all()
+
+
+@pytest.mark.parametrize("host", [False, True])
+@pytest.mark.parametrize("until", [Limits(a=4), Limits(b=5.5), Limits(a=20, b=3)])
+def test_a_match_may_end_as_soon_as_it_is_decided(until: Limits, host: bool) -> None:
+    whole, match = edges("tic_tac_toe"), given("tic_tac_toe", until, host)
+    done = match.finished
+    assert 0 < done.sum() < 24
+    np.testing.assert_array_equal(match.results[done], whole.results[done])
+    np.testing.assert_array_equal(match.length[done], whole.length[done])
+    # The games that ended first are finished, and before the last of them nobody had reached a limit.
+    assert whole.length[done].max() < whole.length[~done].min()
+    points = (np.sign(whole.results) + 1) / 2
+    before = done & (whole.length < whole.length[done].max())
+    reached = [points[games].sum() >= until.a or (1 - points[games]).sum() >= until.b for games in (done, before)]
+    assert reached == [True, False]
+    assert match.result.games == match.score.games == done.sum()
+    assert match.result.wins == (whole.results[done] > 0).sum()
+
+
+def test_other_limits_need_no_new_program() -> None:
+    given("tic_tac_toe", Limits(a=4))
+    before = matches._play._cache_size()
+    given("tic_tac_toe", Limits(b=7.5))
+    assert matches._play._cache_size() == before

@@ -67,3 +67,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say(same: float) -> None:
         widths.append(high - low)
     assert 0.93 < held / 1000 < 0.98
     assert np.mean(widths) == pytest.approx(0.19 if same == 0 else 0.096, abs=0.01)
+
+
+def test_games_that_were_not_finished_do_not_count() -> None:
+    whole = score([1, 0, -1, 1])
+    assert score([1, 0, -1, 1, 1, 1], np.array([True] * 4 + [False] * 2)) == whole
+    half = score([1, 0, -1, 1, 0, -1], np.array([True] * 5 + [False]))
+    assert (half.wins, half.draws, half.losses) == (2, 2, 1)
+    assert half.low < half.share == 0.6 < half.high
+    # By hand: deviations of the three pairs from 0.6 are 0.3, -0.2 and -0.1 points, and 2 * 0.24 for the one more.
+    games = 0.24 / ((0.3**2 + 0.2**2 + 0.1**2 + 0.48) / 25)
+    assert (half.low, half.high) == pytest.approx(wilson(0.6, games))
+    with pytest.raises(ValueError, match="without a finished game"):
+        score([1, 0], np.zeros(2, bool))

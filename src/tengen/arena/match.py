@@ -37,6 +37,13 @@ class Tables(NamedTuple):
     length: Array  # Int32[2, P]
 
 
+class Limits(NamedTuple):
+    """A match ends as soon as either player has so many points; a draw is half a point to each."""
+
+    a: float | Array = np.inf
+    b: float | Array = np.inf
+
+
 class Turn(NamedTuple):
     """Where one of the players has to move in this round."""
 
@@ -57,6 +64,7 @@ class Match:
     forfeits: np.ndarray  # Bool[G]: lost by a move that the rules do not allow
     seeds: np.ndarray  # UInt32[G, ...]: `game.init` began with the keys of these data
     opening_moves: int
+    finished: np.ndarray  # Bool[G]: False for games that were under way when the match was ended early
 
     @property
     def a_first(self) -> np.ndarray:
@@ -65,7 +73,8 @@ class Match:
 
     @property
     def score(self) -> Score:
-        return score(self.results)
+        """Of the games that were finished; there must be one."""
+        return score(self.results, self.finished)
 
     @property
     def result(self) -> Result:
@@ -78,20 +87,32 @@ class Match:
         return f"{self.a} - {self.b}: {self.score}{lost}"
 
 
-def play(game: Game, a: Player, b: Player, key: Array, settings: MatchSettings = MatchSettings()) -> Match:  # noqa: B008
-    """Play a match to the end. Players of compiled rules play it in one program, without the host.
+def play(
+    game: Game,
+    a: Player,
+    b: Player,
+    key: Array,
+    settings: MatchSettings = MatchSettings(),  # noqa: B008
+    *,
+    start: Openings | None = None,
+    until: Limits = Limits(),  # noqa: B008
+) -> Match:
+    """Play a match to the end, or until one of the limits. Players of compiled rules play it in one program.
 
-    A move that is not legal loses its game.
+    A move that is not legal loses its game. With `start`, one pair begins at each of these openings, and `settings`
+    say nothing: the rounds of a longer match have parts of one set of openings, so none is played twice.
     """
-    if settings.games < 2 or settings.games % 2:
-        raise OptionError(f"match: expected an even number of games, got {settings.games}")
     opening, playing = jax.random.split(key)
-    start = openings(game, opening, settings.games // 2, settings.opening_moves)
+    if start is None:
+        if settings.games < 2 or settings.games % 2:
+            raise OptionError(f"match: expected an even number of games, got {settings.games}")
+        start = openings(game, opening, settings.games // 2, settings.opening_moves)
     tables = _set_up(game, start)
+    until = Limits(*(jnp.float32(points) for points in until))
     if a.on_host or b.on_host:
-        tables = _play_from_host(game, a, b, playing, tables)
+        tables = _play_from_host(game, a, b, playing, tables, until)
     else:
-        tables = _play(game, a.rule, b.rule, a.params, b.params, playing, tables)
+        tables = _play(game, a.rule, b.rule, a.params, b.params, playing, tables, until)
     return _finished(game, a.name, b.name, start, tables)
 
 
@@ -115,8 +136,10 @@ def _set_up(game: Game, start: Openings) -> Tables:
 
 
 @partial(jax.jit, static_argnames=("game", "a", "b"))
-def _play(game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables) -> Tables:
-    """All games to the end, on the device."""
+def _play(
+    game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables, until: Limits
+) -> Tables:
+    """All games to the end, or to the limits, on the device."""
 
     def actions(rule: Rule, params: Any, key: Array, tables: Tables, turn: Turn) -> Array:
         states = _waiting(tables, turn)
@@ -136,12 +159,12 @@ def _play(game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array
         chosen_b = actions(b, params_b, for_b, tables, turns[1])
         return key, _move(game, tables, turns, chosen_a, chosen_b)
 
-    return lax.while_loop(lambda carry: ~carry[1].over.all(), a_round, (key, tables))[1]
+    return lax.while_loop(lambda carry: _goes_on(carry[1], until), a_round, (key, tables))[1]
 
 
-def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables) -> Tables:
+def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits) -> Tables:
     """The same with at least one player that is a Python function: one round trip per round."""
-    while not bool(tables.over.all()):
+    while bool(_goes_on(tables, until)):
         key, *keys = jax.random.split(key, 3)
         turns = _turns_compiled(game, tables)
         chosen = [
@@ -150,6 +173,14 @@ def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables
         ]
         tables = _move_compiled(game, tables, turns, *chosen)
     return tables
+
+
+def _goes_on(tables: Tables, until: Limits) -> Array:
+    """Bool: whether games are under way and neither player has reached its limit."""
+    points = (jnp.sign(tables.results) + 1) / 2
+    of_a = jnp.where(tables.over, points, 0).sum()
+    of_b = jnp.where(tables.over, 1 - points, 0).sum()
+    return ~tables.over.all() & (of_a < until.a) & (of_b < until.b)
 
 
 def _turns(game: Game, tables: Tables) -> tuple[Turn, Turn]:
@@ -198,9 +229,9 @@ _move_compiled = jax.jit(_move, static_argnames="game")
 
 def _finished(game: Game, a: str, b: str, start: Openings, tables: Tables) -> Match:
     """The games of one pair next to each other, on the host."""
-    kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits))
+    kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits, tables.over))
     paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]
-    results, moves, length, forfeits = paired
+    results, moves, length, forfeits, over = paired
     return Match(
         game=game.name,
         a=a,
@@ -211,4 +242,5 @@ def _finished(game: Game, a: str, b: str, start: Openings, tables: Tables) -> Ma
         forfeits=forfeits,
         seeds=np.repeat(np.asarray(start.seeds), 2, 0),
         opening_moves=start.actions.shape[1],
+        finished=over,
     )

@@ -46,27 +46,36 @@ class Score:
         )
 
 
-def score(results: Sequence[float] | np.ndarray) -> Score:
-    """The score of games with these results for A (above 0 a win), two and two a pair with colours swapped."""
+def score(results: Sequence[float] | np.ndarray, finished: np.ndarray | None = None) -> Score:
+    """The score of games with these results for A (above 0 a win), two and two a pair with colours swapped.
+
+    Games that are not `finished` (Bool[G]) do not count.
+    """
     signs = np.sign(np.asarray(results, np.float64))
     if len(signs) == 0 or len(signs) % 2:
         raise ValueError(f"a match is pairs of games, got {len(signs)} results")
-    low, high = interval((signs.reshape(-1, 2).mean(1) + 1) / 2)
-    return Score(int((signs > 0).sum()), int((signs == 0).sum()), int((signs < 0).sum()), low, high)
+    there = np.ones(len(signs), bool) if finished is None else np.asarray(finished, bool)
+    if not there.any():
+        raise ValueError("a match without a finished game has no score")
+    points, games = np.where(there, (signs + 1) / 2, 0).reshape(-1, 2).sum(1), there.reshape(-1, 2).sum(1)
+    low, high = interval(points[games > 0] / games[games > 0], games[games > 0])
+    wins, draws, losses = (int((signs[there] == sign).sum()) for sign in (1, 0, -1))
+    return Score(wins, draws, losses, low, high)
 
 
-def interval(pairs: np.ndarray) -> tuple[float, float]:
-    """95 % for the mean of shares [P] in [0, 1] of pairs of games.
+def interval(pairs: np.ndarray, games: np.ndarray | None = None) -> tuple[float, float]:
+    """95 % for the mean of shares [P] in [0, 1] of pairs of games, of some of which only one was played (`games` [P]).
 
     Wilson's interval for as many independent games as would have the variance that the pairs have. The variance
     counts one pair more, as uncertain as two independent games, so that a few equal pairs do not look certain.
     """
-    share = float(pairs.mean())
-    count = 2.0 * len(pairs)
+    games = np.full(len(pairs), 2) if games is None else games
+    count = float(games.sum())
+    share = float((games * pairs).sum()) / count
     if 0 < share < 1:
         single = share * (1 - share)
-        variance = (((pairs - share) ** 2).sum() + single / 2) / len(pairs)
-        count = single / (variance / len(pairs))
+        variance = (((games * (pairs - share)) ** 2).sum() + 2 * single) / count**2
+        count = single / variance
     return wilson(share, count)
 
 

@@ -74,6 +74,11 @@ def load_records(path: Path) -> list[Record]:
         raise RecordError(f"{path}: {error}") from error
 
 
+def file_name(stem: str, game: str) -> str:
+    """What a file of games is called."""
+    return f"{stem}.{'sgf' if game == 'go' else 'txt'}"
+
+
 def save_records(path: Path, records: Iterable[Record]) -> None:
     """Write games to a file that is complete or absent: SGF if its name ends in .sgf. Raises OSError."""
     from tengen.data import sgf, text

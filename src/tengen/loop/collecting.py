@@ -10,7 +10,7 @@ import numpy as np
 from tengen.config import DataSection
 from tengen.data.chunk import write_chunk
 from tengen.data.identity import GameIdentity
-from tengen.data.records import Record, save_records
+from tengen.data.records import Record, file_name, save_records
 from tengen.data.rows import RowFormat, Rows
 from tengen.data.store import Store
 from tengen.data.writer import Writer
@@ -105,8 +105,7 @@ class Collector:
     def _write_records(self) -> None:
         if not self._records:
             return
-        ending = "sgf" if self._game.name == "go" else "txt"
-        path = self._base / "games" / self.network / f"{self._records[0].id}.{ending}"
+        path = self._base / "games" / self.network / file_name(self._records[0].id, self._game.name)
         self._writer.put(partial(save_records, path, self._records), path)
         self._records = []
 

@@ -56,8 +56,8 @@ def parse(name: str) -> tuple[int, str] | None:
 
 
 def candidates(base: Path) -> list[Entry]:
-    """Those that wait for the gate, in the order of training."""
-    return sorted(_entries(base / CANDIDATES), key=lambda entry: (entry.samples, entry.name))
+    """Those that wait for the gate, in the order of training; also what is left of damaged ones, without a file."""
+    return sorted(_entries(base / CANDIDATES, whole=False), key=lambda entry: (entry.samples, entry.name))
 
 
 def accepted(base: Path) -> list[Entry]:
@@ -76,6 +76,11 @@ def known(base: Path, name: str) -> Path | None:
         if (base / folder / name / saving.FILE_NAME).exists():
             return base / folder / name
     return None
+
+
+def is_judged(base: Path, entry: Entry) -> bool:
+    """Whether the gate has put a network of that name where it belongs: this one is a copy."""
+    return any((base / folder / entry.name / saving.FILE_NAME).exists() for folder in (ACCEPTED, REJECTED))
 
 
 def publish(target: Path, write: Callable[[Path], object]) -> None:
@@ -119,6 +124,14 @@ def move(base: Path, entry: Entry) -> Path:
     return target
 
 
+def drop(entry: Entry) -> None:
+    """Remove a candidate that `is_judged`. Killed half way, it still is."""
+    try:
+        shutil.rmtree(entry.path)
+    except OSError as error:
+        raise TengenError(cannot_write(entry.path, error)) from error
+
+
 def next_number(base: Path) -> int:
     """For the next network that is accepted."""
     return 1 + max((entry.number for entry in accepted(base)), default=0)
@@ -133,12 +146,12 @@ def verdict(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _entries(folder: Path) -> list[Entry]:
+def _entries(folder: Path, whole: bool = True) -> list[Entry]:
     """The networks in a folder; what is no network, or not one of a run's, is passed over."""
     found = []
     for path in inside(folder):
         match = _NAME.fullmatch(path.name)
-        if match and (path / saving.FILE_NAME).exists():
+        if match and ((path / saving.FILE_NAME).exists() if whole else path.is_dir()):
             about = verdict(path)
             number = about.get("number")
             number = number if type(number) is int and number >= 0 else -1

@@ -1,0 +1,32 @@
+"""`tengen gate`: which of the networks that wait are accepted."""
+
+import argparse
+from typing import Any
+
+from tengen.commands.part import add_part, drive, load, say
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("gate", help="a part of a run: play new networks against the newest accepted one")
+    add_part(parser, "judge what waits, and end")
+    parser.add_argument("--quit-if-nothing-to-test", action="store_true", help="the same, and say so if nothing waits")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge candidates until Ctrl-C."""
+    if args.quit_if_nothing_to_test:
+        from tengen.loop.ring import models
+
+        args.once = True
+        if not models.candidates(load(args)[1]):
+            say("nothing to test")
+            return 0
+
+    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from tengen.loop.ring.gating import GatePart
+
+        return GatePart(config, base, stop, say)
+
+    return drive(args, build, only="gate", free=("net", "train"))
