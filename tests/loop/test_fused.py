@@ -19,7 +19,7 @@ from tengen.data.identity import GameIdentity
 from tengen.data.records import load_records
 from tengen.data.store import Store
 from tengen.errors import TengenError
-from tengen.loop import fused, metrics, playing
+from tengen.loop import metrics, playing
 from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.train import checkpoints
