@@ -18,7 +18,7 @@ from tengen import atomic
 from tengen.data.chunk import cannot_write
 from tengen.data.store import inside
 from tengen.errors import TengenError
-from tengen.nets import saving
+from tengen.nets.spec import FILE_NAME
 
 CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
 VERDICT = "verdict.json"
@@ -59,6 +59,16 @@ def accepted(base: Path) -> list[Entry]:
     return sorted(_entries(base / ACCEPTED), key=lambda entry: (entry.number, entry.samples, entry.name))
 
 
+def rejected(base: Path) -> list[Entry]:
+    """In the order of training."""
+    return sorted(_entries(base / REJECTED), key=lambda entry: (entry.samples, entry.name))
+
+
+def extra(base: Path) -> list[Entry]:
+    """Those that were never meant to play, in the order of training."""
+    return sorted(_entries(base / EXTRA), key=lambda entry: (entry.samples, entry.name))
+
+
 def newest(base: Path) -> Entry | None:
     """The one that plays now."""
     return next(reversed(accepted(base)), None)
@@ -67,7 +77,7 @@ def newest(base: Path) -> Entry | None:
 def known(base: Path, name: str) -> Path | None:
     """Where the network of that name is, wherever it has got to."""
     for folder in (CANDIDATES, ACCEPTED, REJECTED, EXTRA):
-        if (base / folder / name / saving.FILE_NAME).exists():
+        if (base / folder / name / FILE_NAME).exists():
             return base / folder / name
     return None
 
@@ -132,7 +142,7 @@ def _entries(folder: Path) -> list[Entry]:
     found = []
     for path in inside(folder):
         match = _NAME.fullmatch(path.name)
-        if match and (path / saving.FILE_NAME).exists():
+        if match and (path / FILE_NAME).exists():
             about = verdict(path)
             number = about.get("number")
             number = number if type(number) is int and number >= 0 else -1
