@@ -1,8 +1,8 @@
 """What a chunk says of itself, at a glance: for those who ask thousands of chunks and want no rows.
 
-`chunk.read_meta` lets zipfile read the names of all arrays, which is most of its time. Here the two ends of the file are
-looked at: `meta` is the first array, and the list of arrays must end where the file does. Whatever is not exactly as
-`chunk.pack` writes it is left to `read_meta`, which knows all that a zip may be, and says what is wrong.
+`chunk.read_meta` lets zipfile read the names of all arrays, which is most of its time. Here the two ends of the file
+are looked at: `meta` is the first array, and the list of arrays must end where the file does. Whatever is not exactly
+as `chunk.pack` writes it is left to `read_meta`, which knows all that a zip may be, and says what is wrong.
 """
 
 import json

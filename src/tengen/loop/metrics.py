@@ -24,6 +24,7 @@ NAME = "metrics.jsonl"
 TENSORBOARD = Path("logs", "tensorboard")
 _OURS = b'{"time": "'  # how every line begins
 _LONGEST = 1e10  # seconds, 300 years: no run takes that long
+_TAIL = 1 << 18  # bytes in which there is a whole line
 _RESERVED = ("time", "elapsed", "kind")
 
 
@@ -62,6 +63,17 @@ def read(path: Path) -> Found:
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
     return Found(tuple(lines), tuple(garbage))
+
+
+def last(path: Path) -> dict[str, Any] | None:
+    """The newest line, without reading all of them; None if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return None
+    return next((line for raw in reversed(lines) if raw and (line := _line(raw)) is not None), None)
 
 
 class Metrics:

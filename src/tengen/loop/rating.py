@@ -10,7 +10,6 @@ from tengen import arena
 from tengen.arena import players
 from tengen.arena.match import Match
 from tengen.arena.ratings import Rating, Ratings, anchor
-from tengen.arena.results import Result
 from tengen.arena.settings import MatchSettings
 from tengen.config import RatingSection
 from tengen.errors import TengenError
