@@ -15,7 +15,7 @@ import tengen
 from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
-_COMMANDS = ("run", "estimate", "config", "games", "nets", "bench")
+_COMMANDS = ("run", "status", "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.

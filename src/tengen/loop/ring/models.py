@@ -130,7 +130,7 @@ def next_number(base: Path) -> int:
 
 def verdict(folder: Path) -> dict[str, Any]:
     """What was decided about a network; empty if nothing was, or if it cannot be read."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads((folder / VERDICT).read_bytes())
         if isinstance(found, dict) and found.get("schema") == _SCHEMA and isinstance(found.get("accepted"), bool):
             return found
