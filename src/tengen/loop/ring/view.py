@@ -68,24 +68,24 @@ class Ring(Progress):
         return {name: value for name, value in super().values().items() if name not in ("shown", "waiting")}
 
 
-@dataclass(frozen=True)
 class RingScreen(Screen):
     """A `Ring` as rich draws it."""
 
-    progress: Ring  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def panel(self, width: int) -> Panel:
+        ring = self.progress
+        if not isinstance(ring, Ring):  # before the first look at the parts
+            return super().panel(width)
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         table.add_column(width=_BAR)
         table.add_column(justify="right", no_wrap=True)
-        for row in self.progress.shown:
+        for row in ring.shown:
             bar = "" if row.share is None else ProgressBar(total=1.0, completed=row.share, width=_BAR)
             restarts = f" ({row.restarts} restart{'s' * (row.restarts != 1)})" if row.restarts else ""
             words = Text(row.doing + restarts, style="dim" if row.waiting else "")
             table.add_row(Text(row.part), words, bar, Text(clock(row.seconds)))
-        totals = [Text(words) for name, words in self.progress.totals().items() if name != "newest"]
+        totals = [Text(words) for name, words in ring.totals().items() if name != "newest"]
         line = Text("; ").join(totals) if totals else Text("nothing was played yet")
-        title = Text(self.progress.network or "tengen")
+        title = Text(ring.network or "tengen")
         return Panel(Group(*self.head(), Text(), table, Text(), line), title=title, width=width)
