@@ -10,6 +10,7 @@ def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser("status", help="what a run is doing, its networks, its data and its disk")
     parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument("--all", action="store_true", help="list all networks, not only the newest")
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(run=run)
 
@@ -19,5 +20,5 @@ def run(args: argparse.Namespace) -> int:
     from tengen.loop.ring import status
 
     found = status.look(args.base)
-    print(json.dumps(status.values(found), indent=1) if args.json else status.describe(found))
+    print(json.dumps(status.values(found), indent=1) if args.json else status.describe(found, args.all))
     return 0

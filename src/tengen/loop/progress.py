@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TextIO
+from typing import Any, Self, TextIO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -87,8 +87,6 @@ class Progress:
     rating: Rated | None = None
     goal: Goal = Goal()
 
-    between: ClassVar[str] = " "  # two figures in a line of text
-
     @property
     def doing(self) -> str:
         """The stage, and what is waited for."""
@@ -137,6 +135,13 @@ class Progress:
             "rating": "" if self.rating is None else str(self.rating),
         }
         return {name: f"{name} {words}" for name, words in parts.items() if words}
+
+    def line(self, changes: Mapping[str, str]) -> str:
+        """What is said of it, if these of its `parts` changed."""
+        words = [" ".join(changes.values()) or f"still {self.stage}", str(self.outlook() or "")]
+        if self.waiting:
+            words.append(f"waiting: {self.waiting}")
+        return "; ".join(filter(None, words))
 
 
 class Display(abc.ABC):
@@ -227,7 +232,7 @@ class PlainDisplay(Display):
 
     def _is_new(self, name: str, words: str) -> bool:
         """Not what only counts on, nor what was done a moment ago: stages may alternate many times a second."""
-        doing, before, now = re.sub(r"\d[\d.,]*", "0", words), self._doing.get(name, ""), self._now()
+        doing, before, now = re.sub(r"\S*\d\S*", "0", words), self._doing.get(name, ""), self._now()
         self._doing[name] = doing
         if doing == before:
             return False
@@ -241,13 +246,7 @@ class PlainDisplay(Display):
     def _line(self) -> str:
         changes = self._changes()
         self._shown.update(changes)
-        words = [
-            self._progress.between.join(changes.values()) or f"still {self._progress.stage}",
-            str(self._progress.outlook() or ""),
-        ]
-        if self._progress.waiting:
-            words.append(f"waiting: {self._progress.waiting}")
-        return f"{self._elapsed()} {'; '.join(filter(None, words))}"
+        return f"{self._elapsed()} {self._progress.line(changes)}"
 
     def _print(self, line: str) -> None:
         encoding = getattr(self._file, "encoding", None) or "utf-8"

@@ -109,9 +109,19 @@ def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
     table = lines(base)[2:7]
     assert table[0].split() == ["network", "Elo", "+-", "verdict"]
     assert table[1].startswith(f"{OLD}  ")
-    assert table[1].endswith("accepted: 56.0 % of 200 games against random (x)")
-    assert [line.split("  ")[-1].strip() for line in table[2:]] == ["rejected: 41.0 %", "extra", "waits for the gate"]
+    assert table[1].endswith("accepted: 56.0 % of 200 games against random; x")
+    assert [line.split("  ")[-1].strip() for line in table[2:]] == ["rejected: 41.0 %", "extra", "waiting for the gate"]
     assert found.problems == ()
+
+
+def test_many_networks(tmp_path: Path) -> None:
+    base = a_run(tmp_path)
+    for number in range(30):
+        add_network(base, models.CANDIDATES, f"go-main-s{number}-d0")
+    text = lines(base)
+    assert text[3].startswith("go-main-s10-d0 ")
+    assert text[23] == "and 10 older ones, which --all shows; together: 30 waiting for the gate"
+    assert "--all" not in status.describe(status.look(base), every=True)
 
 
 def test_rows_games_and_chunks_that_are_no_good(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ class Asynchronous:
         if not self._is_due("show", _SHOW):
             return
         alive = [seen for seen in self._looked() if seen.alive and seen.kind in KINDS]
-        steps = [seen.figures.get("steps") for seen in alive if seen.kind == "train"]
+        steps = [seen.figures.get("steps") for seen in alive if (seen.kind, seen.name) == ("train", "main")]
         self.steps = max([self.steps, *(number for number in steps if type(number) is int)])
         own = {child.process: child for child in self._children if child.running}
         rows = [self._row(seen, own.pop(seen.process, None)) for seen in alive]

@@ -11,6 +11,7 @@ Each is in a session of its own, so that a terminal's Ctrl-C reaches only who st
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ _LONGEST_PAUSE = 60.0  # seconds
 _SETTLED = 60.0  # seconds after which a part that dies is started at once again
 _TAIL = 1 << 16  # bytes of a log
 _LONGEST_LINE = 400  # characters that are shown of it
+_TIME = re.compile(r"\d\d:\d\d:\d\d ")
 
 
 class Hopeless(TengenError):
@@ -160,14 +162,16 @@ class Child:
         return f"{what}{f': {why}' if why else ''}; starting it again in {self._pause:.0f} s"
 
     def _last_line(self) -> str:
-        """The last that it has said since its start."""
+        """The last that it has said since its start, without the time at which it did."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(self._offset, log.seek(0, os.SEEK_END) - _TAIL))
                 lines = log.read().decode(errors="replace").split("\n")
         except OSError:
             return ""
-        clean = ("".join(c if c.isprintable() else " " for c in line).strip() for line in reversed(lines))
+        clean = (
+            _TIME.sub("", "".join(c if c.isprintable() else " " for c in line).strip()) for line in reversed(lines)
+        )
         return next(filter(None, clean), "")[:_LONGEST_LINE]
 
 

@@ -28,6 +28,7 @@ from tengen.loop.ring.totals import Played
 SCHEMA = 1
 _CONFIG = "config.yaml"
 _LISTED = 5  # of things that are all alike, so many are named
+_NEWEST = 20  # networks that are listed
 _T = TypeVar("_T")
 
 
@@ -36,7 +37,7 @@ class Network:
     """One network, and what is known about it."""
 
     name: str
-    state: str  # "waits for the gate", "accepted", "rejected", "extra"; "saved" by the fused loop
+    state: str  # "waiting for the gate", "accepted", "rejected", "extra"; "saved" by the fused loop
     samples: int
     rows: int
     verdict: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +130,7 @@ def check(base: Path) -> None:
 
 _STATES: dict[str, Callable[[Path], list[models.Entry]]] = {
     "accepted": models.accepted,
-    "waits for the gate": models.candidates,
+    "waiting for the gate": models.candidates,
     "rejected": models.rejected,
     "extra": models.extra,
 }
@@ -210,9 +211,9 @@ def values(found: Status) -> dict[str, Any]:
     return metrics.plain(told)
 
 
-def describe(found: Status) -> str:
-    """For people."""
-    sections = [_parts(found), _networks(found), _data(found), _disk_words(found.disk)]
+def describe(found: Status, every: bool = False) -> str:
+    """For people: every network, or the newest."""
+    sections = [_parts(found), _networks(found, every), _data(found), _disk_words(found.disk)]
     corrupt = [str(path) for path in found.played.corrupt]
     if corrupt:
         count = f"{len(corrupt)} chunk{'s' * (len(corrupt) != 1)}"
@@ -247,28 +248,33 @@ def _parts(found: Status) -> list[str]:
     return [_printable(f"no part is running; the last line of metrics.jsonl, {line.get('time')}{said}")]
 
 
-def _networks(found: Status) -> list[str]:
+def _networks(found: Status, every: bool) -> list[str]:
     if not found.networks:
         return ["no networks yet"]
-    width = max(len(network.name) for network in found.networks)
+    shown = found.networks if every else found.networks[-_NEWEST:]
+    width = max(len(network.name) for network in shown)
     lines = [f"{'network':<{width}} {'Elo':>7} {'+-':>6}  verdict"]
-    for network in found.networks:
+    for network in shown:
         elo = "" if network.elo is None else f"{network.elo:.0f}"
         error = "" if not network.error else f"{network.error:.0f}"
         lines.append(f"{network.name:<{width}} {elo:>7} {error:>6}  {_verdict(network)}".rstrip())
+    states = [network.state for network in found.networks]
+    if len(states) > len(shown):
+        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        lines.append(f"and {len(states) - len(shown)} older ones, which --all shows; together: {counts}")
     return lines
 
 
 def _verdict(network: Network) -> str:
-    """`accepted: 56.0 % of 200 games against x (why)`, as far as it says so: it may have been written by anybody."""
+    """`accepted: 56.0 % of 200 games against x; why`, as far as it says so: it may have been written by anybody."""
     share, games, opponent, why = (network.verdict.get(key) for key in ("share", "games", "opponent", "why"))
     result = [
         f"{100 * share:.1f} %" if isinstance(share, int | float) else "",
-        f"{'of ' if share is not None else ''}{games:,} games" if isinstance(games, int) else "",
+        f"{'of ' if share is not None else ''}{games:,} games" if isinstance(games, int) and games else "",
         f"against {opponent}" if isinstance(opponent, str) and opponent else "",
-        f"({why})" if isinstance(why, str) and why else "",
     ]
-    words = _printable(" ".join(filter(None, result)))
+    told = " ".join(filter(None, result)), why if isinstance(why, str) else ""
+    words = _printable("; ".join(filter(None, told)))
     return f"{network.state}: {words}" if words else network.state
 
 

@@ -4,8 +4,9 @@ with progress.display(drawn=RingScreen) as shown:
     shown.update(Ring(rows=12410, shown=(Row("train main", "trained 4,096 samples"), ...)))
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.console import Group
 from rich.panel import Panel
@@ -44,8 +45,6 @@ class Ring(Progress):
     rejected: int = 0
     candidates: int = 0  # that wait for the gate
 
-    between: ClassVar[str] = "; "
-
     def doings(self) -> dict[str, str]:
         return {row.part: row.doing for row in self.shown}
 
@@ -63,6 +62,11 @@ class Ring(Progress):
 
     def parts(self) -> dict[str, str]:
         return {**self.totals(), **{row.part: f"{row.part}: {row.doing}" for row in self.shown}}
+
+    def line(self, changes: Mapping[str, str]) -> str:
+        totals = [words for name, words in changes.items() if name in self.totals()]
+        first = "; ".join(filter(None, (*totals, str(self.outlook() or "")))) or f"still {self.stage}"
+        return "\n         ".join((first, *(words for name, words in changes.items() if name not in self.totals())))
 
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in super().values().items() if name not in ("shown", "waiting")}
