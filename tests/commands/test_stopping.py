@@ -55,3 +55,43 @@ def test_the_second_one_ends_the_program_at_once_whatever_it_does() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+CHILD = """
+import sys, time
+from tengen.commands.stopping import Stopping
+with Stopping(print) as stopping:
+    print("ready", flush=True)
+    while not stopping.asked:
+        time.sleep(0.01)
+print(stopping.words, flush=True)
+"""
+PARENT = """
+import os, subprocess, sys
+subprocess.Popen([sys.executable, "-c", sys.argv[1]], env={**os.environ, "TENGEN_PARENT": str(os.getpid())})
+sys.stdin.read()
+"""
+
+
+def test_a_child_whose_parent_is_killed_is_asked_too() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    try:
+        assert parent.stdout.readline() == "ready\n"
+    finally:
+        parent.kill()
+        # Until the child has ended too, which holds the same pipe.
+        rest = parent.communicate(timeout=60)[0]
+    assert rest.splitlines() == ["stopping: everything is being written (Ctrl-C again stops at once)", "SIGTERM"]
+
+
+def test_whoever_has_no_driver_does_not_look_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENGEN_PARENT", str(os.getppid()))
+    with Stopping(print) as stopping:
+        assert "TENGEN_PARENT" not in os.environ  # nor do those that it starts
+    assert not stopping.asked
+    monkeypatch.setenv("TENGEN_PARENT", "nonsense")
+    with Stopping(print) as stopping:
+        assert not stopping.asked

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import OptionError, TengenError
-from tengen.loop.metrics import NAME, Metrics, TensorBoard, read
+from tengen.loop.metrics import NAME, Metrics, TensorBoard, last, read
 
 
 def clock(*times: float) -> Callable[[], float]:
@@ -253,3 +253,20 @@ def test_time_that_no_line_tells_of(tmp_path: Path) -> None:
         metrics.advance(5.0)
         time[0] += 2
         assert metrics.elapsed == 9.0
+
+
+def test_the_last_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    assert last(path) is None
+    path.write_text("")
+    assert last(path) is None
+    path.write_text("garbage\n" + GOOD + GOOD.replace("30.5", "31.5") + "more garbage\n" + GOOD[:20])
+    found = last(path)
+    assert found is not None
+    assert found["elapsed"] == 31.5
+    path.write_text(GOOD + "x" * 10**6 + "\n" + GOOD.replace("30.5", "32.5"))
+    found = last(path)
+    assert found is not None
+    assert found["elapsed"] == 32.5
+    path.write_bytes(b"\0" * 10**6)
+    assert last(path) is None

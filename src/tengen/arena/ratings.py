@@ -94,6 +94,16 @@ def fit(results: Iterable[Result], anchor: str, elo: float = 0.0) -> Ratings:
     return Ratings(anchor, tuple(ratings[i] for i in order), covariance[np.ix_(order, order)])
 
 
+def anchor(results: list[Result]) -> str:
+    """Who is 0: random play, else the weakest plain search, else whoever comes first by name.
+
+    It depends on what was played alone, so the scale stays if a run is given other references.
+    """
+    names = {name for result in results for name in (result.a, result.b)}
+    plain = [name for name in names if name.startswith("mcts:") and name[5:].isdigit()]
+    return "random" if "random" in names else min(plain, key=lambda name: int(name[5:]), default=min(names))
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is known about N players, the priors included."""

@@ -15,7 +15,8 @@ import tengen
 from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
-_COMMANDS = ("run", "selfplay", "shuffle", "train", "export", "gate", "estimate", "config", "games", "nets", "bench")
+_PARTS = ("selfplay", "shuffle", "train", "export", "gate")
+_COMMANDS = ("run", "status", *_PARTS, "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.

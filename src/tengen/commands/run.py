@@ -1,6 +1,7 @@
 """`tengen run`: from random play to a strong network."""
 
 import argparse
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import add_config
+from tengen.errors import OptionError, TengenError
+
+_MODES = ("fused", "sync", "async")
 
 
 def add(subparsers: Any) -> None:
@@ -15,20 +19,113 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("run", help="self-play and learning, from nothing or from where a run stopped")
     add_config(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument(
+        "--mode",
+        choices=_MODES,
+        default="fused",
+        metavar="MODE",
+        help="fused: all on one device, in memory (the default); sync: the parts of the ring in turn, in one process; "
+        "async: the parts as processes of their own",
+    )
+    parser.add_argument(
+        "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
+    )
     parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run until the goal is reached, or until Ctrl-C."""
+    if args.parts is not None and args.mode != "async":
+        raise OptionError("--parts: only --mode async has parts to choose from")
     config = configuration.load(args.config, args.overrides)
     base = args.base or Path("runs") / config.run.name
+    return {"fused": _fused, "sync": _synchronous, "async": _asynchronous}[args.mode](args, config, base)
 
+
+def _fused(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
     from tengen.config import provenance, run_directory
 
     with run_directory.locked(base):
         run_directory.write(config, base, provenance.lines())
         return _run(args, config, base)
+
+
+def _synchronous(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    from tengen.config import provenance, run_directory
+    from tengen.loop.ring.locks import taking_part
+
+    with contextlib.ExitStack() as stack:
+        for only in ("sync", "train-main", "gate"):
+            stack.enter_context(taking_part(base, only))
+        run_directory.write(config, base, provenance.lines())
+        run_directory.write(config, base / "train" / "main", provenance.lines())
+        return _run(args, config, base)
+
+
+def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    from tengen.commands.stopping import Stopping
+    from tengen.config import provenance, run_directory
+    from tengen.loop import summary
+    from tengen.loop.progress import display
+    from tengen.loop.ring import asynchronous
+    from tengen.loop.ring.view import RingScreen
+
+    parts = asynchronous.chosen(args.parts)
+    with contextlib.ExitStack() as stack:
+        leads = _take_part(stack, base, joins=args.parts is not None)
+        run_directory.write(config, base, provenance.lines())
+        shown = stack.enter_context(display(drawn=RingScreen))
+        stopping = stack.enter_context(Stopping(shown.say))
+        driver = stack.enter_context(
+            asynchronous.Asynchronous(config, base, parts, shown, leads=leads, tensorboard=args.tensorboard)
+        )
+        driver.run(lambda: stopping.asked)
+    reason = f"stopped by {stopping.words}" if stopping.asked else driver.reason
+    commands = _commands(args, base, config.goal, driver.counts, driver.steps, stopping.asked)
+    told = _ring_summary(driver, reason, commands)
+    print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
+    return stopping.code
+
+
+def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
+    """Have the run for as long as the stack is open; whether this driver is the first, which some parts need not be."""
+    from tengen.loop.ring import locks
+
+    try:
+        stack.enter_context(locks.taking_part(base, "async"))
+    except configuration.ConfigError:
+        if not joins:
+            raise
+        stack.enter_context(locks.taking_part(base))
+        return False
+    return True
+
+
+def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
+    from tengen.loop.ring import models, totals
+    from tengen.loop.summary import Summary
+
+    newest = models.newest(driver.base)
+    try:
+        ratings = totals.ratings(driver.base)
+    except TengenError:  # which `tengen status` tells
+        ratings = None
+    return Summary(
+        name=driver.config.run.name,
+        elapsed=driver.counts.seconds,
+        games=driver.counts.games,
+        rows=driver.counts.rows,
+        steps=driver.steps,
+        reason=reason,
+        table="" if ratings is None else str(ratings),
+        network="" if newest is None else str(newest.path),
+        commands={
+            "networks": driver.ring.networks or "none yet",
+            "what there is": shlex.join(["tengen", "status", str(driver.base)]),
+            **commands,
+        },
+    )
 
 
 def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
@@ -37,20 +134,22 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
     from tengen.loop import summary
     from tengen.loop.fused import Fused
     from tengen.loop.progress import display
+    from tengen.loop.ring.sync import Sync
 
     keep_compiled()
+    kind: Any = Fused if args.mode == "fused" else Sync
     with (
         display() as shown,
         Stopping(shown.say) as stopping,
         explaining_memory(),
-        Fused(config, base, shown, tensorboard=args.tensorboard) as loop,
+        kind(config, base, shown, tensorboard=args.tensorboard) as loop,
     ):
         loop.prepare()
         if loop.reason:
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    told = _summary(loop, reason, _commands(args, base, loop, stopping.asked))
+    told = _summary(loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked))
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
 
@@ -76,12 +175,18 @@ def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     )
 
 
-def _commands(args: argparse.Namespace, base: Path, loop: Any, stopped: bool) -> dict[str, str]:
+def _commands(
+    args: argparse.Namespace, base: Path, goal: configuration.GoalSection, counts: Any, steps: int, stopped: bool
+) -> dict[str, str]:
     """What to type to go on."""
     from tengen.loop.counting import further
 
     words = ["tengen", "run", args.config, "--base", str(base)]
-    longer = {} if stopped else further(loop.config.goal, loop.counts, loop.trainer.step)
+    if args.mode != "fused":
+        words += ["--mode", args.mode]
+    if args.parts is not None:
+        words += ["--parts", args.parts]
+    longer = {} if stopped else further(goal, counts, steps)
     for override in args.overrides:
         if override.partition("=")[0].strip() not in {f"goal.{name}" for name in longer}:
             words += ["--set", override]

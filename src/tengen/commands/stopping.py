@@ -7,14 +7,19 @@ import threading
 from collections.abc import Callable
 from typing import Self
 
+from tengen.loop.ring.children import GRACE, PARENT
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
+_BEAT = 0.5  # seconds between two looks at whether the parent is there
 
 
 class Stopping:
     """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
 
     A thread of its own listens, because Python's handlers wait for as long as a program is being compiled.
+
+    A process that was started by a driver (TENGEN_PARENT is its number) is asked too when that has died.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -42,9 +47,14 @@ class Stopping:
         self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._listen, name="stopping", daemon=True)
         self._thread.start()
+        self._over = threading.Event()
+        parent = os.environ.pop(PARENT, "")  # it is not the parent of those that this process starts
+        if parent.isdecimal():
+            threading.Thread(target=self._watch, args=(int(parent),), name="parent", daemon=True).start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._over.set()
         signal.set_wakeup_fd(self._wakeup)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -62,3 +72,12 @@ class Stopping:
                 os._exit(128 + number[0])
             self.signal = signal.Signals(number[0])
             self._say("stopping: everything is being written (Ctrl-C again stops at once)")
+
+    def _watch(self, parent: int) -> None:
+        while os.getppid() == parent:
+            if self._over.wait(_BEAT):
+                return
+        if not self.asked:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if not self._over.wait(GRACE):
+            os._exit(128 + signal.SIGTERM)

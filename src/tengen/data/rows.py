@@ -30,7 +30,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from tengen.errors import OptionError
@@ -171,7 +170,7 @@ def blank(form: RowFormat, count: int, xp: Any = np) -> Rows:
 
 def pack_planes(planes: "np.ndarray | Array") -> Any:
     """UInt8[..., ceil(H*W*C/8)]: the bits of Bool[..., H, W, C]. NumPy gives NumPy, JAX gives JAX."""
-    xp = np if isinstance(planes, np.ndarray) else jnp
+    xp = _library(planes)
     bits = planes.reshape(*planes.shape[:-3], math.prod(planes.shape[-3:]))
     if not bits.size:  # games without a board have no planes, which `packbits` does not expect
         return xp.zeros((*bits.shape[:-1], (bits.shape[-1] + 7) // 8), np.uint8)
@@ -180,7 +179,7 @@ def pack_planes(planes: "np.ndarray | Array") -> Any:
 
 def unpack_planes(packed: "np.ndarray | Array", planes_shape: tuple[int, int, int]) -> Any:
     """Bool[..., H, W, C]: undo `pack_planes`. NumPy gives NumPy, JAX gives JAX."""
-    xp = np if isinstance(packed, np.ndarray) else jnp
+    xp = _library(packed)
     shape = (*packed.shape[:-1], *planes_shape)
     if not math.prod(shape):
         return xp.zeros(shape, bool)
@@ -192,6 +191,8 @@ def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
 
     Plane 0 says which points there are. Actions are one per point and then the others, as in Go.
     """
+    import jax.numpy as jnp
+
     (height, width, _), (full_height, full_width, _) = small.planes_shape, large.planes_shape
     more = ((0, full_height - height), (0, full_width - width))
 
@@ -210,6 +211,15 @@ def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
     if "ownership" in rows:
         found["ownership"] = on_board(rows["ownership"])
     return found
+
+
+def _library(array: Any) -> Any:
+    """NumPy or JAX, which is imported here alone: whoever only looks at files does not wait for it."""
+    if isinstance(array, np.ndarray):
+        return np
+    import jax.numpy as jnp
+
+    return jnp
 
 
 def _shape(sizes: Iterable[object]) -> str:

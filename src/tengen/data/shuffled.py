@@ -81,7 +81,7 @@ class Shuffle:
             raise ShuffleGone(f"{folder}: no complete shuffle is there") from error
         except OSError as error:
             raise TengenError(f"{path}: cannot be read: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise TengenError(f"{path}: not the index of a shuffle: {error!r}") from error
 
     @contextlib.contextmanager

@@ -24,6 +24,7 @@ NAME = "metrics.jsonl"
 TENSORBOARD = Path("logs", "tensorboard")
 _OURS = b'{"time": "'  # how every line begins
 _LONGEST = 1e10  # seconds, 300 years: no run takes that long
+_TAIL = 1 << 18  # bytes in which there is a whole line
 _RESERVED = ("time", "elapsed", "kind")
 
 
@@ -62,6 +63,17 @@ def read(path: Path) -> Found:
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
     return Found(tuple(lines), tuple(garbage))
+
+
+def last(path: Path) -> dict[str, Any] | None:
+    """The newest line, without reading all of them; None if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return None
+    return next((line for raw in reversed(lines) if raw and (line := _line(raw)) is not None), None)
 
 
 class Metrics:
@@ -109,7 +121,7 @@ class Metrics:
             "elapsed": round(self.elapsed, 3),
             "kind": kind,
         }
-        line = json.dumps({**head, **_plain(values)}, allow_nan=False).encode() + b"\n"
+        line = json.dumps({**head, **plain(values)}, allow_nan=False).encode() + b"\n"
         size = os.fstat(self._file.fileno()).st_size
         with self._naming("written"):
             try:
@@ -173,7 +185,7 @@ class TensorBoard:
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add the numbers among the values; those of a mapping in them are named `kind/key/inner`."""
-        scalars = dict(_scalars(kind, _plain(values)))
+        scalars = dict(_scalars(kind, plain(values)))
         self._steps = int(scalars.get(f"{kind}/steps", self._steps))
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, self._steps)
@@ -188,16 +200,16 @@ class TensorBoard:
         self.close()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same in types that JSON knows, numbers that it cannot hold as None."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if hasattr(value, "tolist"):  # arrays, and NumPy's own numbers
-        return _plain(value.tolist())
+        return plain(value.tolist())
     return value
 
 

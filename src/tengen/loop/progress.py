@@ -92,6 +92,10 @@ class Progress:
         """The stage, and what is waited for."""
         return f"{self.stage}, waiting: {self.waiting}" if self.waiting else self.stage
 
+    def doings(self) -> dict[str, str]:
+        """What is done, by who does it; the fused loop has no name."""
+        return {"": self.doing}
+
     def outlook(self) -> Outlook | None:
         """The part of the goal that comes first, as far as can be told; None if there is no goal."""
         goal = self.goal
@@ -131,6 +135,13 @@ class Progress:
             "rating": "" if self.rating is None else str(self.rating),
         }
         return {name: f"{name} {words}" for name, words in parts.items() if words}
+
+    def line(self, changes: Mapping[str, str]) -> str:
+        """What is said of it, if these of its `parts` changed."""
+        words = [" ".join(changes.values()) or f"still {self.stage}", str(self.outlook() or "")]
+        if self.waiting:
+            words.append(f"waiting: {self.waiting}")
+        return "; ".join(filter(None, words))
 
 
 class Display(abc.ABC):
@@ -193,20 +204,15 @@ class PlainDisplay(Display):
         self._file, self._every = file, every
         self._shown: dict[str, str] = {}
         self._due = now() + every
-        self._doing = ""
-        self._seen: dict[str, float] = {}  # what was done lately, and when
+        self._doing: dict[str, str] = {}
+        self._seen: dict[tuple[str, str], float] = {}  # who did what lately, and when
 
     def update(self, progress: Progress) -> None:
         with self._lock:
             super().update(progress)
-            # What only counts on is not new, nor what was done a moment ago: stages may alternate many times a second.
-            doing, now = re.sub(r"\d[\d.,]*", "0", progress.doing), self._now()
-            if doing != self._doing:
-                self._seen[self._doing] = now
-                self._seen = {words: when for words, when in self._seen.items() if now - when < self._every}
-                if doing not in self._seen:
-                    self._print(f"{self._elapsed()} {progress.doing}")
-            self._doing = doing
+            for name, doing in progress.doings().items():
+                if self._is_new(name, doing):
+                    self._print(f"{self._elapsed()} {f'{name}: ' if name else ''}{doing}")
             self.tick()
 
     def say(self, text: str) -> None:
@@ -224,16 +230,23 @@ class PlainDisplay(Display):
             if self._changes():
                 self._print(self._line())
 
+    def _is_new(self, name: str, words: str) -> bool:
+        """Not what only counts on, nor what was done a moment ago: stages may alternate many times a second."""
+        doing, before, now = re.sub(r"\S*\d\S*", "0", words), self._doing.get(name, ""), self._now()
+        self._doing[name] = doing
+        if doing == before:
+            return False
+        self._seen[name, before] = now
+        self._seen = {what: when for what, when in self._seen.items() if now - when < self._every}
+        return (name, doing) not in self._seen
+
     def _changes(self) -> dict[str, str]:
         return {name: words for name, words in self._progress.parts().items() if self._shown.get(name) != words}
 
     def _line(self) -> str:
         changes = self._changes()
         self._shown.update(changes)
-        words = [" ".join(changes.values()) or f"still {self._progress.stage}", str(self._progress.outlook() or "")]
-        if self._progress.waiting:
-            words.append(f"waiting: {self._progress.waiting}")
-        return f"{self._elapsed()} {'; '.join(filter(None, words))}"
+        return f"{self._elapsed()} {self._progress.line(changes)}"
 
     def _print(self, line: str) -> None:
         encoding = getattr(self._file, "encoding", None) or "utf-8"
@@ -249,9 +262,11 @@ class PlainDisplay(Display):
 class LiveDisplay(Display):
     """A panel at the bottom of a terminal, and messages above it."""
 
-    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console, now: Callable[[], float] = time.monotonic, drawn: "type[Screen] | None" = None
+    ) -> None:
         super().__init__(1 / _REFRESHES, now)
-        self._console = console
+        self._console, self._drawn = console, drawn or Screen
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop", get_renderable=self._screen)
 
     def start(self) -> None:
@@ -273,7 +288,7 @@ class LiveDisplay(Display):
 
     def _screen(self) -> "Screen":
         with self._lock:
-            return Screen(self._progress, self._elapsed())
+            return self._drawn(self._progress, self._elapsed())
 
 
 @dataclass(frozen=True)
@@ -285,7 +300,7 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # Not to the edge: the ^C that a terminal writes there would begin a new line and leave a part behind.
-        panel = self._panel(min(options.max_width, _WIDEST) - 2)
+        panel = self.panel(min(options.max_width, _WIDEST) - 2)
         if options.max_width >= _NARROWEST and len(console.render_lines(panel, options)) < console.size.height:
             yield panel
         else:
@@ -298,11 +313,10 @@ class Screen:
             )
             yield Text("; ".join(filter(None, parts)))
 
-    def _panel(self, width: int) -> Panel:
+    def panel(self, width: int) -> Panel:
+        """All of it, so many columns wide."""
         now, known = self.progress, self.progress.parts()
-        lines = [_left_and_right(Text(now.doing, style="bold"), self.elapsed)]
-        if outlook := now.outlook():
-            lines.append(_left_and_right(ProgressBar(total=1.0, completed=outlook.share), str(outlook)))
+        lines = self.head()
         figures = Table.grid(padding=(0, 1), expand=True)
         for column in range(6):
             figures.add_column(justify="right" if column % 3 else "left", no_wrap=True, min_width=8)
@@ -314,6 +328,13 @@ class Screen:
         rest = [Text(known[name]) for name in ("loss", "rating") if name in known]
         return Panel(Group(*lines, Text(), figures, Text(), *rest), title=Text(now.network or "tengen"), width=width)
 
+    def head(self) -> list[RenderableType]:
+        """What is done, for how long, and how far the goal is."""
+        lines: list[RenderableType] = [_left_and_right(Text(self.progress.doing, style="bold"), self.elapsed)]
+        if outlook := self.progress.outlook():
+            lines.append(_left_and_right(ProgressBar(total=1.0, completed=outlook.share), str(outlook)))
+        return lines
+
 
 def _left_and_right(left: RenderableType, right: str) -> Table:
     row = Table.grid(padding=(0, 1), expand=True)
@@ -323,13 +344,16 @@ def _left_and_right(left: RenderableType, right: str) -> Table:
     return row
 
 
-def display(stream: TextIO | None = None, every: float = 10.0) -> Display:
-    """A panel if the stream (usually standard output) is a terminal that can show one, otherwise plain lines."""
+def display(stream: TextIO | None = None, every: float = 10.0, drawn: type[Screen] | None = None) -> Display:
+    """A panel if the stream (usually standard output) is a terminal that can show one, otherwise plain lines.
+
+    `drawn` is what the panel looks like, if not as that of the fused loop.
+    """
     stream = sys.stdout if stream is None else stream
     if stream is not None and stream.isatty():
         console = Console(file=stream)
         if console.is_terminal and not console.is_dumb_terminal:
-            return LiveDisplay(console)
+            return LiveDisplay(console, drawn=drawn)
     return PlainDisplay(stream, every)
 
 

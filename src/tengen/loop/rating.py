@@ -9,8 +9,7 @@ import jax
 from tengen import arena
 from tengen.arena import players
 from tengen.arena.match import Match
-from tengen.arena.ratings import Rating, Ratings
-from tengen.arena.results import Result
+from tengen.arena.ratings import Rating, Ratings, anchor
 from tengen.arena.settings import MatchSettings
 from tengen.config import RatingSection
 from tengen.errors import TengenError
@@ -89,13 +88,3 @@ class Rater:
                 self.notes.append(f"an earlier network cannot play: {error}")
                 return None
         return self._loaded[name]
-
-
-def anchor(results: list[Result]) -> str:
-    """Who is 0: random play, else the weakest plain search, else whoever comes first by name.
-
-    It depends on what was played alone, so the scale stays if a run is given other references.
-    """
-    names = {name for result in results for name in (result.a, result.b)}
-    plain = [name for name in names if name.startswith("mcts:") and name[5:].isdigit()]
-    return "random" if "random" in names else min(plain, key=lambda name: int(name[5:]), default=min(names))

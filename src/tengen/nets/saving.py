@@ -26,10 +26,9 @@ from tengen.nets import fitting
 from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
-from tengen.nets.spec import Dtype, Spec
+from tengen.nets.spec import FILE_NAME, Dtype, Spec
 from tengen.schema import quote
 
-FILE_NAME = "model.safetensors"
 _SCHEMA = 1
 # One key for everything, so that the same network gives the same bytes.
 _KEY = "tengen"

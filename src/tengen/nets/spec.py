@@ -12,6 +12,8 @@ Activation = Literal["relu", "mish", "silu"]
 Head = Literal["ownership", "score", "opponent_policy", "moves_left"]
 HEADS: tuple[Head, ...] = get_args(Head)
 Dtype = Literal["bfloat16", "float32"]
+FILE_NAME = "model.safetensors"
+"""Of a network, in a folder of its own."""
 
 
 @dataclass(frozen=True)

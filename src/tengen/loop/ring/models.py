@@ -18,7 +18,7 @@ from tengen import atomic
 from tengen.data.chunk import cannot_write
 from tengen.data.store import inside
 from tengen.errors import TengenError
-from tengen.nets import saving
+from tengen.nets.spec import FILE_NAME
 
 CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
 VERDICT = "verdict.json"
@@ -65,6 +65,16 @@ def accepted(base: Path) -> list[Entry]:
     return sorted(_entries(base / ACCEPTED), key=lambda entry: (entry.number, entry.samples, entry.name))
 
 
+def rejected(base: Path) -> list[Entry]:
+    """In the order of training."""
+    return sorted(_entries(base / REJECTED), key=lambda entry: (entry.samples, entry.name))
+
+
+def extra(base: Path) -> list[Entry]:
+    """Those that were never meant to play, in the order of training."""
+    return sorted(_entries(base / EXTRA), key=lambda entry: (entry.samples, entry.name))
+
+
 def newest(base: Path) -> Entry | None:
     """The one that plays now."""
     return next(reversed(accepted(base)), None)
@@ -73,14 +83,14 @@ def newest(base: Path) -> Entry | None:
 def known(base: Path, name: str) -> Path | None:
     """Where the network of that name is, wherever it has got to."""
     for folder in (CANDIDATES, ACCEPTED, REJECTED, EXTRA):
-        if (base / folder / name / saving.FILE_NAME).exists():
+        if (base / folder / name / FILE_NAME).exists():
             return base / folder / name
     return None
 
 
 def is_judged(base: Path, entry: Entry) -> bool:
     """Whether the gate has put a network of that name where it belongs: this one is a copy."""
-    return any((base / folder / entry.name / saving.FILE_NAME).exists() for folder in (ACCEPTED, REJECTED))
+    return any((base / folder / entry.name / FILE_NAME).exists() for folder in (ACCEPTED, REJECTED))
 
 
 def publish(target: Path, write: Callable[[Path], object]) -> None:
@@ -139,7 +149,7 @@ def next_number(base: Path) -> int:
 
 def verdict(folder: Path) -> dict[str, Any]:
     """What was decided about a network; empty if nothing was, or if it cannot be read."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         found = json.loads((folder / VERDICT).read_bytes())
         if isinstance(found, dict) and found.get("schema") == _SCHEMA and isinstance(found.get("accepted"), bool):
             return found
@@ -151,7 +161,7 @@ def _entries(folder: Path, whole: bool = True) -> list[Entry]:
     found = []
     for path in inside(folder):
         match = _NAME.fullmatch(path.name)
-        if match and ((path / saving.FILE_NAME).exists() if whole else path.is_dir()):
+        if match and ((path / FILE_NAME).exists() if whole else path.is_dir()):
             about = verdict(path)
             number = about.get("number")
             number = number if type(number) is int and number >= 0 else -1

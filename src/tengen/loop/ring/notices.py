@@ -32,6 +32,9 @@ _BEAT = 1.0  # seconds between two writings of what changed
 _REST = 15.0  # seconds between two of what did not
 _NAME = re.compile(r"(selfplay|shuffle|train|export|gate|sync|async)-([A-Za-z0-9-]{1,80})\.json")
 
+# What files that anybody may have written give, besides what is no JSON.
+_GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -140,7 +143,7 @@ def look(base: Path) -> list[Seen]:
         match = _NAME.fullmatch(path.name)
         if not match:
             continue
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        with contextlib.suppress(*_GARBAGE):
             about = json.loads(path.read_bytes())
             if about["schema"] != _SCHEMA:
                 continue

@@ -35,10 +35,11 @@ TRAINER = "main"
 class Sync:
     """One run in the directory `base`. `prepare` builds the parts, `run` drives them round."""
 
-    def __init__(self, config: Config, base: Path, display: Display, stop: Stop, *, tensorboard: bool = False) -> None:
+    def __init__(self, config: Config, base: Path, display: Display, *, tensorboard: bool = False) -> None:
         self.config, self.base = config, base
         self.counts = Counts()
-        self._display, self._tensorboard, self._stop = display, tensorboard, stop
+        self._display, self._tensorboard = display, tensorboard
+        self._asked: Stop = lambda: False
         self._closing = contextlib.ExitStack()
         self._before = Counts()  # when this process began
         self._rated_at = 0.0
@@ -100,8 +101,13 @@ class Sync:
         """Which part of the goal is reached, in words; empty if none is."""
         return counting.reached(self.config.goal, self._now(), self.trainer.step)
 
-    def run(self) -> None:
-        """Round after round until the goal is reached, or until a person stops it; then write everything."""
+    def _stop(self) -> bool:
+        """Whether a person has asked for the end."""
+        return self._asked()
+
+    def run(self, stop: Stop) -> None:
+        """Round after round until the goal is reached, or until `stop` says so; then write everything."""
+        self._asked = stop
         while not self._stop() and not self.reason:
             self._play()
             self._work("shuffle", self.shuffle)

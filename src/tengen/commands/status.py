@@ -1,0 +1,24 @@
+"""`tengen status`: what a run is doing, and what it has made so far."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("status", help="what a run is doing, its networks, its data and its disk")
+    parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument("--all", action="store_true", help="list all networks, not only the newest")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    from tengen.loop.ring import status
+
+    found = status.look(args.base)
+    print(json.dumps(status.values(found), indent=1) if args.json else status.describe(found, args.all))
+    return 0

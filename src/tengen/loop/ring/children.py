@@ -1,0 +1,201 @@
+"""Parts as processes of their own: started, started again when they die, and ended in order.
+
+    child = Child("train", command("train", base), base / "logs" / "train.log")
+    child.start()
+    said = child.look()     # now and then: "train ended with code 1: ...; starting it again in 4 s"
+    child.stop()
+
+Each is in a session of its own, so that a terminal's Ctrl-C reaches only who started it. It is told who that is
+(`commands/stopping.py`), and ends by itself if that one is killed.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tengen.errors import TengenError
+
+KINDS = ("selfplay", "shuffle", "train", "export", "gate")
+"""In the order of the ring, in which they are also ended."""
+PARENT = "TENGEN_PARENT"
+GRACE = 30.0  # seconds that a part may take to end
+_USER_ERROR = 2  # the exit code for what a person must put right
+_ENOUGH = 3  # times that the same of these is seen
+_LONGEST_PAUSE = 60.0  # seconds
+_SETTLED = 60.0  # seconds after which a part that dies is started at once again
+_TAIL = 1 << 16  # bytes of a log
+_LONGEST_LINE = 400  # characters that are shown of it
+_TIME = re.compile(r"\d\d:\d\d:\d\d ")
+
+
+class Hopeless(TengenError):
+    """A part that always ends with the same error, which a person must put right."""
+
+
+def command(kind: str, base: Path) -> list[str]:
+    """What runs a part on the configuration in the run directory."""
+    return [sys.executable, "-m", "tengen", kind, str(base / "config.yaml"), "--base", str(base)]
+
+
+class Child:
+    """One part. Its output goes to the end of `log`."""
+
+    def __init__(
+        self, kind: str, command: Sequence[str], log: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.kind, self.log = kind, log
+        self.starts = 0
+        self.ended = False  # by itself and without an error: there is nothing more to do
+        self._command, self._clock = list(command), clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._since = 0.0  # when it was started
+        self._offset = 0  # where its output begins in the log
+        self._pause, self._due = 0.0, 0.0  # how long it rests after its last death, and until when
+        self._error, self._times = "", 0  # the last that a person must put right, and how often it was seen in a row
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
+    def process(self) -> int | None:
+        """Its number, while it runs."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def restarts(self) -> int:
+        return max(self.starts - 1, 0)
+
+    @property
+    def words(self) -> str:
+        """What it does, as far as can be seen from outside."""
+        if self.running:
+            return "starting"
+        if self.ended:
+            return "has ended"
+        return f"starting again in {max(self._due - self._clock(), 0):.0f} s" if self.starts else "not started"
+
+    def start(self) -> str:
+        """Begin; say why, if that cannot be done."""
+        self.starts += 1
+        self._since = self._clock()
+        try:
+            self._begin()
+        except OSError as error:
+            return self._died(f"{self.kind} cannot be started", f"{error.filename or ''} {error.strerror}".strip())
+        return ""
+
+    def look(self) -> str:
+        """Start it again if it is time for that; say what happened, if anything did.
+
+        Raises Hopeless.
+        """
+        if self._process is None:
+            return "" if self.ended or self._clock() < self._due else self.start()
+        code = self._process.poll()
+        if code is None:
+            return ""
+        self._process = None
+        last = self._last_line()
+        if code == 0:
+            self.ended = True
+            return f"{self.kind} has ended" + (f": {last}" if last else "")
+        self._times = 0 if code != _USER_ERROR else self._times + 1 if last == self._error else 1
+        self._error = last
+        if self._times >= _ENOUGH:
+            raise Hopeless(
+                f"{self.kind} ended {_ENOUGH} times with the same error: {last or 'it said nothing'}\n"
+                f"put it right and start again; all that it said is in {self.log}"
+            )
+        how = f"with code {code}" if code > 0 else f"by {_signal(-code)}"
+        return self._died(f"{self.kind} ended {how}", last)
+
+    def stop(
+        self, grace: float = GRACE, sleep: Callable[[float], None] = time.sleep, say: Callable[[str], None] = print
+    ) -> None:
+        """End it: politely, and after so many seconds at once."""
+        process, self._process, self.ended = self._process, None, True
+        if process is None:
+            return
+        process.terminate()
+        end = self._clock() + grace
+        while process.poll() is None:
+            if self._clock() >= end:
+                say(f"{self.kind} did not end within {grace:.0f} s, and was killed")
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return
+            sleep(0.05)
+        if process.returncode not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
+            last = self._last_line()
+            say(f"{self.kind} ended with code {process.returncode}" + (f": {last}" if last else ""))
+
+    def _begin(self) -> None:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab", buffering=0) as log:
+            line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {' '.join(self._command)}\n"
+            with contextlib.suppress(OSError):  # a full disk keeps nobody from working
+                log.write(line.encode(errors="backslashreplace"))
+            self._offset = log.seek(0, os.SEEK_END)
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                start_new_session=True,
+            )
+
+    def _died(self, what: str, why: str) -> str:
+        if self._clock() - self._since >= _SETTLED:
+            self._pause = 0.0
+        self._pause = min(2 * self._pause or 1.0, _LONGEST_PAUSE)
+        self._due = self._clock() + self._pause
+        return f"{what}{f': {why}' if why else ''}; starting it again in {self._pause:.0f} s"
+
+    def _last_line(self) -> str:
+        """The last that it has said since its start, without the time at which it did."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(self._offset, log.seek(0, os.SEEK_END) - _TAIL))
+                lines = log.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""
+        clean = (
+            _TIME.sub("", "".join(c if c.isprintable() else " " for c in line).strip()) for line in reversed(lines)
+        )
+        return next(filter(None, clean), "")[:_LONGEST_LINE]
+
+
+def stop_all(
+    children: Sequence[Child],
+    say: Callable[[str], None],
+    grace: float = GRACE,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """One after the other, in the order of the ring: who makes files ends before who reads them."""
+    for child in sorted(children, key=lambda child: KINDS.index(child.kind)):
+        if child.running:
+            say(f"ending {child.kind}")
+        child.stop(grace, sleep, say)
+
+
+def _environment() -> dict[str, str]:
+    # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
+    usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+    return {**usual, **os.environ, PARENT: str(os.getpid())}
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,58 @@
+"""What was played, counted without reading rows."""
+
+from pathlib import Path
+
+import pytest
+
+from data import made
+from tengen import arena
+from tengen.data import Store, glance, write_chunk
+from tengen.loop.ring import totals
+
+
+def add(base: Path, rows: int, **more: object) -> Path:
+    path = Store(base / "selfplay").reserve("net")
+    write_chunk(path, made.FORM, made.rows(rows), made.GAME, network="net", more=more)
+    return path
+
+
+def test_each_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    real = glance.read_meta
+    monkeypatch.setattr(glance, "read_meta", lambda path: asked.append(path) or real(path))
+    counter = totals.Counter(tmp_path)
+    assert counter.look() == totals.Played()
+    first = add(tmp_path, 8, finished=9)
+    second = add(tmp_path, 4)
+    assert (counter.look().rows, counter.look().games) == (12, 9 + 1)
+    bad = add(tmp_path, 4)
+    bad.write_bytes(b"")
+    assert counter.look().corrupt == counter.look().corrupt == (bad,)
+    assert asked == [first, second, bad]
+    first.unlink()
+    assert (counter.look().rows, counter.look().chunks) == (4, 1)
+
+
+def test_what_may_not_be_read_is_told_and_asked_again(tmp_path: Path) -> None:
+    path = Store(tmp_path / "selfplay").reserve("net")
+    path.mkdir(parents=True)
+    counter = totals.Counter(tmp_path)
+    assert "cannot be read" in counter.look().unreadable[0]
+    path.rmdir()
+    add(tmp_path, 4)
+    assert counter.look() == totals.Played(rows=4, games=1, chunks=1)
+
+
+@pytest.mark.parametrize("finished", ["many", True, None, 2.5])
+def test_strange_counts_of_games(tmp_path: Path, finished: object) -> None:
+    add(tmp_path, 8, finished=finished)
+    assert totals.Counter(tmp_path).look().games == 2
+
+
+def test_ratings(tmp_path: Path) -> None:
+    assert totals.ratings(tmp_path) is None
+    arena.append(tmp_path / totals.RESULTS, arena.Result("net", "random", 5, 0, 5))
+    ratings = totals.ratings(tmp_path)
+    assert ratings is not None
+    assert ratings.anchor == "random"
+    assert ratings["net"].elo == pytest.approx(0, abs=1e-6)
