@@ -45,7 +45,7 @@ def test_all_that_wait_are_judged_and_it_ends(base: Path, capsys: pytest.Capture
 
 def test_nothing_to_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(tmp_path, "--quit-if-nothing-to-test")) == 0
-    assert capsys.readouterr().out == "nothing to test\n"
+    assert "nothing to test" in capsys.readouterr().out
     assert main(arguments(tmp_path, "--once")) == 0
     assert capsys.readouterr().out == "waiting: no candidate to test: the first that comes is accepted without games\n"
 

@@ -50,6 +50,7 @@ class Fused:
         self._learning = Pace(_SECONDS, amount=10)
         self._pending: list[Played] = []
         self._learned = False  # by this process
+        self._seconds = [0.0, 0.0]  # of playing and learning, without compiling
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +133,7 @@ class Fused:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
         self._pending = rounds.play(self.weights, self._collect)
+        self._seconds[0] = rounds.seconds
         before = self.counts.rows
         for block, evaluations, _ in self._pending:
             self.ring = self.parts.append(self.ring, block.rows, block.rows_count)
@@ -153,6 +155,7 @@ class Fused:
             began = time.monotonic()
             self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)
             self.figures = self.trainer.train(steps)
+            self._seconds[1] += (time.monotonic() - began) * bool(self._learning.calls)
             self._learning = self._learning.after(steps, time.monotonic() - began)
             self._learned = True
             self.counts = self._now()
@@ -254,7 +257,13 @@ class Fused:
 
     def _standing(self) -> Standing:
         return Standing(
-            self._now(), self.trainer.step, self.trainer.samples, self.window, self.name, self.figures or None
+            self._now(),
+            self.trainer.step,
+            self.trainer.samples,
+            self.window,
+            self.name,
+            self.figures or None,
+            *self._seconds,
         )
 
     def _show(self, stage: str, waiting: str = "") -> None:

@@ -72,6 +72,7 @@ class Rounds:
         self._lanes, self._session, self._key = lanes, session, key
         self._actors: tuple[Actor, ...] | None = None
         self._pace = Pace(_SECONDS, most=MOST_PHASES)
+        self.seconds = self.evaluations = 0.0  # of the calls that compiled nothing
 
     @property
     def compiled(self) -> bool:
@@ -89,7 +90,11 @@ class Rounds:
         self._actors, finished = playing()
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [Played(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
-        self._pace = self._pace.after(phases, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if self.compiled:
+            self.seconds += seconds
+            self.evaluations += sum(each.evaluations for each in played)
+        self._pace = self._pace.after(phases, seconds)
         return played
 
     def marks(self) -> tuple[int, ...]:

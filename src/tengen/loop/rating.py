@@ -36,6 +36,10 @@ class Rater:
         self._references = [players.parse(text, game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
 
+    def refresh(self) -> None:
+        """Take in what others, such as the gate, have added to the results."""
+        self.results = arena.read(self.path)
+
     def player(self, name: str, params: Any) -> players.Player:
         """A network of the run."""
         return players.network(name, self._evaluate, self._game, self._search, params)

@@ -23,6 +23,8 @@ class Standing:
     window: int = 0
     network: str = ""
     figures: Mapping[str, float] | None = None  # what the trainer said last
+    playing: float = 0.0  # seconds of this process in calls to the games, without compiling
+    learning: float = 0.0  # the same for learning
 
 
 class Reporter:
@@ -85,7 +87,8 @@ class Reporter:
             self._before = moment, standing
         self.show(self._progress.stage, standing, self._progress.waiting)
         figures = {name: value for name, value in (standing.figures or {}).items() if name not in _COUNTED}
-        self.write("progress", self._progress.values() | {"samples": standing.samples, "figures": figures})
+        more = {"samples": standing.samples, "playing": standing.playing, "learning": standing.learning}
+        self.write("progress", self._progress.values() | more | {"figures": figures})
 
     def paused(self) -> None:
         """Something else was done for a while, of which speeds shall not tell."""

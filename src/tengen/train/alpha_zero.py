@@ -90,19 +90,18 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         """So many rows have come, which `learn` may now be called for; where they are is the caller's concern."""
         self.feed(self._data if self._data is not None else (), rows)
 
-    def learn(self, batches: Iterator[Mapping[str, Any]]) -> Metrics:
-        """A step on each of the batches, of as many rows as a step has; as far as the rows so far allow.
+    def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
+        """A step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
 
-        The batches are taken one at a time, while the device works on the one before.
+        The caller sees to it that the rows so far allow that many steps: ValueError if not.
         """
         self._scale_rate()
-        sums, steps, left = None, 0, self.affordable
-        while steps < left and (batch := next(batches, None)) is not None:
-            self.state, figures = self.learner.step(self.state, batch, self._key)
-            if self.learner.split.num_devices > 1:
-                jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
-            sums = figures if sums is None else _added(sums, figures)
-            steps += 1
+        sums, steps, batch = None, 0, self.config.train.batch
+        for rows in blocks:
+            count = len(rows["ply"]) // batch
+            self.state, figures = self.learner.in_order(self.state, rows, self._key, count)
+            sums = figures if sums is None else jax.tree.map(jnp.add, sums, figures)
+            steps += count
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
     def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
@@ -183,8 +182,3 @@ class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
         factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)
-
-
-@jax.jit
-def _added(one: Any, other: Any) -> Any:
-    return jax.tree.map(jnp.add, one, other)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
 from jax import Array, lax
@@ -27,6 +28,9 @@ Tensors = dict[str, Array]
 Figures = dict[str, Array]
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): so many rows of the data (a ring on the device, say), as `tengen.data.rows` has them."""
+
+
+_BLOCK = 64  # batches
 
 
 class State(NamedTuple):
@@ -74,6 +78,7 @@ class Learner:
         self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)
         self._one = jax.jit(self._drawn, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
         self._many = jax.jit(self._loop, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
+        self._block = jax.jit(self._in_order, donate_argnums=0, compiler_options=compiler_options)
         self._judge = jax.jit(self._judged)
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
@@ -115,6 +120,27 @@ class Learner:
             found.append(figures)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
+    @property
+    def block(self) -> int:
+        """How many batches `in_order` should be given at once: transfers and calls cost as much for one as for many."""
+        return _BLOCK if self._loops else 1
+
+    def in_order(self, state: State, rows: Mapping[str, Any], key: Array, steps: int) -> tuple[State, Figures]:
+        """A step on each of the first `steps` batches of the rows on the host, and the sums of the figures.
+
+        `state` is used up. There may be at most as many as `block` says.
+        """
+        batch = self.settings.batch
+        if not self._loops:
+            cut = ({name: values[i * batch : (i + 1) * batch] for name, values in rows.items()} for i in range(steps))
+            state, sums = self.step(state, next(cut), key)
+            for one in cut:
+                state, figures = self.step(state, one, key)
+                sums = _added(sums, figures)
+            return state, sums
+        whole = {name: _filled(values[: steps * batch], self.block * batch) for name, values in rows.items()}
+        return self._block(state, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
+
     def judge(self, state: State, batch: Mapping[str, Array]) -> Figures:
         """The losses of the averaged weights on a batch, which is learned nothing from; and its `rows` by weight."""
         return self._judge(state.average_parameters, state.average_statistics, jax.device_put(dict(batch), self.split))
@@ -154,6 +180,22 @@ class Learner:
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         state, sums = lax.fori_loop(0, steps, body, (state, nothing))
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
+
+    def _in_order(self, state: State, rows: Mapping[str, Array], key: Array, steps: Array) -> tuple[State, Figures]:
+        batch = self.settings.batch
+
+        def one(number: Array, state: State) -> tuple[State, Figures]:
+            cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
+            return self._learn(state, cut, key)
+
+        def body(number: Array, carry: tuple[State, Figures]) -> tuple[State, Figures]:
+            state, sums = carry
+            state, figures = one(number, state)
+            return state, jax.tree.map(jnp.add, sums, figures)
+
+        _, shapes = jax.eval_shape(one, jnp.int32(0), state)
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        return lax.fori_loop(0, steps, body, (state, nothing))
 
     def _learn(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
         rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
@@ -204,3 +246,15 @@ class Learner:
         """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
         decay = jnp.minimum(self.settings.average_decay, (1 + step) / (10 + step))
         return jax.tree.map(lambda a, b: b + decay * (a - b), old, new)
+
+
+@jax.jit
+def _added(one: Figures, other: Figures) -> Figures:
+    return jax.tree.map(jnp.add, one, other)
+
+
+def _filled(values: np.ndarray, count: int) -> np.ndarray:
+    """As many as `count`, with zeros at the end."""
+    if len(values) == count:
+        return values
+    return np.concatenate([values, np.zeros((count - len(values), *values.shape[1:]), values.dtype)])

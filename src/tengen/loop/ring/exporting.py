@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 
 from tengen import atomic, games, nets
 from tengen.config import Config, provenance
@@ -154,12 +155,28 @@ def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _try(net: nets.Network, game: Game, left: Path) -> None:
     """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
-    look = jax.vmap(game.look)(states)
-    one, other = (each(look.observation.planes, look.observation.scalars) for each in (net, nets.fold(net)))
+    graph, state = nnx.split(net)
+
+    @jax.jit
+    def both(state: Any) -> tuple[Any, Any]:
+        states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
+        seen = jax.vmap(game.look)(states).observation
+        trained = nnx.merge(graph, state)
+        return trained(seen.planes, seen.scalars), nets.fold(trained)(seen.planes, seen.scalars)
+
+    with jax.default_device(_host()):
+        one, other = both(jax.device_get(state))
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         if not bool(jnp.isfinite(a).all()) or not np.allclose(a, b, rtol=1e-2, atol=1e-2):
             raise TengenError(f"{left}: the network gives no numbers, or others when it is folded")
+
+
+def _host() -> Any:
+    """The CPU, if JAX may use it besides the accelerator: compiling for it takes less long."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return jax.local_devices()[0]
 
 
 def _is_bad(left: Path, game: Game) -> bool:

@@ -55,7 +55,6 @@ class SelfplayPart:
         self._bad: set[str] = set()  # networks that cannot be used
         self._pending: list[Played] = []
         self.evaluations = 0.0
-        self._timed, self._seconds = 0.0, 0.0  # evaluations of calls that compiled nothing, and how long they took
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
         self._build(None)
@@ -86,18 +85,13 @@ class SelfplayPart:
         if reason := self._enough():
             self.flush()
             return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
-        compiling = not self._rounds.compiled
-        if compiling:
+        if not self._rounds.compiled:
             self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
-        began = time.monotonic()
         self._pending = self._rounds.play(self._weights, self._collect)
         for played in self._pending:
             self.evaluations += played.evaluations
             rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))
             self.rows, self.games = self.rows + int(rows), self.games + int(games)
-        if not compiling:
-            self._seconds += time.monotonic() - began
-            self._timed += sum(played.evaluations for played in self._pending)
         self._switch_when_ready()
         return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
 
@@ -137,9 +131,14 @@ class SelfplayPart:
         return ""
 
     def _done(self) -> str:
-        speed = f", {self._timed / self._seconds:,.0f} evaluations/s" if self._seconds > 1 else ""
+        speed = f", {self._speed:,.0f} evaluations/s" if self._speed else ""
         waits = self.rows - self._collector.written_rows - self._before_rows
         return f"{self.games:,} games, {self.rows:,} rows ({waits:,} not written yet){speed}"
+
+    @property
+    def _speed(self) -> float:
+        """Evaluations per second; 0 while that is not known."""
+        return self._rounds.evaluations / self._rounds.seconds if self._rounds.seconds > 1 else 0.0
 
     _before_rows = 0  # written by collectors before the present one
 
@@ -149,7 +148,7 @@ class SelfplayPart:
             "rows": self.rows,
             "rows_written": self._before_rows + self._collector.written_rows,
             "network": self.network,
-            "evaluations_per_second": round(self._timed / self._seconds) if self._seconds > 1 else None,
+            "evaluations_per_second": round(self._speed) if self._speed else None,
         }
 
     def _look(self) -> None:

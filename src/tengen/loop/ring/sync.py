@@ -176,6 +176,7 @@ class Sync:
         if found is None or found.name == self._rated or not due or self._stop():
             return
         self.networks.look()
+        self.rater.refresh()
         if self.selfplay.spec != self.networks.spec:
             return
         self._stage = "rating"

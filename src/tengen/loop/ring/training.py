@@ -34,6 +34,7 @@ from tengen.loop.ring.running import Say
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
 
 Role = Literal["main", "extra", "trainonly"]
+_READERS = 4  # threads
 _SECONDS = 1.0  # of learning in one piece of work, about
 _REMEMBERED = 20_000  # files that were learned from
 
@@ -150,14 +151,14 @@ class TrainPart:
         self._closing.close()
 
     def _learn(self, files: "_Files") -> Progress:
-        steps = min(self._pace.units, self.epoch_steps - self._place.steps)
+        steps = min(self._pace.units, self.epoch_steps - self._place.steps, self.trainer.affordable)
         if not self._pace.calls:
             self.show(self._tell("compiling the learner"))
         counts = Counts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
         self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
         began, waited = time.monotonic(), files.waited
         before = self.trainer.step
-        figures = self.trainer.learn(files.batches(steps))
+        figures = self.trainer.learn(files.blocks(steps))
         made, seconds = self.trainer.step - before, time.monotonic() - began
         if not made:  # what is left of the files is less than a batch
             self._let_go()
@@ -244,7 +245,8 @@ class TrainPart:
                 return None
             self._let_go()
             try:
-                self._files = _Files(found, fresh, self._form, self._identity, self._config)
+                block = self.trainer.learner.block
+                self._files = _Files(found, fresh, self._form, self._identity, self._config.train.batch, block)
             except ShuffleGone:
                 return Progress(f"{found.name} is being removed")
             if self._files.total < self._config.train.batch:
@@ -303,30 +305,40 @@ class _Files:
     """Files of one shuffle, being read in order; nobody removes them meanwhile."""
 
     def __init__(
-        self, shuffle: Shuffle, files: list[ShuffledFile], form: RowFormat, game: GameIdentity, config: Config
+        self, shuffle: Shuffle, files: list[ShuffledFile], form: RowFormat, game: GameIdentity, batch: int, block: int
     ) -> None:
+        """`block`: so many batches of `batch` rows at a time."""
         self.shuffle, self.waited = shuffle, 0.0
-        self._files, self._batch = files, config.train.batch
+        self._files, self._batch = files, batch
         self.total = sum(file.rows for file in files)
         self._rows = 0  # that were handed out
         self._begun = 0  # files of which some were
+        self._kept: Mapping[str, np.ndarray] = {}  # of the last block, what is left
         self._closing = contextlib.ExitStack()
         self._closing.enter_context(shuffle.open())
-        settings = LoaderSettings(batch=self._batch, rest="drop", queue=16)
+        settings = LoaderSettings(batch=batch * block, readers=_READERS)
         paths = [file.path for file in files]
         self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings))
 
-    def batches(self, count: int) -> Iterator[dict[str, np.ndarray]]:
-        """The next ones, at most so many."""
-        for _ in range(count):
-            began = time.monotonic()
-            batch = self._loader.get_next_batch()
-            self.waited += time.monotonic() - began
-            if batch is None:
-                self._rows = self.total
-                return
-            self._rows += self._batch
-            yield dict(zip(self._loader.names, batch, strict=True))
+    def blocks(self, steps: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """The next rows, for so many steps, or fewer if there are no more."""
+        while steps:
+            there = len(self._kept["ply"]) // self._batch if self._kept else 0
+            if not there:
+                began = time.monotonic()
+                found = self._loader.get_next_batch()
+                self.waited += time.monotonic() - began
+                if found is None:
+                    self._rows = self.total
+                    return
+                self._kept = dict(zip(self._loader.names, found, strict=True))
+                continue
+            taken = min(there, steps)
+            cut = taken * self._batch
+            yield {name: values[:cut] for name, values in self._kept.items()}
+            self._kept = {name: values[cut:] for name, values in self._kept.items()}
+            self._rows += cut
+            steps -= taken
 
     def begun(self) -> list[str]:
         """Files of which rows were handed out for the first time since this was asked, by content."""
