@@ -23,8 +23,9 @@ from data import made
 from tengen.data import GameIdentity, RowFormat, Store, WindowSettings, chunk, read_chunk, write_chunk
 from tengen.data.shuffle import Progress, Shuffle, ShuffledFile, Survey, clean, newest, plan, shuffle
 from tengen.data.shuffle_draw import shares
-from tengen.data.shuffle_plan import Largest, Memory, Plan, side_of
+from tengen.data.shuffle_plan import Largest, Memory, Plan
 from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.data.splits import split_of
 from tengen.errors import OptionError, TengenError
 
 ALL = WindowSettings(min_rows=10**6)  # a window that holds everything
@@ -477,11 +478,11 @@ def test_names_sort_by_creation(tmp_path: Path) -> None:
 
 def test_sides_do_not_depend_on_the_run_and_have_their_share() -> None:
     names = [f"{n:010d}-a.npz" for n in range(10_000)]
-    held = [name for name in names if side_of(name, 0.05) == "validation"]
+    held = [name for name in names if split_of(name, 0.05) == "validation"]
     assert 430 < len(held) < 570
-    assert set(held) <= {name for name in names if side_of(name, 0.1) == "validation"}
-    assert not [name for name in names if side_of(name, 0) == "validation"]
-    assert not [name for name in names if side_of(name, 1) == "train"]
+    assert set(held) <= {name for name in names if split_of(name, 0.1) == "validation"}
+    assert not [name for name in names if split_of(name, 0) == "validation"]
+    assert not [name for name in names if split_of(name, 1) == "train"]
 
 
 KILLED = """

@@ -194,7 +194,8 @@ class _Sorter:
 
     def put(self, item: list[Found]) -> None:
         for split, pipeline in self._pipelines.items():
-            pipeline.files.put_all(found for found in item if split_of(found.path.name, self._settings) == split)
+            shares = self._settings.validation, self._settings.test
+            pipeline.files.put_all(found for found in item if split_of(found.path.name, *shares) == split)
 
     def end(self) -> None:
         for pipeline in self._pipelines.values():

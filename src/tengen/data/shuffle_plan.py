@@ -1,6 +1,5 @@
 """What a shuffle would read, write and need. Looking changes nothing on the disk."""
 
-import hashlib
 import math
 import os
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
 from tengen.data.settings import WindowSettings
 from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.data.splits import split_of
 from tengen.data.store import Chunk, Store
 from tengen.data.window import power_law
 from tengen.errors import OptionError
@@ -140,7 +140,7 @@ class Plan:
 
     def side(self, source: Source) -> str:
         """Where the rows of a chunk go."""
-        return side_of(source.chunk.path.name, self.settings.validation_share)
+        return split_of(source.chunk.path.name, self.settings.validation_share)
 
 
 def plan(survey: Survey, settings: ShuffleSettings, window: WindowSettings) -> Plan:
@@ -168,12 +168,6 @@ def plan(survey: Survey, settings: ShuffleSettings, window: WindowSettings) -> P
         *(survey.store, survey.form, survey.game, settings, window),
         *(tuple(reversed(sources)), tuple(problems), total),
     )
-
-
-def side_of(name: str, validation_share: float) -> str:
-    """`validation` for so many of all file names, `train` for the others. A name never changes sides, as in KataGo."""
-    place = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:13], 16) / 16**13
-    return "validation" if place >= 1 - validation_share else "train"
 
 
 class Largest(NamedTuple):

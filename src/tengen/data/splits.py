@@ -1,6 +1,6 @@
 """Which files are learnt from, and which are kept to see what was learnt: a matter of their names alone."""
 
-from hashlib import blake2b
+from hashlib import md5
 from typing import Literal
 
 from tengen.data.settings import LoaderSettings
@@ -9,16 +9,17 @@ Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
-def split_of(name: str, settings: LoaderSettings) -> Split:
+def split_of(name: str, validation: float, test: float = 0.0) -> Split:
     """Where a file of that name belongs, today and in every later run with these shares.
 
-    A larger share for tests or validation only ever takes files from the splits behind it (test, validation, train).
+    A larger share for tests or validation only ever takes files from training. As in KataGo, validation has the names
+    whose MD5, as a fraction, is highest.
     """
-    digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-    place = int.from_bytes(digest, "big") / 2**64
-    if place < settings.test:
-        return "test"
-    return "validation" if place < settings.test + settings.validation else "train"
+    digest = md5(name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    place = int(digest[:13], 16) / 16**13
+    if place >= 1 - validation:
+        return "validation"
+    return "test" if place < test else "train"
 
 
 def share_of(split: Split, settings: LoaderSettings) -> float:

@@ -30,7 +30,7 @@ Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): so many rows of the data (a ring on the device, say), as `tengen.data.rows` has them."""
 
 
-_BLOCK = 64  # batches
+_BLOCK = 16  # batches
 
 
 class State(NamedTuple):

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,19 +157,20 @@ def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _try(net: nets.Network, game: Game, left: Path) -> None:
     """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
     graph, state = nnx.split(net)
-
-    @jax.jit
-    def both(state: Any) -> tuple[Any, Any]:
-        states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
-        seen = jax.vmap(game.look)(states).observation
-        trained = nnx.merge(graph, state)
-        return trained(seen.planes, seen.scalars), nets.fold(trained)(seen.planes, seen.scalars)
-
     with jax.default_device(_host()):
-        one, other = both(jax.device_get(state))
+        one, other = _both(game, graph, jax.device_get(state))
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         if not bool(jnp.isfinite(a).all()) or not np.allclose(a, b, rtol=1e-2, atol=1e-2):
             raise TengenError(f"{left}: the network gives no numbers, or others when it is folded")
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
+    """What the network says about some positions as it is, and folded."""
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
+    seen = jax.vmap(game.look)(states).observation
+    trained = nnx.merge(graph, state)
+    return trained(seen.planes, seen.scalars), nets.fold(trained)(seen.planes, seen.scalars)
 
 
 def _host() -> Any:

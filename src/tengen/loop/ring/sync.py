@@ -141,10 +141,13 @@ class Sync:
 
     def _step(self, stage: str, part: Part) -> Progress:
         """One piece of work of a part; a full disk is waited for."""
+        self._stage = stage
         while True:
             progress = attempt(part.run_once)
-            self._note(stage, progress)
-            if not progress.words.startswith("waiting for space") or self._stop():
+            full = progress.words.startswith("waiting for space")
+            if progress.worked or full:
+                self._note(stage, progress)
+            if not full or self._stop():
                 return progress
             pause(self.config.ring.poll_seconds, self._stop)
 
@@ -163,7 +166,7 @@ class Sync:
         self._show(progress)
         self.reporter.report(self._standing())
 
-    _stage = ""
+    _stage = "starting"
 
     def _show(self, progress: Progress) -> None:
         self.counts = self._counted()

@@ -319,6 +319,7 @@ class _Files:
         settings = LoaderSettings(batch=batch * block, readers=_READERS)
         paths = [file.path for file in files]
         self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings))
+        self._loader.start()
 
     def blocks(self, steps: int) -> Iterator[Mapping[str, np.ndarray]]:
         """The next rows, for so many steps, or fewer if there are no more."""
