@@ -1,0 +1,1 @@
+"""The training daemon: waits for data that others make, trains, exports, hands on, and begins again."""
