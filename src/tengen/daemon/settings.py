@@ -65,7 +65,9 @@ class DaemonSettings:
         1000, "newest chunks that rows are drawn from, held in memory; at least what comes meanwhile", low=1, high=10**7
     )
     chunk_share: float = setting(1.0, "share of a chunk's rows taken each time it is drawn", low=1e-6, high=1)
-    reservoir_rows: int = setting(50_000, "rows that are mixed before they are batches (0: in order)", low=0, high=10**9)
+    reservoir_rows: int = setting(
+        50_000, "rows that are mixed before they are batches (0: in order)", low=0, high=10**9
+    )
     readers: int = setting(2, "threads that read chunks", low=1, high=64)
     poll_seconds: float = setting(0.5, "seconds between two looks at the folder", low=0.01, high=3600)
     keep_networks: int | None = setting(
