@@ -1,4 +1,4 @@
-"""One client: a thread that reads its lines, and one that writes what it is told. Neither ever holds up anybody else."""
+"""One client: a thread that reads its lines, and one that writes what it is told. Neither holds up anybody else."""
 
 import threading
 from collections import deque

@@ -56,6 +56,7 @@ class Core:
         self._tell, self._log, self._base, self._overrides = tell, log, base, tuple(overrides)
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._active = self._immediately = self._over = False
+        self._finished = False  # whether the network that is pending ends a cycle
         self._path = ""  # of the last configuration
         self.session: Session | None = None
         self.run_name = ""
@@ -83,6 +84,7 @@ class Core:
                 with self._explaining():
                     self._turn()
         finally:
+            self._enter("IDLE", "the daemon has ended")
             self._close()
             self.ended.set()
 
@@ -131,6 +133,7 @@ class Core:
         self._enter("TRAINING", f"{number}: {session.waits_for or 'learning'}")
         if finished:
             self._enter("TRAINING", f"{number}: validating and saving")
+            self._finished = True
             session.finish()
 
     def _export(self, session: "Session") -> None:
@@ -141,7 +144,8 @@ class Core:
                 messages.NetworkExported(made.name, str(made.path), made.step, made.samples, made.validation_loss)
             )
             self._log("info", f"exported {made.path}")
-        if not session.place.training:
+        if self._finished:
+            self._finished = False
             moment = time.monotonic()
             self.now = replace(
                 self.now,

@@ -169,10 +169,9 @@ class Http:
         try:
             with file.open("rb") as body:
                 headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
-                try:
+                # Whoever hangs up early may have said why.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     connection.request("PUT", place, body=body, headers=headers)
-                except (BrokenPipeError, ConnectionResetError):
-                    pass  # it may have said why before it hung up
                 answer = connection.getresponse()
                 said = answer.read(4096).decode("utf-8", "replace")
         finally:

@@ -2,7 +2,7 @@
 
 Everything that must survive is in the checkpoint: how many networks there are, how far the present one is, and from
 which count of chunks on new ones are counted. A network has its name from its checkpoint, and exporting and handing on
-are done again by that name until both are there; so a daemon that is killed anywhere neither loses one nor makes it twice.
+are done again by that name until both are there; so a daemon that is killed neither loses one nor makes it twice.
 """
 
 import contextlib

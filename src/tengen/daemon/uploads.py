@@ -2,7 +2,8 @@
 
 RUN/uploads/<network>.json waits, RUN/uploads/done/<network>.json has arrived. An entry is there before the network is,
 and moves when the receiver has said that it has all of it; so nothing is forgotten, whenever the daemon dies, and what
-has arrived is not sent again. Where that cannot be known (the answer was lost) the receiver is asked not to take it twice.
+has arrived is not sent again. Where that cannot be known (the answer was lost) the receiver is asked not to take it
+twice.
 """
 
 import contextlib
@@ -93,7 +94,8 @@ class Uploads:
     def _work(self) -> None:
         while (name := self._next()) is not None:
             path = models.known(self._base, name)
-            assert self._sender is not None and path is not None
+            assert self._sender is not None
+            assert path is not None
             try:
                 self._sender.send(name, path)
             except Exception as error:  # whatever a receiver thinks of, the others still get their networks
