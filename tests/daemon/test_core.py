@@ -94,7 +94,8 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
         assert core.session._checkpoints.steps()[-1] == step
         core.post(messages.ExportNow())
         core.post(messages.ExportNow())
-        wait_for(lambda: "info: the network as it is has been exported already" in told.lines)
+        wait_for(lambda: any("exported already" in line for line in told.lines))
+        wait_for(lambda: told.networks)
         assert [each.step for each in told.of(messages.NetworkExported)] == [step]
         assert core.session.place.networks == 0
         wait_for(lambda: stage(core) == "IDLE")

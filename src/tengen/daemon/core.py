@@ -215,7 +215,7 @@ class Core:
         if self.session is None:
             raise TengenError("there is no network to export: start_training first, with a configuration")
         if not self.session.export_soon():
-            self._log("info", "the network as it is has been exported already")
+            self._log("info", "the network as it is has been exported already, or is about to be")
 
     def _open(self, config: configuration.Config) -> None:
         self._close()

@@ -200,9 +200,9 @@ class Session:
         self.export_soon()
 
     def export_soon(self) -> bool:
-        """See to it that the network as it is gets exported; False if it was already."""
+        """See to it that the network as it is gets exported; False if it was already, or is about to be."""
         name = models.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
-        if models.known(self.base, name) is not None:
+        if name == self.place.pending or models.known(self.base, name) is not None:
             return False
         self.place = replace(self.place, pending=name)
         self.flush()
