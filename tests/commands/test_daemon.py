@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_a_run_over_standard_input_and_output(tmp_path: Path) -> None:
     ]
     assert any("bad.npz" in each.text for each in daemon.told(Log))
     times = [each.uptime for each in daemon.told(TrainingStatus)]
-    assert all(later - sooner < 3 for sooner, later in zip(times, times[1:], strict=False))
+    assert all(later - sooner < 3 for sooner, later in pairwise(times))
     assert "exported" in daemon.log.read_text()
 
 

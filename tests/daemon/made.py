@@ -15,7 +15,7 @@ from tengen.daemon.core import Core
 from tengen.data import GameIdentity, RowFormat, write_chunk
 from train.samples import random_rows
 
-LONG = 90.0  # seconds after which a test has failed
+LONG = 25.0  # seconds after which a test has failed
 
 DAEMON = (
     "daemon.chunks_per_network=3",
@@ -48,7 +48,7 @@ def chunks(base: Path, start: int, count: int) -> None:
         chunk(base / "selfplay", number)
 
 
-def wait_for(done: Callable[[], Any], what: str = "", seconds: float = LONG) -> Any:
+def wait_for(done: Callable[[], Any], what: Any = "", seconds: float = LONG) -> Any:
     """What `done` gives once it is true."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -41,10 +41,10 @@ def test_waits_trains_exports_and_begins_again_without_compiling(tmp_path: Path)
         core.post(START)
         wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session)
         chunks(tmp_path, 0, 2)
-        wait_for(lambda: core.session.new_chunks == 2, str(told.lines))
+        wait_for(lambda: core.session.new_chunks == 2, told.lines)
         assert told.networks == []
         chunks(tmp_path, 2, 6)
-        wait_for(lambda: told.networks, str(told.lines))
+        wait_for(lambda: told.networks, told.lines)
         wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
         assert core.session.place.networks == 1
         assert core.session.trainer.step == 4
@@ -54,7 +54,7 @@ def test_waits_trains_exports_and_begins_again_without_compiling(tmp_path: Path)
         assert (core.session.place.anchor, core.session.new_chunks) == (8, 0)
 
         chunks(tmp_path, 8, 8)
-        wait_for(lambda: len(told.networks) == 2, str(told.lines))
+        wait_for(lambda: len(told.networks) == 2, told.lines)
         assert core.session.trainer.learner._step._cache_size() == 1
         assert compilations.count == compiled
         assert core.session.trainer.step == 8
@@ -75,7 +75,7 @@ def test_a_start_that_does_not_wait_for_data(tmp_path: Path) -> None:
         assert "start_training first" in told.errors[0]
         core.post(START)
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.networks, str(told.lines))
+        wait_for(lambda: told.networks, told.lines)
         wait_for(lambda: stage(core) == "WAITING_FOR_DATA")  # this time only
         assert len(told.networks) == 1
 
@@ -84,7 +84,7 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
     chunks(tmp_path, 0, 6)
     with running(tmp_path, "daemon.steps_per_network=100000", "train.checkpoints.interval=100000") as (core, told):
         core.post(START)
-        wait_for(lambda: core.session and core.session.place.step > 3, str(told.lines))
+        wait_for(lambda: core.session and core.session.place.step > 3, told.lines)
         core.post(START)
         wait_for(lambda: told.errors)
         assert "stop_training first" in told.errors[0]
@@ -107,7 +107,7 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
     # A restart goes on with the same network, and does not wait for the same chunks again.
     with running(tmp_path, f"daemon.steps_per_network={steps + 2}") as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks, str(told.lines))
+        wait_for(lambda: told.networks, told.lines)
         assert told.of(messages.NetworkExported)[0].step == steps + 2
 
 
@@ -115,7 +115,7 @@ def test_the_anchor_survives_a_restart(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 7)
     with running(tmp_path, "daemon.chunks_per_network=7") as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", str(told.lines))
+        wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
         chunks(tmp_path, 7, 1)
         wait_for(lambda: core.session.new_chunks == 1)
     with running(tmp_path, "daemon.chunks_per_network=7") as (core, told):
@@ -123,7 +123,7 @@ def test_the_anchor_survives_a_restart(tmp_path: Path) -> None:
         wait_for(lambda: core.session and core.session.chunks == 8)
         assert core.session.place.anchor == 7
         chunks(tmp_path, 8, 5)
-        wait_for(lambda: core.session.new_chunks == 6, str(told.lines))
+        wait_for(lambda: core.session.new_chunks == 6, told.lines)
         assert told.networks == []
         assert core.session.place.networks == 1
 
@@ -135,13 +135,13 @@ def test_killed_after_the_checkpoint_the_network_is_exported_under_its_name(
     monkeypatch.setattr(Session, "export", lambda self: (_ for _ in ()).throw(RuntimeError("killed")))
     with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "ERROR", str(told.lines))
+        wait_for(lambda: stage(core) == "ERROR", told.lines)
         assert told.of(messages.Error)[-1] == messages.Error("RuntimeError: killed", "exporting", False)
     monkeypatch.undo()
     for _ in range(2):
         with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
             core.post(START)
-            wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session, str(told.lines))
+            wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session, told.lines)
             wait_for(lambda: core.session.place.pending == "")
             assert core.session.trainer.step == 5
     assert len(list((tmp_path / "models").iterdir())) == 1
@@ -157,8 +157,8 @@ def test_files_that_are_no_chunks_are_counted_and_named(tmp_path: Path) -> None:
     (folder / "half.npz").write_bytes(good[: len(good) // 2])
     with running(tmp_path) as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks, str(told.lines))
-        wait_for(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, str(told.lines))
+        wait_for(lambda: told.networks, told.lines)
+        wait_for(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, told.lines)
         status = Reporter(core).status()
     assert status.loader.rejected == {"corrupt": 3, "foreign": 0, "unreadable": 0}
     assert sorted(name for name in ("empty", "text", "half") for text in status.loader.last_rejected if name in text)
@@ -186,7 +186,7 @@ def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, m
         assert told.errors == ["ZeroDivisionError: division by zero"]
         monkeypatch.undo()
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.networks, str(told.lines))
+        wait_for(lambda: told.networks, told.lines)
 
 
 def test_old_networks_make_room(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_old_networks_make_room(tmp_path: Path) -> None:
         core.post(START)
         for number in range(4):
             chunks(tmp_path, 3 * number, 3)
-            wait_for(lambda: len(told.networks) > number, str(told.lines))
+            wait_for(lambda: len(told.networks) > number, told.lines)
         wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session.new_chunks == 0)
         kept = {path.name for path in (tmp_path / "models").iterdir()}
     assert kept == set(told.networks[-2:])
@@ -209,7 +209,7 @@ def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 12)
     core.start()
     core.post(START)
-    wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", str(told.lines))
+    wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
     status = reporter.status()
     core.post(messages.Shutdown())
     assert core.ended.wait(60)

@@ -51,7 +51,7 @@ def send(base: Path, settings: UploadSettings, *names: str) -> Said:
     with Uploads(base, settings, said) as uploads:
         for name in names:
             uploads.put(name)
-        wait_for(lambda: all(uploads.state(name) == "done" for name in names), str(said.lines))
+        wait_for(lambda: all(uploads.state(name) == "done" for name in names), said.lines)
     return said
 
 
@@ -184,15 +184,15 @@ def test_a_daemon_trains_on_while_nobody_takes_its_networks(tmp_path: Path) -> N
         more = ("daemon.upload.kind=http", f"daemon.upload.target={receiver.address}", "daemon.upload.timeout=60.0")
         with running(tmp_path, *more) as (core, told):
             core.post(messages.StartTraining("tic_tac_toe"))
-            wait_for(lambda: len(told.networks) == 1, str(told.lines))
+            wait_for(lambda: len(told.networks) == 1, told.lines)
             chunks(tmp_path, 3, 3)
-            wait_for(lambda: len(told.networks) == 2, str(told.lines))
+            wait_for(lambda: len(told.networks) == 2, told.lines)
             assert core.session.uploads.state(told.networks[0]) == "uploading"
             assert receiver.stored == {}
         receiver.plan.clear()
         with running(tmp_path, *more) as (core, again):
             core.post(messages.StartTraining("tic_tac_toe"))
-            wait_for(lambda: len(receiver.stored) == 2, str(again.lines))
+            wait_for(lambda: len(receiver.stored) == 2, again.lines)
             wait_for(lambda: core.session.uploads.state(told.networks[1]) == "done")
     assert set(receiver.accepted.values()) == {1}
     assert receiver.stored[f"/{told.networks[0]}.safetensors"] == (

@@ -76,6 +76,7 @@ class Uploads:
             raise TengenError(cannot_write(path, error)) from error
         with self._changed:
             self._wait(name)
+            self._changed.notify_all()
 
     def wake(self) -> None:
         """A network has appeared."""
