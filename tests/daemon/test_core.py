@@ -105,7 +105,8 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
         assert core.session is session
     steps = session.trainer.step
     # A restart goes on with the same network, and does not wait for the same chunks again.
-    with running(tmp_path, f"daemon.steps_per_network={steps + 2}") as (core, told):
+    longer = (f"daemon.steps_per_network={steps + 2}", "train.checkpoints.interval=100000")
+    with running(tmp_path, *longer) as (core, told):
         core.post(START)
         wait_for(lambda: told.networks, told.lines)
         assert told.of(messages.NetworkExported)[0].step == steps + 2
