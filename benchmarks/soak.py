@@ -20,11 +20,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / folder) for folder in (".", "games")]
 
-from daemon.made import chunk, overrides
-from daemon.receiver import Receiver, receiving
-
-from tengen.daemon.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus
-from tengen.daemon.protocol import decode, encode
+from daemon.made import chunk, overrides  # noqa: E402
+from daemon.receiver import Receiver, receiving  # noqa: E402
+from tengen.daemon.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus  # noqa: E402
+from tengen.daemon.protocol import decode, encode  # noqa: E402
 
 _BAD = 0.01  # share of the files
 _KEPT = 400  # files; older ones are removed, as whoever plays would do
