@@ -59,6 +59,7 @@ class Life:
         self.began = time.monotonic()
         self.memory: list[tuple[float, float]] = []  # age in seconds, MB
         self.status: TrainingStatus | None = None
+        self.chunks = 0  # that were counted
         self.exported: list[str] = []
         self.errors: list[str] = []
         self.say(StartTraining("tic_tac_toe"))
@@ -97,6 +98,8 @@ class Life:
             message = decode(line)
             if isinstance(message, TrainingStatus):
                 self.status = message
+                if message.loader is not None:  # there is none at the very end
+                    self.chunks = sum(message.loader.chunks.values())
                 self._measure()
             elif isinstance(message, NetworkExported):
                 self.exported.append(message.name)
@@ -197,21 +200,19 @@ def _settle(life: Life, writer: Writer) -> None:
     while time.monotonic() < end:
         status = life.status
         if status is not None and status.loader is not None and status.schedule.stage == "WAITING_FOR_DATA":
-            counted = sum(status.loader.chunks.values())
             arrived = all(network.upload in ("", "done") for network in status.networks)
-            if counted >= writer.good and arrived and status.schedule.new_chunks < status.schedule.chunks_to_wait_for:
+            if (
+                life.chunks >= writer.good
+                and arrived
+                and status.schedule.new_chunks < status.schedule.chunks_to_wait_for
+            ):
                 return
         time.sleep(0.5)
 
 
 def _problems(base: Path, lives: list[Life], writer: Writer, receiver: Receiver) -> list[str]:
     found = [f"an error was told: {error}" for life in lives for error in life.errors]
-    status = lives[-1].status
-    counted = sum(status.loader.chunks.values()) if status is not None and status.loader is not None else 0
-    for life in reversed(lives):  # the last status of all has no loader any more
-        if counted:
-            break
-        counted = sum(life.status.loader.chunks.values()) if life.status and life.status.loader else 0
+    counted = lives[-1].chunks
     if counted != writer.good:
         found.append(f"{counted:,} chunks were counted, expected {writer.good:,}")
     exported = {name for life in lives for name in life.exported}

@@ -211,7 +211,7 @@ def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     core.start()
     core.post(START)
     wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
-    status = reporter.status()
+    status: Any = reporter.status()
     core.post(messages.Shutdown())
     assert core.ended.wait(60)
     assert decode(encode(status)) == status
