@@ -9,11 +9,15 @@ import pytest
 
 from daemon.made import Told, chunk, chunks, overrides, running, wait_for
 from tengen import nets
+from tengen.daemon import core as core_module
 from tengen.daemon import messages
 from tengen.daemon.core import Core
 from tengen.daemon.protocol import decode, encode
 from tengen.daemon.session import Session
 from tengen.daemon.status import Reporter
+from tengen.errors import TengenError
+from tengen.loop.ring import exporting
+from tengen.train import Checkpoints
 
 START = messages.StartTraining("tic_tac_toe")
 
@@ -188,6 +192,32 @@ def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, m
         monkeypatch.undo()
         core.post(messages.StartTrainingImmediately())
         wait_for(lambda: told.networks, told.lines)
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = [TengenError("x: No space left on device")] * 3
+    waits, writes = Checkpoints.wait, exporting.write
+
+    def wait(self: Checkpoints) -> None:
+        if full and self.steps() != ():
+            raise full.pop()
+        waits(self)
+
+    def write(*arguments: Any) -> None:
+        if full:
+            raise full.pop()
+        writes(*arguments)
+
+    monkeypatch.setattr(core_module, "_FULL", 0.01)
+    monkeypatch.setattr(Checkpoints, "wait", wait)
+    monkeypatch.setattr(exporting, "write", write)
+    chunks(tmp_path, 0, 6)
+    with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
+        core.post(START)
+        wait_for(lambda: told.networks, told.lines)
+        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
+    assert [(each.where, each.goes_on) for each in told.of(messages.Error)] == [("disk", True)] * 3
+    assert len(told.networks) == len(list((tmp_path / "models").iterdir())) == 1
 
 
 def test_old_networks_make_room(tmp_path: Path) -> None:

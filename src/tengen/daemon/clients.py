@@ -45,10 +45,6 @@ class Client:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def deaf(self) -> bool:
-        return self._deaf
-
     def tell(self, message: Any, line: bytes | None = None) -> None:
         """Send a message, whose line may be known already. Returns at once."""
         line = encode(message) if line is None else line

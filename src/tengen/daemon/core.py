@@ -132,7 +132,7 @@ class Core:
         finished = session.learn(lambda: not self._inbox.empty())
         self._enter("TRAINING", f"{number}: {session.waits_for or 'learning'}")
         if finished:
-            self._enter("TRAINING", f"{number}: validating and saving")
+            self._enter("TRAINING", f"{number}: validating")
             self._finished = True
             session.finish()
 

@@ -191,25 +191,26 @@ class Session:
         return self.place.step >= self.settings.steps_per_network
 
     def finish(self) -> None:
-        """Validate, and save: the network of this checkpoint is to be exported."""
+        """Validate: this network is to be exported."""
         validation = self._validate()
         self.place = replace(
             self.place, networks=self.place.networks + 1, training=False, step=0, validation=losses(validation)
         )
-        self._metrics.write("network", {"networks": self.place.networks, **self._facts()})
         self.export_soon()
+        with contextlib.suppress(TengenError):  # the network matters more, and has the same figures with it
+            self._metrics.write("network", {"networks": self.place.networks, **self._facts()})
 
     def export_soon(self) -> bool:
-        """See to it that the network as it is gets exported; False if it was already, or is about to be."""
+        """Have the network as it is exported; False if it was already, or is about to be."""
         name = models.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
         if name == self.place.pending or models.known(self.base, name) is not None:
             return False
         self.place = replace(self.place, pending=name)
-        self.flush()
         return True
 
     def export(self) -> Made | None:
-        """Export the network that is pending, and hand it on; None if that was done before the daemon was killed."""
+        """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
+        self.flush()
         name = self.place.pending
         target = self.base / models.ACCEPTED / name
         made = None
@@ -229,8 +230,14 @@ class Session:
 
     def flush(self) -> None:
         """A checkpoint of all that was learned, on the disk."""
+        before = self._saved
         self._checkpoint()
-        self._checkpoints.wait()
+        try:
+            self._checkpoints.wait()
+        except TengenError:
+            if self.trainer.step not in self._checkpoints.steps():
+                self._saved = before
+            raise
 
     def close(self) -> None:
         """End all threads and let go of everything, without saving."""

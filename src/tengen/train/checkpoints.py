@@ -96,6 +96,7 @@ class Checkpoints:
         try:
             self._manager.wait_until_finished()
         except Exception as error:
+            self._manager.reload()  # or it takes what could not be written to be there
             raise self._unwritten(error) from error
 
     def restore(self, template: Any) -> tuple[Checkpoint, tuple[str, ...]] | None:
