@@ -55,8 +55,8 @@ class Seen:
 
     @property
     def part(self) -> str:
-        """`selfplay 3f9a01c2`."""
-        return f"{self.kind} {self.name}"
+        """`selfplay 3f9a01c2`; `gate`, of which there is but one."""
+        return self.kind if self.name in (self.kind, "all") else f"{self.kind} {self.name}"
 
 
 class Notice:
