@@ -5,7 +5,8 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive
 
-_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers that feed nobody. Ends with Ctrl-C."""
+_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers that feed nobody.
+Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:
@@ -18,7 +19,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--now",
         action="store_true",
-        help="export the newest checkpoint of the trainer, main unless named, whether or not an epoch has ended, and end",
+        help="export the newest checkpoint of the trainer (main unless named), in the middle of an epoch or not, and end",
     )
     parser.set_defaults(run=run)
 

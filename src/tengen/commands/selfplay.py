@@ -5,8 +5,8 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, positive
 
-_ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they teach.
-Any number of these may work for one run, on any machines. Ends with Ctrl-C."""
+_ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
+teach. Any number of these may work for one run, on any machines. Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, look
 
-_ABOUT = """Draw from the newest rows of a run and put them in random order, for trainers: again whenever enough new rows
-have come. Ends with Ctrl-C."""
+_ABOUT = """Draw from the newest rows of a run and put them in random order, for trainers: again whenever enough new
+rows have come. Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, positive
 
-_ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every few
-epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
+_ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
+few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
 ROLES = ("main", "extra", "trainonly")
 
 
