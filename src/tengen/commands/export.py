@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--now",
         action="store_true",
-        help="export the newest checkpoint of the trainer (main unless named), in the middle of an epoch or not, and end",
+        help="export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end",
     )
     parser.set_defaults(run=run)
 

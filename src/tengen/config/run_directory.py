@@ -76,7 +76,7 @@ def locked(
     """Have the run directory `base` to oneself, or share it with others that share it.
 
     The system lets go of it even if the process is killed. ConfigError if another process has it, or if it cannot be
-    written to. `name` and `what` are of a lock that is only for one kind of use; `other` is what one may choose another of.
+    written to. `name` and `what` are of a lock that is only for one kind of use; `other` is what to choose instead.
     """
     try:
         import fcntl
