@@ -96,17 +96,11 @@ class TrainPart:
             AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
         )
         self.folder = base / "train" / name
-        self._closing = contextlib.ExitStack()
-        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        with contextlib.ExitStack() as closing:
+            self._closing = closing
+            self._open()
+            self._closing = closing.pop_all()
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
-        self._checkpoints = Checkpoints(self.folder, config.train.checkpoints)
-        self._closing.callback(self._checkpoints.close)
-        found, set_aside = self.trainer.resume(self._checkpoints)
-        for text in set_aside:
-            say(f"a damaged checkpoint: {text}")
-        self._place = _Place.of(found or {}, self.folder)
-        if found is not None:
-            say(f"going on from step {self.trainer.step:,}")
         self._saved = self.trainer.step
         self._pace = Pace(_SECONDS, amount=10)
         self._files: _Files | None = None
@@ -114,6 +108,18 @@ class TrainPart:
         self._epoch_sums: dict[str, float] = {}
         self._summed = 0  # steps that they are of: fewer than the epoch's, if it was begun by another process
         self._waited = self._worked = 0.0  # seconds for batches, and in all, of this epoch
+
+    def _open(self) -> None:
+        """The trainer's folder, and the checkpoint in it to go on from."""
+        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        self._checkpoints = Checkpoints(self.folder, self._config.train.checkpoints)
+        self._closing.callback(self._checkpoints.close)
+        found, set_aside = self.trainer.resume(self._checkpoints)
+        for text in set_aside:
+            self._say(f"a damaged checkpoint: {text}")
+        self._place = _Place.of(found or {}, self.folder)
+        if found is not None:
+            self._say(f"going on from step {self.trainer.step:,}")
 
     @property
     def epoch_steps(self) -> int:
