@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,6 @@ from tengen.loop import metrics
 from tengen.loop.ring import models, training
 from tengen.loop.ring.exporting import LEFT, ExportPart
 from tengen.nets import saving
-
-
-@pytest.fixture(autouse=True)
-def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All trainers, at the end, since loaders have threads."""
-    made: list[training.TrainPart] = []
-    start = training.TrainPart.__init__
-
-    def noted(part: training.TrainPart, *args: Any, **more: Any) -> None:
-        start(part, *args, **more)
-        made.append(part)
-
-    monkeypatch.setattr(training.TrainPart, "__init__", noted)
-    yield
-    for part in made:
-        part.close()
 
 
 @pytest.fixture
