@@ -41,12 +41,12 @@ def test_what_is_free_may_differ_and_the_file_stays_as_it_is(tmp_path: Path) -> 
 
 def test_what_is_not_free_is_named(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, [])
-    other = load("go9", ["net.name=b2c16", "train.batch=64", "search.simulations=3"])
+    other = load("go9", ["net.name=b2c16", "train.batch=64", "search.simulations=99"])
     with pytest.raises(ConfigError) as caught:
         join(other, tmp_path, [], ("train",))
     *named, advice = caught.value.problems
     assert [text.partition(":")[0] for text in named] == ["net.name", "search.simulations"]
-    assert named[1].endswith(" -> 3")
+    assert named[1].endswith(" -> 99")
     assert advice.startswith(f"{path}: this run has other settings; keep to them (CONFIG may be this file)")
 
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Export whatever comes, until Ctrl-C."""
     from tengen.loop.ring.locks import check_name
 
-    name = check_name(args.name) if args.name else None
+    name = None if args.name is None else check_name(args.name)
     args.once = args.once or args.now
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:

@@ -19,8 +19,6 @@ from tengen.loop.ring.sync import Sync
 SETTINGS = (
     *GATE,
     "gate.share=0.01",
-    "gate.games=4",
-    "gate.round_games=4",
     "ring.samples_per_epoch=64",
     "ring.selfplay_rows=100",
     "ring.poll_seconds=0.01",
