@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,11 @@ from tengen.data.store import Store
 from tengen.loop.ring import locks, models
 from tengen.nets import saving
 
+TINY = "tic_tac_toe"
 PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-SETTINGS = settings(*GATE, "gate.share=0.01", "ring.samples_per_epoch=64", "ring.poll_seconds=0.01")
+SETTINGS = settings(
+    *GATE, "gate.share=0.01", "ring.samples_per_epoch=64", "ring.poll_seconds=0.01", "shuffle.validation_share=0"
+)
 Command = Callable[..., str]
 
 
@@ -37,9 +40,10 @@ def base(tmp_path: Path) -> Path:
 def tengen(base: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs a command on the run: what it printed, without the times. `fails`: what it complained about."""
 
-    def command(part: str, *more: str, fails: bool = False, config: str = "tic_tac_toe") -> str:
-        sets = [word for text in SETTINGS for word in ("--set", text)] if config == "tic_tac_toe" else []
-        code = main([part, config, "--base", str(base), *sets, *more])
+    def command(part: str, *more: str, sets: Sequence[str] = (), fails: bool = False, config: str = TINY) -> str:
+        chosen = {text.partition("=")[0]: text for text in (*SETTINGS, *sets)} if config == TINY else {}
+        words = [word for text in chosen.values() for word in ("--set", text)]
+        code = main([part, config, "--base", str(base), *words, *more])
         found = capsys.readouterr()
         assert code == (2 if fails else 0), found.err
         return found.err if fails else re.sub(r"(?m)^\d\d:\d\d:\d\d ", "", found.out)
@@ -92,16 +96,16 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     assert rows(base, models.RANDOM) == played
     assert list((base / "parts").iterdir()) == [], "no part is left"
 
-    out = tengen("export", "--now")
-    steps = int(re.search(r"-s(\d+)-", out.splitlines()[-1])[1]) // 16
-    assert (base / "train" / "main" / f"step_{steps:09d}").exists(), "the newest checkpoint"
+    tengen("export", "--now")
+    last = max(int(path.name.removeprefix("step_")) for path in (base / "train" / "main").glob("step_*"))
+    assert models.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
 
 
 def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> None:
     add_rows(base, 100, 1)
     tengen("shuffle", "--once")
-    more = ("--name", "big", "--max-epochs", "1", "--set", "net.name=b2c8", "--set", "train.samples_per_row=1")
-    out = tengen("train", *more)
+    more, sets = ("--name", "big", "--max-epochs", "1"), ("net.name=b2c8", "train.samples_per_row=1")
+    out = tengen("train", *more, sets=sets)
     assert "1 epochs are done" in out
     tengen("export", "--once")
     (made,) = models.extra(base)
@@ -109,7 +113,7 @@ def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> Non
     assert saving.read(made.path).spec.blocks == 2
     assert models.candidates(base) == []
     assert "train/big/config.yaml: this run has other settings" in tengen("train", "--name", "big", fails=True)
-    tengen("train", *more, "--role", "trainonly")
+    tengen("train", *more, "--role", "trainonly", sets=sets)
     out = tengen("train", "--name", "limited", "--stop-when-limited", "--role", "trainonly")
     assert "nothing to learn now, which would take a newer shuffle than " in out
     assert not (base / "train" / "limited" / "export").exists()

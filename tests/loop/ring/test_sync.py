@@ -22,7 +22,7 @@ SETTINGS = (
     "ring.samples_per_epoch=64",
     "ring.selfplay_rows=100",
     "ring.poll_seconds=0.01",
-    "shuffle.validation_share=0.2",
+    "shuffle.validation_share=0",
     "rating.minutes=1000",
 )
 
