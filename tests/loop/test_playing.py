@@ -85,5 +85,5 @@ def test_what_is_done_meanwhile(playing: Playing) -> None:
     done: list[str] = []
     played = rounds.play(playing.no_weights(), lambda: done.append("this"))
     assert done == ["this"]
-    assert [each.game for each in played] == [playing.game]
+    assert [each.game.name for each in played] == [playing.game.name]
     assert played[0].evaluations > 0

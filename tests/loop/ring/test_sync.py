@@ -19,11 +19,12 @@ from tengen.loop.ring.sync import Sync
 SETTINGS = (
     *GATE,
     "gate.share=0.01",
-    "ring.samples_per_epoch=64",
+    "ring.samples_per_epoch=128",
     "ring.selfplay_rows=100",
     "ring.poll_seconds=0.01",
     "shuffle.validation_share=0",
     "rating.minutes=1000",
+    "rating.earlier=0",
 )
 
 
