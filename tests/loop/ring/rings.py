@@ -44,10 +44,8 @@ def ring_config(*overrides: str) -> Config:
 def add_rows(base: Path, count: int, seed: int, side: str = "train", network: str = "random") -> Path:
     """A chunk of rows that tell nothing, each with a game of its own: [seed, number]. `side` is where they will go."""
     game = make("tic_tac_toe")
-    for number in itertools.count():
-        path = Store(base / "selfplay", f"w{number}").reserve(network)
-        if side_of(path.name, SHARE) == side:
-            break
+    paths = (Store(base / "selfplay", f"w{number}").reserve(network) for number in itertools.count())
+    path = next(path for path in paths if side_of(path.name, SHARE) == side)
     rows = random_rows(game, count, seed=seed)
     rows["scalars"] = np.zeros_like(rows["scalars"])
     rows["ply"] = np.full(count, 1, np.int16)

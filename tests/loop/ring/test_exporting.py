@@ -242,7 +242,9 @@ def test_the_trainer_may_be_writing_meanwhile(trained: Path) -> None:
     assert spoiled.exists()
     assert not list(folder.glob("*.corrupt"))
     with Checkpoints(folder, ring_config().train.checkpoints) as own:
-        assert own.restore(Trainer(trained, name="x").trainer.state)[0].step == 3
+        found = own.restore(Trainer(trained, name="x").trainer.state)
+        assert found is not None
+        assert found[0].step == 3
     assert not half.exists(), "whereas the trainer cleans up what is its own"
 
 

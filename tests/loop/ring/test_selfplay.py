@@ -196,6 +196,7 @@ def test_games_end_with_the_network_that_began_them(tmp_path: Path, saved: list[
 def test_networks_that_come_quickly_do_not_hold_each_other_up(tmp_path: Path, saved: list[Path], worker: Any) -> None:
     one = worker(tmp_path, AT_THE_END)
     one.run(4)
+    number = 0
     for number in range(1, 60):
         put(tmp_path, models.ACCEPTED, number, saved[number % 3], accepted=True, number=number)
         one.part.look_now()
