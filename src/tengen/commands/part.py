@@ -1,6 +1,7 @@
 """What the commands of the ring's parts have in common."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -
     from tengen.loop.ring import running
     from tengen.loop.ring.notices import Notice
 
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     keep_compiled()
     with Stopping(say) as stopping, explaining_memory():
         part = build(config, base, lambda: stopping.asked, say)

@@ -10,10 +10,12 @@ import pytest
 from flax import nnx
 
 from loop.ring.rings import BATCH, Trainer, add_rows, ring_config, shuffled
+from loop.tiny import Listener
 from tengen.data import chunk
 from tengen.data.shuffle import newest
 from tengen.errors import TengenError
 from tengen.loop import metrics
+from tengen.loop.fused import Fused
 from tengen.loop.ring import models, training
 from tengen.loop.ring.exporting import LEFT, ExportPart
 from tengen.nets import saving
@@ -381,3 +383,14 @@ def test_progress_says_how_far_the_epoch_is(base: Path, single: None) -> None:
     assert one.said[-1].startswith("epoch 1: loss ")
     assert "; tic_tac_toe-main-s64-d232 waits to be exported" in one.said[-1]
     assert ", on rows that were not learned from " in one.said[-1]
+
+
+def test_the_fused_loop_does_not_take_over(base: Path) -> None:
+    one = Trainer(base, max_epochs=1)
+    one.run()
+    one.stop()
+    with (
+        pytest.raises(TengenError, match="was trained by a part of a ring; go on with --mode sync or async"),
+        Fused(ring_config(), base, Listener()) as fused,
+    ):
+        fused.prepare()
