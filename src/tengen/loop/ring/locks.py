@@ -24,5 +24,7 @@ def taking_part(base: Path, only: str = "") -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(run_directory.locked(base, shared=True))
         if only:
-            stack.enter_context(run_directory.locked(base, name=f".lock-{only}", what=f"{base}: {only}"))
+            kind, _, name = only.partition("-")
+            what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
+            stack.enter_context(run_directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
         yield

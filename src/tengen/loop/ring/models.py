@@ -102,7 +102,11 @@ def publish(target: Path, write: Callable[[Path], object]) -> None:
             write(hidden)
             atomic.sync_folder(hidden)
             if not target.exists():
-                hidden.rename(target)
+                try:
+                    hidden.rename(target)
+                except OSError:
+                    if not target.exists():  # else another process was quicker
+                        raise
                 atomic.sync_folder(target.parent)
         finally:
             shutil.rmtree(hidden, ignore_errors=True)

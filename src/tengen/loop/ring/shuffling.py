@@ -21,13 +21,11 @@ class ShufflePart:
 
     kind, name = "shuffle", "shuffle"
 
-    def __init__(
-        self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, after: int | None = None
-    ) -> None:
-        """`after` so many new rows there is a next shuffle, if not after those of the configuration."""
+    def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
+        """`single`: one shuffle, however few rows are new, is all that is wanted (others may play on meanwhile)."""
         self._settings, self._window = config.shuffle, config.data.window
         self._first = config.data.first_rows
-        self._after = config.ring.shuffle_rows if after is None else after
+        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
         self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game))
@@ -59,7 +57,8 @@ class ShufflePart:
         )
         for path in removed:
             self._say(f"removed, since nobody reads it any more: {path}")
-        return Progress(words, event=True, figures={"shuffle": made.name, "rows": total})
+        figures = {"shuffle": made.name, "rows": total}
+        return Progress(words, event=True, ended=self._single, figures=figures)
 
     def _make(self, what: Plan) -> Shuffle | None:
         def tell(step: Step) -> None:

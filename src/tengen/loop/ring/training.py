@@ -96,23 +96,30 @@ class TrainPart:
             AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
         )
         self.folder = base / "train" / name
-        self._closing = contextlib.ExitStack()
-        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        with contextlib.ExitStack() as closing:
+            self._closing = closing
+            self._open()
+            self._closing = closing.pop_all()
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
-        self._checkpoints = Checkpoints(self.folder, config.train.checkpoints)
-        self._closing.callback(self._checkpoints.close)
-        found, set_aside = self.trainer.resume(self._checkpoints)
-        for text in set_aside:
-            say(f"a damaged checkpoint: {text}")
-        self._place = _Place.of(found or {}, self.folder)
-        if found is not None:
-            say(f"going on from step {self.trainer.step:,}")
         self._saved = self.trainer.step
         self._pace = Pace(_SECONDS, amount=10)
         self._files: _Files | None = None
         self.figures: dict[str, float] = {}
         self._epoch_sums: dict[str, float] = {}
+        self._summed = 0  # steps that they are of: fewer than the epoch's, if it was begun by another process
         self._waited = self._worked = 0.0  # seconds for batches, and in all, of this epoch
+
+    def _open(self) -> None:
+        """The trainer's folder, and the checkpoint in it to go on from."""
+        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        self._checkpoints = Checkpoints(self.folder, self._config.train.checkpoints)
+        self._closing.callback(self._checkpoints.close)
+        found, set_aside = self.trainer.resume(self._checkpoints)
+        for text in set_aside:
+            self._say(f"a damaged checkpoint: {text}")
+        self._place = _Place.of(found or {}, self.folder)
+        if found is not None:
+            self._say(f"going on from step {self.trainer.step:,}")
 
     @property
     def epoch_steps(self) -> int:
@@ -160,6 +167,9 @@ class TrainPart:
         before = self.trainer.step
         figures = self.trainer.learn(files.blocks(steps))
         made, seconds = self.trainer.step - before, time.monotonic() - began
+        self._place.used += files.begun()
+        for reason in files.rejected():
+            self._say(f"not used: {reason}")
         if not made:  # what is left of the files is less than a batch
             self._let_go()
             return Progress(f"all files of {files.shuffle.name} have been learned from")
@@ -170,16 +180,16 @@ class TrainPart:
         self._place.steps += made
         for name, figure in figures.items():
             self._epoch_sums[name] = self._epoch_sums.get(name, 0.0) + made * figure
-        self._place.used += files.begun()
-        if self.trainer.step - self._saved >= self._config.train.checkpoints.interval:
+        self._summed += made
+        due = self.trainer.step - self._saved >= self._config.train.checkpoints.interval
+        if due and self._place.steps < self.epoch_steps:  # there is one at the end of an epoch, which says so
             self._checkpoint()
         return self._tell(f"learning, {made / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
 
     def _end_epoch(self) -> Progress:
         """Validate, write it down, and hand the network on if it is time."""
         self.show(self._tell("validating"))
-        steps = max(self._place.steps, 1)
-        means = {name: total / steps for name, total in self._epoch_sums.items()}
+        means = {name: total / self._summed for name, total in self._epoch_sums.items()}
         validation = self._validate()
         self._place.epoch += 1
         self._place.steps = 0
@@ -192,7 +202,7 @@ class TrainPart:
             "waited_for_batches": self._waited / self._worked if self._worked else None,
             "shuffle": self._files.shuffle.name if self._files else None,
         }
-        self._epoch_sums, self._waited, self._worked = {}, 0.0, 0.0
+        self._epoch_sums, self._summed, self._waited, self._worked = {}, 0, 0.0, 0.0
         exported = ""
         if self.role != "trainonly" and self._place.epoch % self._config.ring.epochs_per_export == 0:
             exported = self._hand_on(line)
@@ -266,7 +276,7 @@ class TrainPart:
 
     def _checkpoint(self) -> None:
         if self.trainer.step > self._saved:
-            self._checkpoints.save(self.trainer.checkpoint({"ring": self._place.to_dict()}))
+            self._checkpoints.save(self.trainer.checkpoint({"ring": {**self._place.to_dict(), "role": self.role}}))
             self._saved = self.trainer.step
 
     def _let_go(self) -> None:
@@ -313,6 +323,7 @@ class _Files:
         self.total = sum(file.rows for file in files)
         self._rows = 0  # that were handed out
         self._begun = 0  # files of which some were
+        self._rejected: dict[Path, str] = {}  # files that turned out to be no good, and why
         self._kept: Mapping[str, np.ndarray] = {}  # of the last block, what is left
         self._closing = contextlib.ExitStack()
         self._closing.enter_context(shuffle.open())
@@ -330,7 +341,7 @@ class _Files:
                 found = self._loader.get_next_batch()
                 self.waited += time.monotonic() - began
                 if found is None:
-                    self._rows = self.total
+                    self._rows = self.total + 1  # so that all have begun, even empty ones
                     return
                 self._kept = dict(zip(self._loader.names, found, strict=True))
                 continue
@@ -343,12 +354,27 @@ class _Files:
 
     def begun(self) -> list[str]:
         """Files of which rows were handed out for the first time since this was asked, by content."""
-        new, start = [], sum(file.rows for file in self._files[: self._begun])
+        self._look_for_rejected()
+        new, start = [], sum(map(self._given, self._files[: self._begun]))
         while self._begun < len(self._files) and start < self._rows:
             new.append(self._files[self._begun].sha256)
-            start += self._files[self._begun].rows
+            start += self._given(self._files[self._begun])
             self._begun += 1
         return new
+
+    def rejected(self) -> list[str]:
+        """What is wrong with files that turned out to be no good since this was asked."""
+        reasons = [reason for reason in self._rejected.values() if reason]
+        self._rejected = dict.fromkeys(self._rejected, "")
+        return reasons
+
+    def _look_for_rejected(self) -> None:
+        for path, _, reason in self._loader.get_stats().last_rejected:
+            self._rejected.setdefault(path, reason)
+
+    def _given(self, file: ShuffledFile) -> int:
+        """Rows that the loader gives of a file."""
+        return 0 if file.path in self._rejected else file.rows
 
     def close(self) -> None:
         self._closing.close()
