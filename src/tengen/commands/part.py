@@ -1,6 +1,7 @@
 """What the commands of the ring's parts have in common."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,11 @@ def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Itera
     config, base = load(args)
 
     from tengen.config import provenance, run_directory
-    from tengen.loop.ring.locks import taking_part
+    from tengen.loop.ring import children, locks
 
-    with taking_part(base, only):
+    # The driver before may have been killed a moment ago, and its parts need time to end.
+    patience = children.PATIENCE if os.environ.get(children.PARENT) else 0.0
+    with locks.following(base, only, patience, say):
         run_directory.join(config, base, provenance.lines(), free)
         return _drive(args, config, base, build)
 

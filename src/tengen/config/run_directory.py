@@ -19,6 +19,15 @@ from tengen.config.sections import Config
 CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate")
 """Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
+
+class InUse(ConfigError):
+    """Another process has what was to be locked. `here`: a process of this machine."""
+
+    def __init__(self, what: object, who: str) -> None:
+        super().__init__([f"{what}: is being used by {who}; wait until it ends, or choose another --base"])
+        self.here = who.endswith(f" on {socket.gethostname()}")
+
+
 _FILE = "config.yaml"
 _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
@@ -66,8 +75,8 @@ def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[s
 def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "") -> Iterator[None]:
     """Have the run directory `base` to oneself, or share it with others that share it.
 
-    The system lets go of it even if the process is killed. ConfigError if another process has it, or if it cannot be
-    written to. `name` and `what` are of a lock that is only for one kind of use.
+    The system lets go of it even if the process is killed. InUse if another process has it, ConfigError if it cannot
+    be written to. `name` and `what` are of a lock that is only for one kind of use.
     """
     try:
         import fcntl
@@ -85,9 +94,7 @@ def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "
         except BlockingIOError:
             file.seek(0)
             who = file.read(200).strip() or "another process"
-            raise ConfigError(
-                [f"{what or base}: is being used by {who}; wait until it ends, or choose another --base"]
-            ) from None
+            raise InUse(what or base, who) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise ConfigError([_cannot_write(base, error)]) from error

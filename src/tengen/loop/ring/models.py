@@ -124,9 +124,11 @@ def move(base: Path, entry: Entry) -> Path:
     target = base / (ACCEPTED if verdict(entry.path)["accepted"] else REJECTED) / entry.name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
+        if (target / FILE_NAME).exists():
             shutil.rmtree(entry.path)
         else:
+            if target.exists():  # something else of that name
+                target.rename(target.with_name(f"{target.name}.{secrets.token_hex(4)}.corrupt"))
             entry.path.rename(target)
             atomic.sync_folder(target.parent)
     except OSError as error:
