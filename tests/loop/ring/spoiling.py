@@ -11,7 +11,7 @@ import numpy as np
 from data import made
 from loop.tiny import never, tiny
 from recording import make
-from tengen.config import Config
+from tengen.config import Config, run_directory
 from tengen.data import GameIdentity, RowFormat, Store, write_chunk
 from tengen.loop.ring.part import Part, Progress
 from tengen.loop.ring.shuffling import ShufflePart
@@ -55,7 +55,11 @@ def shuffler(base: Path, said: list[str], *overrides: str) -> ShufflePart:
 
 
 def trainer(base: Path, said: list[str], *overrides: str, **more: Any) -> TrainPart:
-    return TrainPart(ring_config(*overrides), base, never, said.append, **more)
+    """The trainer `main`; as the command does, the first one leaves its configuration."""
+    config = ring_config(*overrides)
+    if not (base / "train" / "main" / "config.yaml").exists():
+        run_directory.write(config, base / "train" / "main", ())
+    return TrainPart(config, base, never, said.append, **more)
 
 
 def until_it_waits(part: Part, most: int = 60) -> Progress:

@@ -112,6 +112,12 @@ class Driver:
                 found[words[words.index("tengen") + 1]] = int(number)
         return found
 
+    def works(self, kind: str) -> bool:
+        """Whether that part has got so far that it says what it does."""
+        number = self.parts().get(kind)
+        files = [path for path in _inside(self.base / "parts") if path.name.startswith(kind) and path.suffix == ".json"]
+        return any(f'"process": {number},' in _text(path) for path in files)
+
     def kill(self, kind: str) -> bool:
         """One of its parts, or itself; whether it was there to be killed."""
         if kind == "driver":
@@ -196,10 +202,14 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
     witness.start()
     driver = Driver(base)
     killed: Counter[str] = Counter()
+    at_work = 0
     try:
         wait_for(lambda: progress(base)[1] > 0, 120, driver, "the first checkpoint")
         for victim in victims:
+            if victim != "driver" and chance.random() < 0.7:  # else it may still be starting
+                wait_for(lambda who=victim: driver.works(who), 90, driver, f"{victim} works")
             time.sleep(chance.uniform(0.05, longest))
+            at_work += driver.works(victim)
             assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
             wait_for(lambda who=victim: driver.kill(who), 90, driver, f"{victim} is started again")
             killed[victim] += 1
@@ -219,6 +229,7 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
     assert found.shuffles and found.results, "too little has happened for this to be a test"
     return {
         "killed": dict(killed),
+        "of these at work": at_work,
         "ended in": round(seconds, 1),
         "rows": found.rows,
         "reported": sum(witness.written.values()),
@@ -240,7 +251,7 @@ def test_a_run_survives_many_kills(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     victims = ["selfplay", "shuffle", "train", "export", "gate"] * 4 + ["driver"] * 4
     chance.shuffle(victims)
-    print(survive(tmp_path / "run", victims, seed, longest=6.0))
+    print(survive(tmp_path / "run", victims, seed, longest=4.0))
 
 
 @contextlib.contextmanager
