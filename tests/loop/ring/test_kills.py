@@ -254,6 +254,24 @@ def test_a_run_survives_many_kills(tmp_path: Path, seed: int) -> None:
     print(survive(tmp_path / "run", victims, seed, longest=4.0))
 
 
+@pytest.mark.slow
+def test_a_driver_that_is_killed_while_its_parts_start(tmp_path: Path) -> None:
+    """Parts of the one before still hold their locks, and do not say yet that they are there."""
+    base = tmp_path / "run"
+    chance = random.Random(5)
+    driver = Driver(base)
+    try:
+        for _ in range(6):
+            time.sleep(chance.uniform(2.0, 5.0))
+            assert driver.kill("driver")
+        wait_for(lambda: progress(base)[2] > 0, 120, driver, "the first verdict")
+        driver.end()
+    finally:
+        driver.process.kill()
+        driver.process.wait()
+    assert audit(base).problems == []
+
+
 @contextlib.contextmanager
 def part(*words: str, base: Path) -> Iterator[subprocess.Popen[str]]:
     """A single part, which nobody watches over."""
