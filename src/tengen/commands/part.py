@@ -45,8 +45,9 @@ def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Itera
     from tengen.loop.ring import children, locks
 
     # The driver before may have been killed a moment ago, and its parts need time to end.
-    patience = children.PATIENCE if os.environ.get(children.PARENT) else 0.0
-    with locks.following(base, only, patience, say):
+    parent = os.environ.get(children.PARENT, "")
+    patience = children.PATIENCE if parent else 0.0
+    with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
         run_directory.join(config, base, provenance.lines(), free)
         return _drive(args, config, base, build)
 

@@ -115,7 +115,9 @@ def _shuffles(base: Path, found: Audit, rows: _Rows) -> None:
         for side in ("train", "validation"):
             there = {f"{side}/{path.name}" for path in (folder / side).glob("*")}
             listed = [file["path"] for file in index[side]]
-            found.check(there == set(listed) and len(listed) == len(there), f"{folder}: {side} is not as its index says")
+            found.check(
+                there == set(listed) and len(listed) == len(there), f"{folder}: {side} is not as its index says"
+            )
             keys = [_shuffled_file(folder, file, found, rows, side, index["settings"]) for file in index[side]]
             seen += keys
             found.check(sum(map(len, keys)) == index["rows"][side], f"{folder}: the index counts other rows of {side}")

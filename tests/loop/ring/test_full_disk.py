@@ -101,9 +101,11 @@ def test_the_shuffle(disk: Disk) -> None:
     part = shuffler(disk.base, said)
     disk.fill()
     assert "space" in until_full(part).words
-    assert visible(disk.base / "shuffled") == [] and parts_left(disk.base) == []
+    assert visible(disk.base / "shuffled") == []
+    assert parts_left(disk.base) == []
     disk.free()
-    assert part.run_once().worked and newest(disk.base) is not None
+    assert part.run_once().worked
+    assert newest(disk.base) is not None
     assert audit(disk.base).problems == []
 
 
@@ -114,7 +116,8 @@ def test_a_shuffle_for_which_there_is_plainly_no_room(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10))
         words = until_full(part).words
-        assert "10 bytes are free" in words and "space on the disk" in words
+        assert "10 bytes are free" in words
+        assert "space on the disk" in words
     assert part.run_once().worked
 
 
@@ -136,9 +139,11 @@ def test_the_trainer(disk: Disk) -> None:
         epochs, step = part._place.epoch, part.trainer.step
     finally:
         part.close()
-    assert epochs >= 2 and len(visible(disk.base / "train" / "main" / "export")) == epochs, "each epoch is handed on"
+    assert epochs >= 2
+    assert len(visible(disk.base / "train" / "main" / "export")) == epochs, "each epoch is handed on"
     found = audit(disk.base)
-    assert found.problems == [] and (found.steps, found.epochs) == (step, epochs)
+    assert found.problems == []
+    assert (found.steps, found.epochs) == (step, epochs)
     log = (disk.base / "train" / "main" / "metrics.jsonl").read_text()
     assert [log.count(f'"epoch": {number},') for number in range(1, epochs + 1)] == [1] * epochs
 
@@ -175,11 +180,14 @@ def test_the_export(disk: Disk, saved: list[Path]) -> None:
     part = ExportPart(spoiling.ring_config(), disk.base, never, said.append)
     disk.fill()
     until_full(part)
-    assert visible(disk.base / "candidates") == [] and parts_left(disk.base) == []
-    assert left.exists() and said == [], "what a trainer left is good, and stays"
+    assert visible(disk.base / "candidates") == []
+    assert parts_left(disk.base) == []
+    assert left.exists(), "what a trainer left is good, and stays"
+    assert said == []
     disk.free()
     assert part.run_once().worked
-    assert names(disk.base, "candidates") == [left.name] and not left.exists()
+    assert names(disk.base, "candidates") == [left.name]
+    assert not left.exists()
 
 
 def test_the_gate(disk: Disk, saved: list[Path]) -> None:
@@ -190,11 +198,13 @@ def test_the_gate(disk: Disk, saved: list[Path]) -> None:
     until_full(gate.part)
     played = gate.part._figures["games"]
     until_full(gate.part)
-    assert parts_left(disk.base) == [] and len(names(disk.base, "candidates")) == 1
+    assert parts_left(disk.base) == []
+    assert len(names(disk.base, "candidates")) == 1
     disk.free()
     gate.run()
     assert gate.part._figures["games"] == played, "games that were played are kept"
-    assert len(names(disk.base, "models")) == 2 and names(disk.base, "candidates") == []
+    assert len(names(disk.base, "models")) == 2
+    assert names(disk.base, "candidates") == []
 
 
 def test_self_play(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +219,8 @@ def test_self_play(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
         assert before == part.rows
         disk.fill()
         words = until_full(part, most=1000).words
-        assert words.startswith("space on the disk: ") and str(disk.base) in words
+        assert words.startswith("space on the disk: ")
+        assert str(disk.base) in words
         with pytest.raises(TengenError) as error:
             part.flush()
         assert running.is_full(error.value), "it does not wait in silence"
@@ -221,7 +232,8 @@ def test_self_play(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.05)
         part.flush()
         found = audit(disk.base)
-        assert found.problems == [] and found.rows == part.rows > before, "nothing is lost"
+        assert found.problems == []
+        assert found.rows == part.rows > before, "nothing is lost"
     finally:
         part.close()
 

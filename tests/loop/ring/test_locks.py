@@ -57,7 +57,8 @@ def test_who_follows_waits_for_a_process_of_this_machine_to_end_and_says_so(tmp_
         locks.following(tmp_path, "gate", 0.3, said.append),
     ):
         pass
-    assert len(said) == 1 and "gate: is being used by process" in said[0]
+    assert len(said) == 1
+    assert "gate: is being used by process" in said[0]
     with pytest.raises(run_directory.InUse), locks.following(tmp_path, "gate", 0.0, said.append):
         pass
     assert len(said) == 1, "nobody waits who was not told to"

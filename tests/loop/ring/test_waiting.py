@@ -24,12 +24,14 @@ def test_each_part_says_what_it_waits_for_and_how_far_that_is(tmp_path: Path) ->
     assert (first.worked, first.words, first.share) == (False, "0 of 40 rows until the first shuffle", 0.0)
     learning = trainer(tmp_path, [])
     try:
-        assert (told := learning.run_once()).words == "the first shuffle" and not told.worked
+        assert (told := learning.run_once()).words == "the first shuffle"
+        assert not told.worked
         fill(tmp_path, 5)
         shuffling.run_once()
         add_chunk(tmp_path, 7, seed=50)
         second = shuffling.run_once()
-        assert second.words == "7 of 20 new rows until the next shuffle" and second.share == 7 / 20
+        assert second.words == "7 of 20 new rows until the next shuffle"
+        assert second.share == 7 / 20
         until_it_waits(learning)
         assert "newer shuffle" in (words := learning.run_once().words) or "more rows" in words
     finally:
@@ -47,7 +49,8 @@ def test_since_when_is_kept_while_only_the_numbers_change(tmp_path: Path) -> Non
         assert notice.seconds >= 0.15
         notice._write()
         (seen,) = notices.look(tmp_path)
-        assert (seen.waiting, seen.done, seen.of) == (True, 9, 20) and seen.seconds >= 0.1
+        assert (seen.waiting, seen.done, seen.of) == (True, 9, 20)
+        assert seen.seconds >= 0.1
         notice.show(waiting("something else"))
         assert notice.seconds < 0.1
 

@@ -23,7 +23,9 @@ _LOOK = 0.2  # seconds between two looks at whether others have ended
 
 
 @contextlib.contextmanager
-def following(base: Path, only: str, seconds: float, say: Callable[[str], None]) -> Iterator[None]:
+def following(
+    base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """`taking_part` of who may come after a process of this machine that is about to end: it has so long for that."""
     end, said = time.monotonic() + seconds, False
     with contextlib.ExitStack() as stack:
@@ -32,7 +34,7 @@ def following(base: Path, only: str, seconds: float, say: Callable[[str], None])
                 stack.enter_context(taking_part(base, only))
                 break
             except run_directory.InUse as error:
-                if not error.here or time.monotonic() >= end:
+                if not error.here or stop() or time.monotonic() >= end:
                     raise
                 if not said:
                     say(f"waiting, {seconds:.0f} s at most: {error}")

@@ -163,8 +163,8 @@ class TrainPart:
         figures = self.trainer.learn(files.blocks(steps))
         made, seconds = self.trainer.step - before, time.monotonic() - began
         self._place.used += files.begun()
-        for reason in files.rejected():
-            self._say(f"not learned from: {reason}")
+        for reason in files.bad():
+            self._complain(reason)
         if not made:  # what is left of the files is less than a batch, or no good
             self._let_go()
             return Progress(f"all files of {files.shuffle.name} have been learned from")
@@ -229,7 +229,10 @@ class TrainPart:
         paths = [file.path for file in files.shuffle.validation]
         with Loader(FileList(paths), self._form, self._identity, settings) as loader:
             count = -(-wanted // batch)
-            return self.trainer.validate(_rows(loader, count))
+            figures = self.trainer.validate(_rows(loader, count))
+            for bad in loader.get_stats().last_rejected:
+                self._complain(bad.reason)
+            return figures
 
     def _open_newest(self) -> Progress | None:
         """Take the newest shuffle, if it is another one; what is waited for, if there is nothing to learn from."""
@@ -263,10 +266,10 @@ class TrainPart:
         return None
 
     def _complain(self, reason: str) -> None:
-        """Say once of a shuffle that it is passed over."""
+        """Say once of a shuffle, or of a file of one, that it is passed over."""
         if reason not in self._complaints:
             self._complaints.add(reason)
-            self._say(f"not learned from: {reason}")
+            self._say(f"passed over: {reason}")
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
@@ -337,7 +340,6 @@ class _Files:
         self._begun = 0  # files of which some were, or that are no good
         self._begun_rows = 0  # in those of them that are good
         self._bad: dict[Path, str] = {}  # files that are no good, and why
-        self._named = 0  # of these, so many were told
         self._kept: Mapping[str, np.ndarray] = {}  # of the last block, what is left
         self._closing = contextlib.ExitStack()
         self._closing.enter_context(shuffle.open())
@@ -381,11 +383,9 @@ class _Files:
             self._begun += 1
         return new
 
-    def rejected(self) -> list[str]:
-        """Why files are not learned from that turned out to be no good since this was asked."""
-        new = list(self._bad.values())[self._named :]
-        self._named += len(new)
-        return new
+    def bad(self) -> list[str]:
+        """What is wrong with files that turned out to be no good."""
+        return list(self._bad.values())
 
     def close(self) -> None:
         self._closing.close()
