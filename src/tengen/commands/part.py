@@ -51,9 +51,12 @@ def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Itera
     config, base = load(args)
 
     from tengen.config import provenance, run_directory
-    from tengen.loop.ring.locks import taking_part
+    from tengen.loop.ring import children, locks
 
-    with taking_part(base, only):
+    # The driver before may have been killed a moment ago, and its parts need time to end.
+    parent = os.environ.get(children.PARENT, "")
+    patience = children.PATIENCE if parent else 0.0
+    with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
         if run_directory.join(config, base, provenance.lines(), free):
             say(f"{base}: there was no run, so a new one begins here")
         return _drive(args, config, base, build)

@@ -19,6 +19,15 @@ from tengen.config.sections import Config
 CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate")
 """Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
+
+class InUse(ConfigError):
+    """Another process has what was to be locked. `here`: a process of this machine."""
+
+    def __init__(self, what: object, who: str, other: str) -> None:
+        super().__init__([f"{what}: is being used by {who}; wait until it ends, or choose another {other}"])
+        self.here = who.endswith(f" on {socket.gethostname()}")
+
+
 _FILE = "config.yaml"
 _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
@@ -75,8 +84,8 @@ def locked(
 ) -> Iterator[None]:
     """Have the run directory `base` to oneself, or share it with others that share it.
 
-    The system lets go of it even if the process is killed. ConfigError if another process has it, or if it cannot be
-    written to. `name` and `what` are of a lock that is only for one kind of use; `other` is what to choose instead.
+    The system lets go of it even if the process is killed. InUse if another process has it, ConfigError if it cannot
+    be written to. `name` and `what` are of a lock that is only for one kind of use; `other` is what to choose instead.
     """
     try:
         import fcntl
@@ -94,9 +103,7 @@ def locked(
         except BlockingIOError:
             file.seek(0)
             who = file.read(200).strip() or "another process"
-            raise ConfigError(
-                [f"{what or base}: is being used by {who}; wait until it ends, or choose another {other}"]
-            ) from None
+            raise InUse(what or base, who, other) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise ConfigError([_cannot_write(base, error)]) from error

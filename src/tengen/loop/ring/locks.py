@@ -2,7 +2,8 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tengen.config import run_directory
@@ -16,6 +17,30 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise OptionError(f"--name: expected letters and digits, at most 40 of them, got {name!r}")
     return name
+
+
+_LOOK = 0.2  # seconds between two looks at whether others have ended
+
+
+@contextlib.contextmanager
+def following(
+    base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """`taking_part` of who may come after a process of this machine that is about to end: it has so long for that."""
+    end, said = time.monotonic() + seconds, False
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(taking_part(base, only))
+                break
+            except run_directory.InUse as error:
+                if not error.here or stop() or time.monotonic() >= end:
+                    raise
+                if not said:
+                    say(f"waiting, {seconds:.0f} s at most: {error}")
+                said = True
+                time.sleep(_LOOK)
+        yield
 
 
 @contextlib.contextmanager

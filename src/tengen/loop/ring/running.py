@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Callable, Iterator
 
@@ -66,7 +67,7 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
-        if "No space left" in str(error):
+        if any(os.strerror(number) in str(error) for number in _FULL):  # of libraries with errors of their own
             return True
         error = error.__cause__ or error.__context__
     return False

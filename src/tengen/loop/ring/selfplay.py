@@ -25,6 +25,7 @@ from tengen.nets import saving
 from tengen.selfplay import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
+_LOOK = 0.02  # seconds between two looks at whether all is written
 _USABLE = 0.9  # of a device's memory
 
 
@@ -212,6 +213,14 @@ class PatientWriter(Writer):
 
     def put(self, job: Job, what: Any = "") -> None:
         super().put(lambda: self._patiently(job), what)
+
+    def flush(self) -> None:
+        """Return when all jobs are done. TengenError while there is no space for them; they go on being tried."""
+        while self.waiting and not self._stop():
+            if self.full:
+                raise TengenError(self.full)
+            time.sleep(_LOOK)
+        super().flush()
 
     def _patiently(self, job: Job) -> None:
         while True:

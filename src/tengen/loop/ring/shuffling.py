@@ -1,5 +1,6 @@
 """The shuffle as a part: when enough new rows have come, the window is drawn from and put in random order."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.config import Config
@@ -30,7 +31,7 @@ class ShufflePart:
         form = RowFormat.of(game, config.net.heads)
         self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game))
         self._watch = Watch(config.shuffle.lease_minutes)
-        self._named: set[Path] = set()
+        self._named: set[str] = set()
         self.show: Show = unseen
 
     def plan(self) -> Plan:
@@ -39,8 +40,8 @@ class ShufflePart:
 
     def run_once(self) -> Progress:
         """One shuffle, if there are enough new rows."""
-        what, last = self.plan(), newest(self._base)
-        self._name_problems(what)
+        what, last = self.plan(), newest(self._base, self._survey.game)
+        self._name_problems(problem.reason for problem in what.problems)
         total = what.total_rows
         if total < self._first:
             return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
@@ -50,6 +51,7 @@ class ShufflePart:
         made = self._make(what)
         if made is None:
             return waiting("stopped in the middle of a shuffle, which is removed")
+        self._name_problems(made.index["not_used"])
         removed = clean(self._base, self._settings, self._watch)
         rows = made.index["rows"]
         words = (
@@ -66,12 +68,12 @@ class ShufflePart:
 
         return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
 
-    def _name_problems(self, what: Plan) -> None:
+    def _name_problems(self, reasons: Iterable[str]) -> None:
         """Say once of each chunk that it is not used."""
-        new = [problem for problem in what.problems if problem.path not in self._named]
-        self._named |= {problem.path for problem in new}
-        for problem in new[:_NAMED]:
-            self._say(f"not used: {problem.reason}")
+        new = [reason for reason in reasons if reason not in self._named]
+        self._named |= set(new)
+        for reason in new[:_NAMED]:
+            self._say(f"not used: {reason}")
         if len(new) > _NAMED:
             self._say(f"and {len(new) - _NAMED:,} more files are not used")
 
