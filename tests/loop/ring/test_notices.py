@@ -67,7 +67,7 @@ def test_the_order_is_that_of_the_ring(tmp_path: Path) -> None:
             time.sleep(0.01)
     try:
         found = [seen.part for seen in look(tmp_path)]
-        assert found == ["selfplay x1", "shuffle shuffle", "train a", "train b", "gate gate"]
+        assert found == ["selfplay x1", "shuffle", "train a", "train b", "gate"]
     finally:
         for each in opened:
             each.__exit__()
@@ -87,7 +87,7 @@ with Notice(Path(sys.argv[1]), "gate", "gate"):
 def test_one_that_was_killed_is_seen_and_swept(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, check=False)
     (seen,) = look(tmp_path)
-    assert (seen.part, seen.alive) == ("gate gate", False)
+    assert (seen.part, seen.alive) == ("gate", False)
     with Notice(tmp_path, "train", "main"):
         assert [seen.part for seen in look(tmp_path) if seen.kind == "gate"] == []
         until(tmp_path, "starting")

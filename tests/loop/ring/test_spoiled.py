@@ -348,5 +348,5 @@ def test_spoiled_notices_hide_no_good_one(tmp_path: Path, data: bytes) -> None:
         (tmp_path / "parts" / "gate-x~zz~1~.lease").write_bytes(b"")
         notice._write()
         seen = notices.look(tmp_path)
-        assert [each.part for each in seen] == ["gate gate"]
+        assert [each.part for each in seen] == ["gate"]
         assert seen[0].alive
