@@ -5,7 +5,7 @@ READY := .venv/.ready
 # Tests of one file stay together: they share compiled programs.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: help run test test-all lint bench format lock clean
+.PHONY: help run test test-all lint bench soak format lock clean
 
 help:
 	@echo "make run       set up, then train a connect-four network from nothing"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-all  the tests and the long checks"
 	@echo "make lint      ruff and pyright"
 	@echo "make bench     how fast the games are here, next to pgx"
+	@echo "make soak      an hour of the daemon being killed while data comes (MINUTES=3 for less)"
 	@echo "make format    let ruff format the code"
 	@echo "make lock      choose the newest versions of all dependencies again"
 	@echo "make clean     remove .venv"
@@ -35,6 +36,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/tengen bench games
+
+MINUTES := 60
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES)
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -65,6 +65,20 @@ train:
     {policy: 1, value: 1, search_share: 0.1, opponent_policy: 0.1, ownership: 0.5, score_mean: 0.01, score_spread: 0.01,
      moves_left: 0}
   checkpoints: {interval: 50, keep: 2, long_term_interval: null}
+shuffle:
+  {keep_target_rows: 5000, rows_per_file: 1000, validation_share: 0.1, compress: false, memory_bytes: 100000000,
+   workers: 1, scratch: null, keep_shuffles: 2, lease_minutes: 5}
+ring:
+  {selfplay_rows: 100, selfplay_games: null, switch_in_game: true, shuffle_rows: 100, samples_per_epoch: 1000,
+   epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
+gate:
+  {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
+   sprt_error: 0.05}
+daemon:
+  {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
+   pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, poll_seconds: 1, keep_networks: null,
+   end_with_input: null,
+   upload: {kind: http, target: "https://example.org/{name}", token_variable: TOKEN, timeout: 60, first_pause: 1}}
 rating:
   minutes: 0.5
   games: 10
@@ -151,8 +165,8 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
         "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 48)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 60)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 62)",
+        'got "mcts:x" (mine.yaml, line 74)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 76)",
     ]
 
 
@@ -168,7 +182,7 @@ def test_a_missing_section(file: Path) -> None:
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 61)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 75)"
     ]
 
 
@@ -246,7 +260,8 @@ def test_a_network_that_cannot_play_the_game(file: Path) -> None:
 )
 def test_not_a_configuration_at_all(file: Path, text: str, found: str) -> None:
     assert problems(file, text, "game.size=5") == [
-        "expected the sections run, game, net, search, selfplay, data, train, rating, goal, "
+        "expected the sections run, game, net, search, selfplay, data, train, shuffle, ring, gate, "
+        "daemon, rating, goal, "
         f"found {found} (mine.yaml, line 1)"
     ]
 

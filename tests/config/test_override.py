@@ -34,8 +34,8 @@ def test_values_are_read_as_in_a_file() -> None:
         ("gam.size=5", "gam: unknown key, did you mean game? (--set gam.size=5)"),
         (
             "size=5",
-            "size: unknown key, expected one of run, game, net, search, selfplay, data, train, rating, goal "
-            "(--set size=5)",
+            "size: unknown key, expected one of run, game, net, search, selfplay, data, train, shuffle, ring, gate, "
+            "daemon, rating, goal (--set size=5)",
         ),
         (
             "train.optimizer.learning_rate=0",

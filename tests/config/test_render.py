@@ -23,7 +23,10 @@ from tengen.config import (
     render_value,
 )
 from tengen.config.reader import parse
+from tengen.daemon.settings import DaemonSettings, UploadSettings
 from tengen.data.settings import WindowSettings
+from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.loop.ring.settings import GateSettings, RingSettings
 from tengen.search import Settings as SearchSettings
 from tengen.selfplay import SelfplaySettings
 from tengen.train import TrainSettings
@@ -138,7 +141,28 @@ _goals = st.builds(
     rows=_or_none(_counts),
     steps=_or_none(_counts),
 )
-_configs = st.builds(Config, _runs, _games, _nets, _searches, _selfplays, _datas, _trains, _ratings, _goals)
+_daemons = st.builds(
+    DaemonSettings,
+    data=_or_none(st.sampled_from(["/data/chunks", "a b", "~", "- x: #"])),
+    end_with_input=_or_none(st.booleans()),
+    upload=st.sampled_from([UploadSettings(), UploadSettings("http", "https://x.org/{name}?a=b#c", "TOKEN")]),
+)
+_configs = st.builds(
+    Config,
+    run=_runs,
+    game=_games,
+    net=_nets,
+    search=_searches,
+    selfplay=_selfplays,
+    data=_datas,
+    train=_trains,
+    shuffle=st.builds(ShuffleSettings),
+    ring=st.builds(RingSettings, selfplay_games=_or_none(_counts), switch_in_game=st.booleans()),
+    gate=st.builds(GateSettings, kind=st.sampled_from(["none", "share", "sprt"])),
+    daemon=_daemons,
+    rating=_ratings,
+    goal=_goals,
+)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +211,7 @@ def test_every_key_is_explained_in_one_column() -> None:
                 assert f"# {setting.help}\n" in text
             else:
                 assert f"# {setting.help}: {setting.expected}\n" in text
-    assert len(sections) == 15  # Config, its nine, data.window, four of train
+    assert len(sections) == 20  # Config, its thirteen, data.window, four of train, daemon.upload
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
     assert len({line.index("#") for line in game}) == 1
 

@@ -16,7 +16,7 @@ from tengen.config.problems import ConfigError
 from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
 
-CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate")
+CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon")
 """Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
 

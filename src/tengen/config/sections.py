@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tengen import nets
+from tengen.daemon.settings import DaemonSettings
 from tengen.data.settings import WindowSettings
 from tengen.data.shuffle_settings import ShuffleSettings
 from tengen.loop.ring.settings import GateSettings, RingSettings
@@ -114,6 +115,7 @@ class Config:
     shuffle: ShuffleSettings = setting(REQUIRED, "sync, async: how rows are drawn and put in random order")
     ring: RingSettings = setting(REQUIRED, "sync, async: how the parts work together")
     gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted")
+    daemon: DaemonSettings = setting(REQUIRED, "daemon: how it waits for data, trains, exports and hands on")
     rating: RatingSection = setting(REQUIRED, "how strength is measured on the way")
     goal: GoalSection = setting(REQUIRED, "when the run ends: at whichever comes first")
 

@@ -118,19 +118,9 @@ class ExportPart:
         there = models.known(self._base, name)
         if there is None:
             net = saving.load(left, self._game, dtype="float32")
-            _try(net, self._game, left)
+            check(net, self._game, left)
             target = self._base / self._place(facts.get("role")) / name
-
-            def write(folder: Path) -> None:
-                saving.save(net, folder, self._game, _info(facts))
-                about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": self._made_with(left)}
-                atomic.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
-                if target.parent.name == models.ACCEPTED:
-                    number = models.next_number(self._base)
-                    entry = models.Entry(folder, self.name, 0, 0)
-                    models.decide(entry, {"accepted": True, "number": number, "why": "this run has no gate"})
-
-            models.publish(target, write)
+            write(self._base, target, net, self._game, facts, self._made_with(left), "this run has no gate")
             there = target
         shutil.rmtree(left, ignore_errors=True)
         return there
@@ -147,6 +137,22 @@ class ExportPart:
         return models.ACCEPTED if self._config.gate.kind == "none" else models.CANDIDATES
 
 
+def write(
+    base: Path, target: Path, net: nets.Network, game: Game, facts: Mapping[str, Any], made_with: str, why: str
+) -> None:
+    """Make the folder of a network, with how it was made; one among RUN/models is accepted, for the reason given."""
+
+    def fill(folder: Path) -> None:
+        saving.save(net, folder, game, _info(facts))
+        about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": made_with}
+        atomic.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
+        if target.parent.name == models.ACCEPTED:
+            verdict = {"accepted": True, "number": models.next_number(base), "why": why}
+            models.decide(models.Entry(folder, "", 0, 0), verdict)
+
+    models.publish(target, fill)
+
+
 def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the network's own file says of it; `step` and `seconds` as those of the fused loop have them."""
     kept = ("run", "trainer", "role", "samples", "rows", "epoch")
@@ -157,7 +163,7 @@ def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _try(net: nets.Network, game: Game, left: Path) -> None:
+def check(net: nets.Network, game: Game, left: Path) -> None:
     """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
     graph, state = nnx.split(net)
     with jax.default_device(_host()):
@@ -187,7 +193,7 @@ def _host() -> Any:
 def _is_bad(left: Path, game: Game) -> bool:
     """Whether it is the weights that are no good, and not the disk."""
     try:
-        _try(saving.load(left, game, dtype="float32"), game, left)
+        check(saving.load(left, game, dtype="float32"), game, left)
     except TengenError:
         return True
     return False

@@ -1,0 +1,66 @@
+"""`tengen daemon`: train on data that others make, for as long as they make it."""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("daemon", help="wait for data of others, train, export, hand on, and begin again")
+    parser.add_argument(
+        "config",
+        nargs="?",
+        metavar="CONFIG",
+        help="begin with this configuration at once (default: wait to be told by start_training)",
+    )
+    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument(
+        "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        action="append",
+        default=[],
+        help="change one setting of the configuration (may be repeated)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Until `shutdown`, Ctrl-C, or the end of standard input where the configuration says so."""
+    from tengen.commands.stopping import Stopping
+    from tengen.daemon.service import Service
+
+    if args.listen is not None and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it does not depend on the terminal that started it
+    source, sink = _own_standard()
+    with Service(args.base, args.overrides) as service, Stopping(lambda text: service.log("info", text)) as stopping:
+        service.open(source, sink, args.listen, args.config)
+        service.wait(lambda: stopping.asked)
+    return stopping.code
+
+
+def _own_standard() -> tuple[int | None, int | None]:
+    """Standard input and output for the protocol alone: whatever else is printed goes to standard error."""
+    sys.stdout.flush()
+    source = sink = None
+    with contextlib.suppress(OSError):
+        source = os.dup(0)
+    with contextlib.suppress(OSError):
+        sink = os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no standard error
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+    os.close(nothing)
+    return source, sink

@@ -1,0 +1,128 @@
+"""One client: a thread that reads its lines, and one that writes what it is told. Neither holds up anybody else."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from tengen.daemon.lines import Lines
+from tengen.daemon.messages import Log, TrainingStatus
+from tengen.daemon.protocol import ProtocolError, decode, encode
+
+_READ = 1 << 16  # bytes at a time
+_MESSAGES = 500  # that may wait for a client that is slow
+_BYTES = 8 * 2**20  # in them
+
+Source = Callable[[int], bytes]
+Sink = Callable[[memoryview], int]
+Heard = Callable[["Client", Any], None]
+"""(client, message or ProtocolError)."""
+Left = Callable[["Client"], None]
+"""The client has closed its side, or is gone."""
+
+
+class Client:
+    """Reads by `source(most)`, as os.read does, and writes by `sink(bytes)`, as os.write does; None: there is none.
+
+    What a slow client does not take waits; beyond a limit statuses are dropped first, then the oldest messages, and the
+    client is told how many.
+    """
+
+    def __init__(self, name: str, source: Source | None, sink: Sink | None, heard: Heard, left: Left) -> None:
+        self.name = name
+        self._source, self._sink = source, sink
+        self._heard, self._left = heard, left
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[bytes, bool]] = deque()  # line, whether it is a status
+        self._bytes = self._dropped = 0
+        self._writing = self._closed = False
+        self._deaf = sink is None  # nobody reads what it is told any more
+        self._threads = [
+            threading.Thread(target=work, name=f"tengen-{name}", daemon=True) for work in (self._read, self._write)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def deaf(self) -> bool:
+        return self._deaf
+
+    def tell(self, message: Any, line: bytes | None = None) -> None:
+        """Send a message, whose line may be known already. Returns at once."""
+        line = encode(message) if line is None else line
+        with self._changed:
+            if self._deaf or self._closed:
+                return
+            self._waiting.append((line, isinstance(message, TrainingStatus)))
+            self._bytes += len(line)
+            while len(self._waiting) > _MESSAGES or self._bytes > _BYTES:
+                self._drop()
+            self._changed.notify_all()
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Write what waits, but no longer than that, and let go."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._deaf or not (self._waiting or self._writing), seconds)
+            self._closed = True
+            self._changed.notify_all()
+
+    def _drop(self) -> None:
+        place = next((place for place, (_, status) in enumerate(self._waiting) if status), 0)
+        self._bytes -= len(self._waiting[place][0])
+        del self._waiting[place]
+        self._dropped += 1
+
+    def _read(self) -> None:
+        lines = Lines()
+        try:
+            while self._source is not None and (data := self._source(_READ)):
+                for found in lines.feed(data):
+                    self._hear(found)
+        except OSError:
+            pass  # it is gone, which is as good as its end
+        if (problem := lines.end()) is not None:
+            self._heard(self, problem)
+        self._left(self)
+
+    def _hear(self, found: bytes | ProtocolError) -> None:
+        if isinstance(found, bytes):
+            if not found.strip():
+                return  # an empty line asks for nothing
+            try:
+                found = decode(found)
+            except ProtocolError as error:
+                found = error
+        self._heard(self, found)
+
+    def _write(self) -> None:
+        while (line := self._next()) is not None:
+            try:
+                assert self._sink is not None
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[self._sink(rest) :]
+            except OSError:
+                with self._changed:
+                    self._deaf, self._writing = True, False
+                    self._waiting.clear()
+                    self._changed.notify_all()
+                return
+
+    def _next(self) -> bytes | None:
+        """The next line to write; None at the end."""
+        with self._changed:
+            self._writing = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self._waiting or self._deaf)
+            if self._deaf or self._closed:
+                return None
+            self._writing = True
+            if self._dropped:
+                told = Log("warning", f"{self._dropped:,} messages were dropped: this client reads too slowly")
+                self._dropped = 0
+                return encode(told)
+            line, _ = self._waiting.popleft()
+            self._bytes -= len(line)
+            return line

@@ -1,0 +1,296 @@
+"""The life of a run: wait for data, train, validate, save, export, hand on, and wait again.
+
+A state machine on a thread of its own. It is told what to do by messages (`post`) and tells what happens by others
+(`tell`); nothing that clients do can hold it up. Whatever goes wrong is told, and it goes on, or idles in stage ERROR
+until it is started again.
+"""
+
+import contextlib
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen import config as configuration
+from tengen.daemon import messages
+from tengen.daemon.messages import Stage
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.daemon.session import Session
+
+_LOOK = 0.1  # seconds between two looks at what is waited for
+_FULL = 5.0  # seconds before a full disk is tried again
+_NAMED = 5  # files that are no chunks are named at a time
+
+Tell = Callable[[Any], None]
+Log = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Now:
+    """What is being done. Times are `time.monotonic()`."""
+
+    stage: Stage
+    words: str
+    since: float
+    cycle: float  # when the present cycle began
+    trained: float = 0.0  # seconds of training in this cycle, before `training`
+    training: float | None = None  # since when it trains without a pause
+    previous_cycle: float | None = None  # seconds
+    previous_training: float | None = None
+
+    def training_seconds(self, now: float) -> float:
+        return self.trained + (now - self.training if self.training is not None else 0.0)
+
+
+class Core:
+    """One daemon. `now`, `session` and `run` may be looked at from any thread."""
+
+    def __init__(self, tell: Tell, log: Log, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
+        """`base`: the run directory, whatever the configuration says; `overrides`: of every configuration."""
+        self._tell, self._log, self._base, self._overrides = tell, log, base, tuple(overrides)
+        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._active = self._immediately = self._over = False
+        self._finished = False  # whether the network that is pending ends a cycle
+        self._path = ""  # of the last configuration
+        self.session: Session | None = None
+        self.run_name = ""
+        began = time.monotonic()
+        self.now = Now("IDLE", "nothing has been started", began, began)
+        self.ended = threading.Event()
+
+    def post(self, message: Any) -> None:
+        """Have a message obeyed soon. Any thread."""
+        self._inbox.put(message)
+
+    def start(self) -> None:
+        threading.Thread(target=self.run, name="tengen-core", daemon=True).start()
+
+    @property
+    def end_with_input(self) -> bool | None:
+        """What the configuration says about a closed standard input; None before there is one."""
+        session = self.session
+        return None if session is None else session.settings.end_with_input
+
+    def run(self) -> None:
+        """Until `shutdown`."""
+        try:
+            while not self._over:
+                with self._explaining():
+                    self._turn()
+        finally:
+            self._enter("IDLE", "the daemon has ended")
+            self._close()
+            self.ended.set()
+
+    # One turn at a time.
+
+    def _turn(self) -> None:
+        session = self.session
+        if session is None or not (self._active or session.place.pending):
+            if self.now.stage != "ERROR":
+                self._enter("IDLE", "stopped" if session is not None else self.now.words)
+            self._obey(self._inbox.get())
+            return
+        while not self._inbox.empty():
+            self._obey(self._inbox.get())
+            if self._over or self.session is not session:
+                return
+        self._name_rejected(session)
+        if session.place.pending:
+            self._export(session)
+        elif not self._active:
+            return
+        elif session.place.training:
+            self._train(session)
+        else:
+            self._wait(session)
+
+    def _wait(self, session: "Session") -> None:
+        new, wanted = session.new_chunks, session.settings.chunks_per_network
+        if (new >= wanted or self._immediately) and session.has_data:
+            self._immediately = False
+            session.begin()
+            self._log("info", f"training network {session.place.networks + 1:,}, {new:,} new chunks have come")
+            return
+        if self._immediately or new >= wanted:
+            words = f"there is nothing to learn from yet: {session.loader.waiting('train')}"
+        else:
+            words = f"{new:,} of {wanted:,} new chunks in {session.data}"
+        self._enter("WAITING_FOR_DATA", words)
+        self._pause(_LOOK)
+
+    def _train(self, session: "Session") -> None:
+        number = f"network {session.place.networks + 1:,}"
+        if not session.figures:
+            self._enter("TRAINING", f"{number}: compiling")
+        finished = session.learn(lambda: not self._inbox.empty())
+        self._enter("TRAINING", f"{number}: {session.waits_for or 'learning'}")
+        if finished:
+            self._enter("TRAINING", f"{number}: validating and saving")
+            self._finished = True
+            session.finish()
+
+    def _export(self, session: "Session") -> None:
+        self._enter("EXPORTING", session.place.pending)
+        made = session.export()
+        if made is not None:
+            self._tell(
+                messages.NetworkExported(made.name, str(made.path), made.step, made.samples, made.validation_loss)
+            )
+            self._log("info", f"exported {made.path}")
+        if self._finished:
+            self._finished = False
+            moment = time.monotonic()
+            self.now = replace(
+                self.now,
+                cycle=moment,
+                trained=0.0,
+                training=None,
+                previous_cycle=moment - self.now.cycle,
+                previous_training=self.now.training_seconds(moment),
+            )
+
+    def _name_rejected(self, session: "Session") -> None:
+        new, reasons = session.rejections()
+        for reason in reasons[:_NAMED]:
+            self._log("warning", f"no chunk, and passed over: {reason}")
+        if new > _NAMED:
+            self._log("warning", f"and {new - _NAMED:,} more files that are no chunks")
+
+    # What it is told.
+
+    def _obey(self, message: Any) -> None:
+        try:
+            match message:
+                case messages.StartTraining():
+                    self._start(message.config_filepath)
+                case messages.StartTrainingImmediately():
+                    self._start_now()
+                case messages.StopTraining():
+                    self._stop()
+                case messages.ExportNow():
+                    self._export_now()
+                case messages.Shutdown():
+                    self._over = True
+                    self._save()
+        except TengenError as error:
+            where = next(name for name, kind in messages.TYPES.items() if kind is type(message))
+            self._complain(str(error), where, goes_on=True)
+
+    def _start(self, path: str) -> None:
+        if self._active:
+            raise TengenError(f"{self._path} is being trained already: stop_training first")
+        config = configuration.load(path, self._overrides)
+        session = self.session
+        if session is None or session.config != config:
+            self._open(config)
+        self._path, self._active = path, True
+        self._restart_cycle()
+
+    def _start_now(self) -> None:
+        if not self._active:
+            if not self._path:
+                raise TengenError("there is nothing to train yet: start_training first, with a configuration")
+            self._start(self._path)
+        if self.session is not None and self.session.place.training:
+            self._log("info", "a network is being trained already")
+        else:
+            self._immediately = True
+
+    def _stop(self) -> None:
+        if not self._active:
+            self._log("info", "nothing is being trained")
+            return
+        self._active = self._immediately = False
+        self._save()
+        self._log("info", "training has stopped, and is saved")
+
+    def _export_now(self) -> None:
+        if self.session is None:
+            raise TengenError("there is no network to export: start_training first, with a configuration")
+        if not self.session.export_soon():
+            self._log("info", "the network as it is has been exported already, or is about to be")
+
+    def _open(self, config: configuration.Config) -> None:
+        self._close()
+        self._enter("WAITING_FOR_DATA", "building the network and reading the last checkpoint")
+        from tengen.commands.compiling import keep_compiled
+        from tengen.daemon.session import Session
+
+        keep_compiled()
+        base = self._base or Path("runs") / config.run.name
+        try:
+            self.session = Session(config, base, self._log)
+        except BaseException:
+            self._enter("IDLE", "it could not be started")
+            raise
+        self.run_name = config.run.name
+        self._log("info", f"{config.run.name} in {base}, chunks from {self.session.data}")
+
+    # What it keeps in order.
+
+    @contextlib.contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Around one turn: tell what went wrong, and be in a state to go on from."""
+        try:
+            yield
+        except Exception as error:
+            if _is_full(error):
+                self._complain(f"waiting for space on the disk: {error}", "disk", goes_on=True)
+                self._pause(_FULL)
+                return
+            if not isinstance(error, TengenError):
+                traceback.print_exc()
+            self._active = self._immediately = False
+            where = self.now.stage.lower()
+            self._close()
+            what = str(error) if isinstance(error, TengenError) else f"{type(error).__name__}: {error}"
+            self._enter("ERROR", what)
+            self._complain(what, where, goes_on=False)
+
+    def _complain(self, what: str, where: str, *, goes_on: bool) -> None:
+        self._log("error", f"{where}: {what}")
+        self._tell(messages.Error(what, where, goes_on))
+
+    def _enter(self, stage: Stage, words: str) -> None:
+        moment = time.monotonic()
+        if stage != self.now.stage:
+            trains = stage == "TRAINING"
+            spent = self.now.training_seconds(moment)
+            self.now = replace(self.now, stage=stage, since=moment, trained=spent, training=moment if trains else None)
+        if words != self.now.words:
+            self.now = replace(self.now, words=words)
+
+    def _restart_cycle(self) -> None:
+        self.now = replace(self.now, cycle=time.monotonic(), trained=0.0, training=None)
+        self._enter("WAITING_FOR_DATA", "looking for chunks")
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, unless there is something to obey."""
+        end = time.monotonic() + seconds
+        while self._inbox.empty() and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.02))
+
+    def _save(self) -> None:
+        if self.session is not None:
+            self.session.flush()
+
+    def _close(self) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            try:
+                session.close()
+            except Exception as error:
+                self._log("error", f"while letting go of {session.base}: {error}")
+
+
+def _is_full(error: BaseException) -> bool:
+    from tengen.loop.ring.running import is_full
+
+    return is_full(error)

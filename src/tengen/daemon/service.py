@@ -1,0 +1,94 @@
+"""The daemon as a whole: the core, whoever talks to it, and a status once a second."""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tengen.daemon import messages
+from tengen.daemon.clients import Client
+from tengen.daemon.core import Core
+from tengen.daemon.server import Server
+from tengen.daemon.status import Reporter
+
+_EVERY = 1.0  # seconds between two statuses
+_LOOK = 0.1  # seconds between two looks at whether to stop
+
+
+class Service:
+    """Opens nothing before `open`, and lets go of everything at the end of a `with`."""
+
+    def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
+        self._server = Server(self._heard, self._write, self._input_closed)
+        self.core = Core(self._server.tell, self.log, base, overrides)
+        self._reporter = Reporter(self.core)
+        self._listens = False
+        self._input_over = False
+        self._telling = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.close()
+
+    def open(self, source: int | None, sink: int | None, listen: Path | None, config: str | None) -> None:
+        """Talk through these file descriptors and that socket; begin with a configuration, if there is one."""
+        if listen is not None:
+            self._server.listen(listen)
+            self._listens = True
+        if config is not None:
+            self.core.post(messages.StartTraining(config))
+        self.core.start()
+        self._server.add_standard(source, sink)
+        threading.Thread(target=self._tick, name="tengen-status", daemon=True).start()
+
+    def wait(self, stop: Callable[[], bool]) -> None:
+        """Until the core has ended, which `stop` asks it to do."""
+        asked = False
+        while not self.core.ended.wait(_LOOK):
+            if not asked and (stop() or (self._input_over and self._ends_with_input)):
+                asked = True
+                self.core.post(messages.Shutdown())
+        self._tell_status()
+
+    def log(self, level: Any, text: str) -> None:
+        """A line for people: to standard error, and to all clients."""
+        self._write(level, text)
+        self._server.tell(messages.Log(level, text))
+
+    @property
+    def _ends_with_input(self) -> bool:
+        said = self.core.end_with_input
+        return not self._listens if said is None else said
+
+    def _heard(self, client: Client, message: Any) -> None:
+        if isinstance(message, messages.GetStatus):
+            client.tell(self._reporter.status())
+        else:
+            self.core.post(message)
+
+    def _input_closed(self) -> None:
+        self._input_over = True
+
+    def _tick(self) -> None:
+        due = time.monotonic()
+        while not self.core.ended.is_set():
+            self._tell_status()
+            due = max(due + _EVERY, time.monotonic())
+            self.core.ended.wait(due - time.monotonic())
+
+    def _tell_status(self) -> None:
+        with self._telling:
+            try:
+                self._server.tell(self._reporter.status())
+            except Exception as error:  # a status is never worth the daemon
+                self._write("error", f"no status: {type(error).__name__}: {error}")
+
+    def _write(self, level: str, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody may be there to read it
+            mark = "" if level == "info" else f"{level}: "
+            print(f"{time.strftime('%H:%M:%S')} {mark}{text}", file=sys.stderr, flush=True)

@@ -1,0 +1,85 @@
+"""What the daemon is told. A configuration spells all of it out. Needs no JAX."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen.schema import setting
+
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
+
+
+@dataclass(frozen=True)
+class UploadSettings:
+    """Where networks are handed on to. See docs/daemon.md."""
+
+    kind: Literal["none", "copy", "command", "http"] = setting(
+        "none", "nowhere, to a directory, to a command with the network's folder as last argument, or by HTTP PUT"
+    )
+    target: str | None = setting(
+        None,
+        "the directory, the command, or the address ({name} in it is the network's; null: for none)",
+        pattern=r"[^\x00-\x1f]{1,1000}",
+        words="a line of text, at most 1000 characters",
+    )
+    token_variable: str | None = setting(
+        None,
+        "http: environment variable that holds the token (null: no token)",
+        pattern=_VARIABLE,
+        words="the name of a variable, never the token itself",
+    )
+    timeout: float = setting(
+        300.0, "seconds that a command may take, or that a receiver may be silent", low=0.1, high=86400
+    )
+    first_pause: float = setting(
+        1.0, "seconds before a failed upload is tried again; doubles each time, up to 10 minutes", low=0.01, high=600
+    )
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        if (self.target is None) != (self.kind == "none"):
+            found = "null" if self.target is None else self.target
+            yield "target", f"expected {'null' if self.kind == 'none' else 'one'} for kind {self.kind}, got {found}"
+        elif self.kind == "http" and not (self.target or "").startswith(("http://", "https://")):
+            yield "target", f"expected an address that begins with http:// or https://, got {self.target}"
+        if self.token_variable is not None and self.kind != "http":
+            yield "token_variable", f"expected null for kind {self.kind}, got {self.token_variable}"
+
+
+@dataclass(frozen=True)
+class DaemonSettings:
+    """How the daemon waits for data, trains, exports and hands on. See docs/daemon.md."""
+
+    data: str | None = setting(
+        None,
+        "folder that others write chunks to (null: RUN/selfplay)",
+        pattern=r"[^\x00-\x1f]{1,1000}",
+        words="a path",
+    )
+    chunks_per_network: int = setting(100, "new chunks before the next network is trained", low=1, high=10**7)
+    steps_per_network: int = setting(1000, "steps that each network is trained for", low=1, high=10**9)
+    validation: float = setting(0.05, "share of the chunks for validation, chosen by their names", low=0, high=0.9)
+    test: float = setting(0.0, "share of the chunks that are kept for tests, chosen by their names", low=0, high=0.9)
+    validation_rows: int = setting(8192, "rows that a validation looks at (0: none)", low=0, high=10**8)
+    pool_chunks: int = setting(
+        1000, "newest chunks that rows are drawn from, held in memory; at least what comes meanwhile", low=1, high=10**7
+    )
+    chunk_share: float = setting(1.0, "share of a chunk's rows taken each time it is drawn", low=1e-6, high=1)
+    reservoir_rows: int = setting(
+        50_000, "rows that are mixed before they are batches (0: in order)", low=0, high=10**9
+    )
+    readers: int = setting(2, "threads that read chunks", low=1, high=64)
+    poll_seconds: float = setting(0.5, "seconds between two looks at the folder", low=0.01, high=3600)
+    keep_networks: int | None = setting(
+        None, "newest networks that are kept in RUN/models once they are handed on (null: all)", low=1, high=10**6
+    )
+    end_with_input: bool | None = setting(
+        None, "whether a closed standard input ends it (null: unless it listens on a socket)"
+    )
+    upload: UploadSettings = setting(UploadSettings(), "where networks are handed on to")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        if self.validation + self.test >= 1:
+            rest = 1 - self.validation
+            yield "test", f"expected less than {rest:g}, since validation has the rest, got {self.test:g}"

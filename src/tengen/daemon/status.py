@@ -1,0 +1,158 @@
+"""How the daemon stands, as a message: once a second, and when somebody asks."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tengen.daemon.core import Core, Now
+from tengen.daemon.messages import (
+    LoaderStage,
+    LoaderStatus,
+    NetworkStatus,
+    ScheduleStatus,
+    TrainingFigures,
+    TrainingStatus,
+)
+
+if TYPE_CHECKING:
+    from tengen.daemon.session import Session
+    from tengen.data.loader import LoaderStats
+    from tengen.data.meters import StageStats
+
+_SECOND = 0.9  # what the last second is compared with is at least so old
+_NAMED = 5  # files that are no chunks
+_NETWORKS = 10
+_DOING = {"input": "waiting for input", "output": "waiting for output"}
+# What waits before a stage, and so behind the one before it.
+_QUEUES = {
+    "read": "files",
+    "unpack": "chunks",
+    "mix": "blocks of rows",
+    "batch": "blocks of rows",
+    "consumer": "batches",
+}
+
+
+class Reporter:
+    """Makes statuses of a core. Any thread."""
+
+    def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
+        self._core, self._clock = core, clock
+        self._began = clock()
+        self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
+
+    def status(self) -> TrainingStatus:
+        """As it is now."""
+        session, now = self._core.session, self._core.now
+        moment = self._clock()
+        return TrainingStatus(
+            run=self._core.run_name,
+            uptime=moment - self._began,
+            schedule=_schedule(session, now, time.monotonic()),
+            loader=None if session is None else self._loader(session.loader.get_stats(), moment),
+            training=None if session is None else _training(session, now),
+            networks=() if session is None else _networks(session),
+        )
+
+    def _loader(self, stats: "LoaderStats", moment: float) -> LoaderStatus:
+        figures = {(stage.split, stage.name): (stage.items, stage.working) for stage in stats.stages}
+        old = [each for each in self._before if moment - each[0] >= _SECOND]
+        then, before = old[-1] if old else (self._began, {})
+        if not self._before or moment - self._before[-1][0] >= _SECOND / 2:
+            self._before.append((moment, figures))
+        seconds = max(moment - then, 1e-9)
+        stages = []
+        for stage in stats.stages:
+            items, working = before.get((stage.split, stage.name), (0, 0.0))
+            if stage.items < items:  # another loader
+                items, working = 0, 0.0
+            name, filled, capacity = _queue(stats, stage)
+            stages.append(
+                LoaderStage(
+                    name=stage.name,
+                    split=stage.split,
+                    last_second=(stage.items - items) / seconds,
+                    rate=stage.items_per_second,
+                    total=stage.items,
+                    rows=stage.rows,
+                    load=min(max((stage.working - working) / seconds, 0.0), 1.0),
+                    doing=_DOING.get(stage.doing, stage.doing),
+                    since=stage.since,
+                    waits_for=stage.waits_for,
+                    queue=name,
+                    filled=filled,
+                    capacity=capacity,
+                )
+            )
+        return LoaderStatus(
+            stages=tuple(stages),
+            chunks={split: counts.chunks for split, counts in stats.counts.items()},
+            rows={split: counts.rows for split, counts in stats.counts.items()},
+            rejected={str(kind): count for kind, count in stats.rejected.items()},
+            last_rejected=tuple(item.reason for item in stats.last_rejected[-_NAMED:]),
+        )
+
+
+def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
+    """What waits behind a stage: its name, how much, and how much may (0: no limit)."""
+    if stage.name == "watch":
+        behind = [each for each in stats.stages if each.name == "read"]
+    else:
+        of_split = [each for each in stats.stages if each.split == stage.split and each.name != "watch"]
+        place = of_split.index(stage)
+        behind = of_split[place + 1 : place + 2]
+    if not behind:
+        return "", 0, 0
+    name = _QUEUES.get(behind[0].name, behind[0].name)
+    return name, sum(each.queue for each in behind), sum(each.queue_capacity or 0 for each in behind)
+
+
+def _schedule(session: "Session | None", now: Now, moment: float) -> ScheduleStatus:
+    return ScheduleStatus(
+        stage=now.stage,
+        words=now.words,
+        since=moment - now.since,
+        networks_done=0 if session is None else session.place.networks,
+        new_chunks=0 if session is None else session.new_chunks,
+        chunks_to_wait_for=0 if session is None else session.settings.chunks_per_network,
+        cycle_seconds=moment - now.cycle if now.stage not in ("IDLE", "ERROR") else 0.0,
+        training_seconds=now.training_seconds(moment),
+        previous_cycle_seconds=now.previous_cycle,
+        previous_training_seconds=now.previous_training,
+    )
+
+
+def _training(session: "Session", now: Now) -> TrainingFigures:
+    from tengen.loop.reporting import losses
+
+    place, figures, speed = session.place, session.figures, session.steps_per_second
+    steps = session.settings.steps_per_network
+    parts: dict[str, Any] = losses(figures)
+    loss = parts.pop("loss", None)
+    left = (steps - place.step) / speed if speed and now.stage == "TRAINING" else None
+    return TrainingFigures(
+        step=place.step,
+        steps=steps,
+        total_steps=session.trainer.step,
+        steps_per_second=speed,
+        seconds_left=left,
+        loss=loss,
+        losses=parts,
+        learning_rate=figures.get("learning_rate"),
+        validation=dict(place.validation),
+    )
+
+
+def _networks(session: "Session") -> tuple[NetworkStatus, ...]:
+    now = time.time()
+    return tuple(
+        NetworkStatus(
+            name=made.name,
+            step=made.step,
+            seconds=max(now - made.when, 0.0),
+            validation_loss=made.validation_loss,
+            upload=session.uploads.state(made.name),
+        )
+        for made in session.made[:_NETWORKS]
+    )

@@ -1,0 +1,145 @@
+"""Networks on their way to others: a queue on the disk, and a thread that never gives up and holds up nobody.
+
+RUN/uploads/<network>.json waits, RUN/uploads/done/<network>.json has arrived. An entry is there before the network is,
+and moves when the receiver has said that it has all of it; so nothing is forgotten, whenever the daemon dies, and what
+has arrived is not sent again. Where that cannot be known (the answer was lost) the receiver is asked not to take it
+twice.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from tengen import atomic
+from tengen.daemon import sending
+from tengen.daemon.sending import Sender
+from tengen.daemon.settings import UploadSettings
+from tengen.data.chunk import cannot_write
+from tengen.data.store import inside
+from tengen.errors import TengenError
+from tengen.loop.ring import models
+from tengen.nets.spec import FILE_NAME
+
+FOLDER, DONE = "uploads", "done"
+_LONGEST = 600.0  # seconds between two attempts
+_PATIENCE = 5.0  # seconds for an upload under way, at the end
+
+
+class Uploads:
+    """The networks of one run. Any thread may call any method."""
+
+    def __init__(self, base: Path, settings: UploadSettings, say: Any) -> None:
+        self._base, self._settings, self._say = base, settings, say
+        self._folder = base / FOLDER
+        self._changed = threading.Condition()
+        self._states: dict[str, str] = {}
+        self._due: dict[str, tuple[float, float]] = {}  # name -> when it is tried, and the pause after that
+        self._closed = False
+        self._sender: Sender | None = sending.sender(settings)
+        self._thread = threading.Thread(target=self._work, name="tengen-uploads", daemon=True)
+
+    def __enter__(self) -> Self:
+        for path in inside(self._folder / DONE):
+            self._states[path.stem] = "done"
+        for path in sorted(inside(self._folder), key=lambda path: models.parse(path.stem) or (0, "")):
+            if path.suffix != ".json" or path.name.startswith("."):
+                continue
+            if models.known(self._base, path.stem) is not None:
+                self._wait(path.stem)
+            elif models.parse(path.stem) is not None:  # the daemon died before the network was made
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        if self._sender is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._sender is not None:
+            self._sender.cancel()
+            self._thread.join(_PATIENCE)
+
+    def put(self, name: str) -> None:
+        """Hand this network on once it is there, unless that was done or there is nobody to hand it to."""
+        if self._sender is None or self.state(name):
+            return
+        path = self._folder / f"{name}.json"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(path, json.dumps({"schema": 1, "name": name, "since": time.time()}).encode())
+        except OSError as error:
+            raise TengenError(cannot_write(path, error)) from error
+        with self._changed:
+            self._wait(name)
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """A network has appeared."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def state(self, name: str) -> str:
+        """waiting, uploading, done, or failed with the reason; empty if there is nothing to do for it."""
+        with self._changed:
+            return self._states.get(name, "")
+
+    def _wait(self, name: str) -> None:
+        self._states[name] = "waiting"
+        self._due[name] = (0.0, self._settings.first_pause)
+
+    def _work(self) -> None:
+        while (name := self._next()) is not None:
+            path = models.known(self._base, name)
+            assert self._sender is not None
+            assert path is not None
+            try:
+                self._sender.send(name, path)
+            except Exception as error:  # whatever a receiver thinks of, the others still get their networks
+                self._failed(name, f"{error}" or type(error).__name__)
+            else:
+                self._arrived(name)
+
+    def _next(self) -> str | None:
+        """The next that is due, in the order of training; None at the end."""
+        with self._changed:
+            while not self._closed:
+                now = time.monotonic()
+                there = {name: due for name, (due, _) in self._due.items() if self._is_there(name)}
+                ready = [name for name, due in there.items() if due <= now]
+                if ready:
+                    name = min(ready, key=lambda name: (models.parse(name) or (0, ""), name))
+                    self._states[name] = "uploading"
+                    return name
+                self._changed.wait(min(there.values()) - now if there else None)
+            return None
+
+    def _is_there(self, name: str) -> bool:
+        path = models.known(self._base, name)
+        return path is not None and (path / FILE_NAME).exists()
+
+    def _arrived(self, name: str) -> None:
+        try:
+            (self._folder / DONE).mkdir(parents=True, exist_ok=True)
+            (self._folder / f"{name}.json").replace(self._folder / DONE / f"{name}.json")
+            atomic.sync_folder(self._folder / DONE)
+        except OSError as error:
+            # It would be sent once more after a restart; this process knows better.
+            self._say("error", cannot_write(self._folder / DONE / f"{name}.json", error))
+        with self._changed:
+            self._states[name] = "done"
+            del self._due[name]
+        self._say("info", f"{name} was handed on")
+
+    def _failed(self, name: str, reason: str) -> None:
+        with self._changed:
+            if self._closed:
+                return
+            _, pause = self._due[name]
+            self._states[name] = f"failed ({reason})"
+            self._due[name] = (time.monotonic() + pause, min(2 * pause, _LONGEST))
+        self._say("warning", f"{name} could not be handed on: {reason}; again in {pause:,.4g} s")
