@@ -109,7 +109,9 @@ def test_a_run_of_something_else(
     assert main(["run", config, "--base", str(tmp_path), "--set", override]) == 2
     err = capsys.readouterr().err
     assert problem in err.splitlines()
-    assert err.endswith(f"{path}: this run has other settings; keep to them, or choose another --base\n")
+    assert err.endswith(
+        f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base\n"
+    )
     assert path.read_bytes() == before
 
 

@@ -46,7 +46,7 @@ def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:
         write(load("go9", ["goal.minutes=77", "run.seed=9"]), tmp_path, [])
     assert caught.value.problems == (
         "run.seed: 1 -> 9",
-        f"{path}: this run has other settings; keep to them, or choose another --base",
+        f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base",
     )
     assert path.read_bytes() == before
 

@@ -40,7 +40,7 @@ def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
         "run.seed: 1 -> 7",
         "game.size: 9 -> 13",
         "train.loss.policy: 1.0 -> 0.5",
-        f"{path}: this run has other settings; keep to them, or choose another --base",
+        f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base",
     ]
     assert "game.swap: (none) -> true" in problems("hex7", tmp_path)
     assert path.read_bytes() == before

@@ -5,16 +5,21 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive
 
+_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers that feed nobody.
+Ends with Ctrl-C."""
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("export", help="a part of a run: turn what trainers leave into networks")
+    parser = subparsers.add_parser(
+        "export", help="a part of a run: turn what trainers leave into networks", description=_ABOUT
+    )
     add_part(parser, "export what waits, and end")
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
         "--now",
         action="store_true",
-        help="export the trainer's newest checkpoint, whether or not an epoch has ended, and end",
+        help="export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end",
     )
     parser.set_defaults(run=run)
 
@@ -23,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Export whatever comes, until Ctrl-C."""
     from tengen.loop.ring.locks import check_name
 
-    name = check_name(args.name) if args.name else None
+    name = None if args.name is None else check_name(args.name)
     args.once = args.once or args.now
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:

@@ -5,10 +5,15 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, load, say
 
+_ABOUT = """Let networks that were exported play against the newest accepted one, and accept those that pass. One
+process of these works for a run. Ends with Ctrl-C."""
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("gate", help="a part of a run: play new networks against the newest accepted one")
+    parser = subparsers.add_parser(
+        "gate", help="a part of a run: play new networks against the newest accepted one", description=_ABOUT
+    )
     add_part(parser, "judge what waits, and end")
     parser.add_argument("--quit-if-nothing-to-test", action="store_true", help="the same, and say so if nothing waits")
     parser.set_defaults(run=run)

@@ -1,6 +1,7 @@
 """What the commands of the ring's parts have in common."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,15 @@ def load(args: argparse.Namespace) -> tuple[Config, Path]:
     return config, args.base or Path("runs") / config.run.name
 
 
+def look(args: argparse.Namespace) -> tuple[Config, Path]:
+    """As `load`, for commands that only look at a run. ConfigError if there is none, or if it is another one."""
+    from tengen.config import run_directory
+
+    config, base = load(args)
+    run_directory.check(config, base)
+    return config, base
+
+
 def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Iterable[str] = ()) -> int:
     """Be that part of the run until it is done, or until Ctrl-C. The exit code.
 
@@ -41,10 +51,14 @@ def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Itera
     config, base = load(args)
 
     from tengen.config import provenance, run_directory
-    from tengen.loop.ring.locks import taking_part
+    from tengen.loop.ring import children, locks
 
-    with taking_part(base, only):
-        run_directory.join(config, base, provenance.lines(), free)
+    # The driver before may have been killed a moment ago, and its parts need time to end.
+    parent = os.environ.get(children.PARENT, "")
+    patience = children.PATIENCE if parent else 0.0
+    with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
+        if run_directory.join(config, base, provenance.lines(), free):
+            say(f"{base}: there was no run, so a new one begins here")
         return _drive(args, config, base, build)
 
 
@@ -54,14 +68,17 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -
     from tengen.loop.ring import running
     from tengen.loop.ring.notices import Notice
 
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     keep_compiled()
     with Stopping(say) as stopping, explaining_memory():
         part = build(config, base, lambda: stopping.asked, say)
         with running.closing(part), Notice(base, part.kind, part.name) as notice:
             poll = config.ring.poll_seconds
             last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
-    if stopping.asked or not last.event:
-        say(f"stopped by {stopping.words}: everything is written" if stopping.asked else last.words)
+    if stopping.asked:
+        say(f"stopped by {stopping.words}: everything is written")
+    elif last.worked and not (last.event or last.ended):  # the others were told of
+        say(last.words)
     return stopping.code
 
 

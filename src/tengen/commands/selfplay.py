@@ -5,10 +5,15 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, positive
 
+_ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
+teach. Any number of these may work for one run, on any machines. Ends with Ctrl-C."""
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("selfplay", help="a part of a run: play games with its newest accepted network")
+    parser = subparsers.add_parser(
+        "selfplay", help="a part of a run: play games with its newest accepted network", description=_ABOUT
+    )
     add_part(parser, "end when games have ended and are written")
     parser.add_argument(
         "--max-games", type=positive, metavar="N", help="end when this process has finished so many games"

@@ -3,12 +3,17 @@
 import argparse
 from typing import Any
 
-from tengen.commands.part import add_part, drive, load
+from tengen.commands.part import add_part, drive, look
+
+_ABOUT = """Draw from the newest rows of a run and put them in random order, for trainers: again whenever enough new
+rows have come. Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("shuffle", help="a part of a run: put its newest rows in random order")
+    parser = subparsers.add_parser(
+        "shuffle", help="a part of a run: put its newest rows in random order", description=_ABOUT
+    )
     add_part(parser, "make one shuffle, however few rows are new, and end")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
     parser.set_defaults(run=run)
@@ -24,10 +29,10 @@ def run(args: argparse.Namespace) -> int:
         from tengen.loop.ring.shuffling import ShufflePart
 
         game = games.make(config.game.name, **asdict(config.game.options))
-        return ShufflePart(config, game, base, stop, say, after=1 if args.once else None)
+        return ShufflePart(config, game, base, stop, say, single=args.once)
 
     if args.dry_run:
-        config, base = load(args)
+        config, base = look(args)
         print(build(config, base, lambda: False, print).plan())
         return 0
     return drive(args, build)

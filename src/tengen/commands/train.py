@@ -5,17 +5,20 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, positive
 
+_ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
+few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
 ROLES = ("main", "extra", "trainonly")
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("train", help="a part of a run: learn from its newest shuffle")
+    parser = subparsers.add_parser("train", help="a part of a run: learn from its newest shuffle", description=_ABOUT)
     add_part(parser, "end when there is nothing to learn from for now")
     parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
     parser.add_argument(
         "--role",
         choices=ROLES,
+        metavar="ROLE",
         help="main: its networks go to the gate; extra: they are exported aside and feed nobody; trainonly: none are "
         "(default: main for the trainer main, extra for others)",
     )

@@ -19,6 +19,15 @@ from tengen.config.sections import Config
 CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon")
 """Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
+
+class InUse(ConfigError):
+    """Another process has what was to be locked. `here`: a process of this machine."""
+
+    def __init__(self, what: object, who: str, other: str) -> None:
+        super().__init__([f"{what}: is being used by {who}; wait until it ends, or choose another {other}"])
+        self.here = who.endswith(f" on {socket.gethostname()}")
+
+
 _FILE = "config.yaml"
 _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
@@ -49,25 +58,34 @@ def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
     return path
 
 
-def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> None:
-    """Take part in the run in `base`, which is made if there is none.
+def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
+    """Take part in the run in `base`, which is made if there is none; whether it was.
 
     Its configuration must be this one, except for CHANGEABLE sections and those settings or sections that are `free`
     (dotted): they are a matter of each part, and the run's file stays as it is. ConfigError if it is another one.
     """
-    path = base / _FILE
-    if not path.exists():
+    if not (base / _FILE).exists():
         write(config, base, provenance)
-        return
-    _changes(path, config, (*CHANGEABLE, *free))
+        return True
+    check(config, base, free)
+    return False
+
+
+def check(config: Config, base: Path, free: Iterable[str] = ()) -> None:
+    """As `join`, but nothing is made: ConfigError if there is no run."""
+    if not (base / _FILE).exists():
+        raise ConfigError([f"{base}: no run is there (a run directory has a {_FILE})"])
+    _changes(base / _FILE, config, (*CHANGEABLE, *free))
 
 
 @contextlib.contextmanager
-def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "") -> Iterator[None]:
+def locked(
+    base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "", other: str = "--base"
+) -> Iterator[None]:
     """Have the run directory `base` to oneself, or share it with others that share it.
 
-    The system lets go of it even if the process is killed. ConfigError if another process has it, or if it cannot be
-    written to. `name` and `what` are of a lock that is only for one kind of use.
+    The system lets go of it even if the process is killed. InUse if another process has it, ConfigError if it cannot
+    be written to. `name` and `what` are of a lock that is only for one kind of use; `other` is what to choose instead.
     """
     try:
         import fcntl
@@ -85,9 +103,7 @@ def locked(base: Path, *, shared: bool = False, name: str = _LOCK, what: str = "
         except BlockingIOError:
             file.seek(0)
             who = file.read(200).strip() or "another process"
-            raise ConfigError(
-                [f"{what or base}: is being used by {who}; wait until it ends, or choose another --base"]
-            ) from None
+            raise InUse(what or base, who, other) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise ConfigError([_cannot_write(base, error)]) from error
@@ -134,7 +150,9 @@ def _changes(path: Path, config: Config, free: Iterable[str] = CHANGEABLE) -> li
         text for key, text in differences.items() if not any(key[: len(prefix)] == prefix for prefix in allowed)
     ]
     if forbidden:
-        advice = f"{path}: this run has other settings; keep to them, or choose another --base"
+        advice = (
+            f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base"
+        )
         raise ConfigError([*forbidden, advice])
     return list(differences.values())
 

@@ -10,7 +10,9 @@ See docs/shuffle.md; the work itself is in shuffle_work.py.
 """
 
 import dataclasses
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -116,4 +118,4 @@ def _check_space(plan: Plan, part: Path, scratch: Path) -> None:
             raise TengenError(
                 f"{folder}: cannot be written: a shuffle needs {in_bytes(need)} here and {in_bytes(free)} are free; "
                 "make room, or make shuffle.keep_target_rows less"
-            )
+            ) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,12 +71,16 @@ class Shuffle:
             if index["schema"] != SCHEMA:
                 raise OptionError(f"schema: expected {SCHEMA}, got {index['schema']!r}")
             train, validation = (
-                tuple(ShuffledFile(folder / f["path"], f["rows"], f["bytes"], f["sha256"]) for f in index[side])
+                tuple(
+                    ShuffledFile(folder / f["path"], _count(f["rows"]), _count(f["bytes"]), str(f["sha256"]))
+                    for f in index[side]
+                )
                 for side in ("train", "validation")
             )
-            first, last = index["window"]
+            first, last = map(_count, index["window"])
+            total = _count(index["total_rows"])
             form, game = RowFormat.from_dict(index["format"]), GameIdentity.from_dict(index)
-            return Shuffle(folder, train, validation, (first, last), index["total_rows"], form, game, index)
+            return Shuffle(folder, train, validation, (first, last), total, form, game, index)
         except FileNotFoundError as error:
             raise ShuffleGone(f"{folder}: no complete shuffle is there") from error
         except OSError as error:
@@ -103,11 +107,31 @@ class Shuffle:
             yield self
 
 
-def newest(base: Path) -> Shuffle | None:
-    """The newest complete shuffle of the run directory `base` that can be read, if there is one."""
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise OptionError(f"expected a whole number of at least 0, got {value!r}")
+    return value
+
+
+def newest(
+    base: Path, game: GameIdentity | None = None, complain: Callable[[str], object] = lambda _: None
+) -> Shuffle | None:
+    """The newest complete shuffle of the run directory `base` that can be read and is of `game`, if there is one.
+
+    `complain` is told of newer ones that cannot be used.
+    """
     for folder in reversed(_complete(base / FOLDER)):
-        with contextlib.suppress(TengenError):
-            return Shuffle.load(folder)
+        try:
+            found = Shuffle.load(folder)
+        except ShuffleGone:
+            continue
+        except TengenError as error:
+            complain(str(error))
+            continue
+        difference = "" if game is None else game.difference(found.game)
+        if not difference:
+            return found
+        complain(f"{folder}: rows of another game: {difference}")
     return None
 
 

@@ -82,11 +82,12 @@ class Lanes:
         first = self.lanes[0].device
         return sum(lane.selfplay.bytes_needed() for lane in self.lanes if lane.device == first)
 
-    def begin(self, key: Array) -> tuple[Actor, ...]:
-        """New games, for each lane."""
+    def begin(self, key: Array, first: Sequence[int] = ()) -> tuple[Actor, ...]:
+        """New games, for each lane; `first` are the numbers that they are counted from, if games went before."""
+        numbers = first or [lane * _NUMBERS for lane in range(len(self.lanes))]
         return tuple(
-            jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), number), lane.device)
-            for number, lane in enumerate(self.lanes)
+            jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), start), lane.device)
+            for number, (lane, start) in enumerate(zip(self.lanes, numbers, strict=True))
         )
 
     def play(
@@ -124,7 +125,7 @@ def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
     return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))
 
 
-def _numbered(actor: Actor, lane: int) -> Actor:
-    """With numbers for its games that no other lane gives."""
-    first = jnp.uint32(lane * _NUMBERS)
+def _numbered(actor: Actor, start: int) -> Actor:
+    """With numbers for its games from `start` on: those of other lanes, and of games before, are others."""
+    first = jnp.uint32(start)
     return replace(actor, number=actor.number + first, begun=actor.begun + first)

@@ -7,6 +7,7 @@ time between its restarts.
 """
 
 import contextlib
+import errno
 import importlib
 import json
 import math
@@ -126,7 +127,7 @@ class Metrics:
         with self._naming("written"):
             try:
                 if self._file.write(line) != len(line):
-                    raise OSError(0, "no space left on the disk")
+                    raise OSError(errno.ENOSPC, "no space left on the disk")
             except OSError:
                 with contextlib.suppress(OSError):
                     self._file.truncate(size)

@@ -71,6 +71,7 @@ class Rounds:
     def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
         self._lanes, self._session, self._key = lanes, session, key
         self._actors: tuple[Actor, ...] | None = None
+        self._first: tuple[int, ...] = ()  # numbers of the first new games of each lane, if not 0
         self._pace = Pace(_SECONDS, most=MOST_PHASES)
         self.seconds = self.evaluations = 0.0  # of the calls that compiled nothing
 
@@ -83,7 +84,7 @@ class Rounds:
         """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays."""
         if self._actors is None:
             start, self._key = jax.random.split(self._key)
-            self._actors = self._lanes.begin(start)
+            self._actors = self._lanes.begin(start, self._first)
         phases, began = self._pace.units, time.monotonic()
         playing = self._lanes.play(weights, self._actors, phases, self._session)
         meanwhile()
@@ -107,5 +108,6 @@ class Rounds:
         return sum(int((number < mark).sum()) for number, mark in numbers)
 
     def forget(self) -> None:
-        """Drop the games that run; the next call begins new ones."""
+        """Drop the games that run; the next call begins new ones, with numbers that none had before."""
+        self._first = self.marks() or self._first
         self._actors = None

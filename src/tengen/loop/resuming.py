@@ -89,6 +89,10 @@ def _last_session(base: Path) -> int:
 
 
 def _read(found: dict[str, Any], folder: Path) -> tuple[Counts, int]:
+    if "ring" in found:
+        raise TengenError(
+            f"{folder}: was trained by a part of a ring; go on with --mode sync or async, or with its parts"
+        )
     try:
         return Counts(**found["counts"]), int(found["chunk"])
     except (KeyError, TypeError, ValueError) as error:

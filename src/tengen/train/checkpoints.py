@@ -50,8 +50,9 @@ class _Corrupt(Exception):
 class Checkpoints:
     """The checkpoints in one folder: the newest few, and one every so often for ever."""
 
-    def __init__(self, folder: Path | str, settings: CheckpointSettings) -> None:
-        self.folder = Path(folder).absolute()
+    def __init__(self, folder: Path | str, settings: CheckpointSettings, *, read_only: bool = False) -> None:
+        """`read_only`: another process may be writing here, so nothing is removed or set aside."""
+        self.folder, self._read_only = Path(folder).absolute(), read_only
         kept: list[Any] = [policies.LatestN(settings.keep)]
         if settings.long_term_interval is not None:
             kept.append(policies.EveryNSteps(settings.long_term_interval, exact_interval=False))
@@ -59,7 +60,8 @@ class Checkpoints:
             preservation_policy=policies.AnyPreservationPolicy(kept),
             step_prefix=_PREFIX,
             step_format_fixed_length=_DIGITS,
-            cleanup_tmp_directories=True,
+            cleanup_tmp_directories=not read_only,
+            read_only=read_only,
         )
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
@@ -110,7 +112,8 @@ class Checkpoints:
             try:
                 arrays, about = self._read(step)
             except _Corrupt as error:
-                set_aside.append(self._set_aside(step, str(error)))
+                text = f"{self._path(step).name}: {error}"
+                set_aside.append(text if self._read_only else self._set_aside(step, str(error)))
                 continue
             state = unflat(arrays, template, f"{self._path(step)}: of another network or optimiser than this one")
             return Checkpoint(step, state, about), tuple(set_aside)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loop.ring.made import network, sharing_one_game
+from tengen.loop.ring import training
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +21,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def one_game() -> Iterator[None]:
     with sharing_one_game():
         yield
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All trainers, at the end, since loaders have threads."""
+    made: list[training.TrainPart] = []
+    start = training.TrainPart.__init__
+
+    def noted(part: training.TrainPart, *args: Any, **more: Any) -> None:
+        start(part, *args, **more)
+        made.append(part)
+
+    monkeypatch.setattr(training.TrainPart, "__init__", noted)
+    yield
+    for part in made:
+        part.close()

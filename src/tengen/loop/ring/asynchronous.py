@@ -35,7 +35,6 @@ from tengen.schema import unknown
 _LOOK = 0.1  # seconds between two looks at the children
 _SHOW = 1.0  # at what they say
 _COUNT = 5.0  # at what they made; a line of metrics follows
-_PATIENCE = 40.0  # seconds that a part of an earlier driver may take to end
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
@@ -136,7 +135,7 @@ class Asynchronous:
         for seen in self._looked():
             if seen.alive and seen.kind in ours and seen.machine == here:
                 self._display.say(f"{seen.part} still runs (process {seen.process}); waiting for it to end")
-                self._waits[seen.kind] = self._clock() + _PATIENCE
+                self._waits[seen.kind] = self._clock() + children.PATIENCE
 
     def _must_wait(self, child: Child) -> bool:
         if child.kind in self._waits:

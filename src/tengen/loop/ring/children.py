@@ -26,6 +26,7 @@ KINDS = ("selfplay", "shuffle", "train", "export", "gate")
 """In the order of the ring, in which they are also ended."""
 PARENT = "TENGEN_PARENT"
 GRACE = 30.0  # seconds that a part may take to end
+PATIENCE = GRACE + 10.0  # seconds that one of an earlier driver may take
 _USER_ERROR = 2  # the exit code for what a person must put right
 _ENOUGH = 3  # times that the same of these is seen
 _LONGEST_PAUSE = 60.0  # seconds

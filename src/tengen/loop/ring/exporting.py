@@ -51,7 +51,7 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     game = games.make(config.game.name, **asdict(config.game.options))
     spec = nets.spec(config.net.name, config.net.heads)
     trained = AlphaZeroTrainer(AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype))
-    checkpoints = Checkpoints(folder, config.train.checkpoints)
+    checkpoints = Checkpoints(folder, config.train.checkpoints, read_only=True)  # the trainer may be at work
     try:
         found, _ = trained.resume(checkpoints)
     finally:
@@ -59,7 +59,8 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if found is None:
         raise TengenError(f"{folder}: there is no checkpoint yet")
     name = models.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
-    facts = {"run": config.run.name, "trainer": trainer, "role": "main" if trainer == "main" else "extra"}
+    role = found.get("ring", {}).get("role", "main" if trainer == "main" else "extra")
+    facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
     facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
     if models.known(base, name) is None:
         leave(folder, name, trained.network(), game, facts)
@@ -85,6 +86,8 @@ class ExportPart:
             try:
                 made = self._export(left)
             except TengenError as error:
+                if not left.exists():  # another process has exported it
+                    continue
                 if not _is_bad(left, self._game):
                     raise
                 self._bad.add(left)

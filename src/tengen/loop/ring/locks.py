@@ -2,7 +2,8 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tengen.config import run_directory
@@ -18,11 +19,37 @@ def check_name(name: str) -> str:
     return name
 
 
+_LOOK = 0.2  # seconds between two looks at whether others have ended
+
+
+@contextlib.contextmanager
+def following(
+    base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """`taking_part` of who may come after a process of this machine that is about to end: it has so long for that."""
+    end, said = time.monotonic() + seconds, False
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(taking_part(base, only))
+                break
+            except run_directory.InUse as error:
+                if not error.here or stop() or time.monotonic() >= end:
+                    raise
+                if not said:
+                    say(f"waiting, {seconds:.0f} s at most: {error}")
+                said = True
+                time.sleep(_LOOK)
+        yield
+
+
 @contextlib.contextmanager
 def taking_part(base: Path, only: str = "") -> Iterator[None]:
     """Be a part of the run. `only` names what one process may be at a time, as `train-main`."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(run_directory.locked(base, shared=True))
         if only:
-            stack.enter_context(run_directory.locked(base, name=f".lock-{only}", what=f"{base}: {only}"))
+            kind, _, name = only.partition("-")
+            what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
+            stack.enter_context(run_directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
         yield

@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,23 @@ def publish(target: Path, write: Callable[[Path], object]) -> None:
             write(hidden)
             atomic.sync_folder(hidden)
             if not target.exists():
-                hidden.rename(target)
+                with _unless_there(target):
+                    hidden.rename(target)
                 atomic.sync_folder(target.parent)
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
     except OSError as error:
         raise TengenError(cannot_write(target, error)) from error
+
+
+@contextlib.contextmanager
+def _unless_there(target: Path) -> Iterator[None]:
+    """Another process may have made the same folder in the same moment."""
+    try:
+        yield
+    except OSError:
+        if not target.exists():
+            raise
 
 
 def decide(entry: Entry, verdict: Mapping[str, Any]) -> None:
@@ -124,9 +135,11 @@ def move(base: Path, entry: Entry) -> Path:
     target = base / (ACCEPTED if verdict(entry.path)["accepted"] else REJECTED) / entry.name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
+        if (target / FILE_NAME).exists():
             shutil.rmtree(entry.path)
         else:
+            if target.exists():  # something else of that name
+                target.rename(target.with_name(f"{target.name}.{secrets.token_hex(4)}.corrupt"))
             entry.path.rename(target)
             atomic.sync_folder(target.parent)
     except OSError as error:

@@ -55,8 +55,8 @@ class Seen:
 
     @property
     def part(self) -> str:
-        """`selfplay 3f9a01c2`."""
-        return f"{self.kind} {self.name}"
+        """`selfplay 3f9a01c2`; `gate`, of which there is but one."""
+        return self.kind if self.name in (self.kind, "all") else f"{self.kind} {self.name}"
 
 
 class Notice:
@@ -94,7 +94,7 @@ class Notice:
         """From now on. Cheap: a thread writes it."""
         with self._lock:
             if (progress.words, progress.worked) != (self._progress.words, self._progress.worked) and not (
-                self._progress.worked is progress.worked is False and _alike(self._progress.words, progress.words)
+                self._progress.worked is progress.worked is False and alike(self._progress.words, progress.words)
             ):
                 self._since = time.monotonic()
             self._progress = progress
@@ -129,7 +129,7 @@ class Notice:
             "of": progress.of,
             "figures": dict(progress.figures),
         }
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError):
             atomic.write_bytes(self._path, json.dumps(about, allow_nan=False).encode())
             self._written = now, progress
 
@@ -177,6 +177,6 @@ def sweep(folder: Path) -> None:
     watch.sweep(folder)
 
 
-def _alike(one: str, other: str) -> bool:
+def alike(one: str, other: str) -> bool:
     """Whether two texts differ in numbers alone: the same is waited for."""
     return re.sub(r"[\d,.]+", "#", one) == re.sub(r"[\d,.]+", "#", other)

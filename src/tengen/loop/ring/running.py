@@ -2,13 +2,16 @@
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Callable, Iterator
 
 from tengen.errors import TengenError
-from tengen.loop.ring.notices import Notice
-from tengen.loop.ring.part import Part, Progress, Stop
+from tengen.loop.ring.notices import Notice, alike
+from tengen.loop.ring.part import Part, Progress, Stop, waiting
 
+NO_SPACE = "space on the disk"
+"""How the words of a part begin that waits for it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOOK = 0.1  # seconds between two looks at whether to stop
 _LONGEST = 600.0  # seconds without a word
@@ -30,11 +33,12 @@ def run(part: Part, notice: Notice, stop: Stop, say: Say, poll: float, *, once: 
     part.show = show
     while not stop():
         last = attempt(part.run_once)
-        if once and not last.worked and worked.words != "starting":
+        idle = once and not last.worked and not last.words.startswith(NO_SPACE)
+        if idle and worked.words != "starting":
             break
         show(last)
         worked = last if last.worked else worked
-        if last.ended or (once and not last.worked):
+        if last.ended or idle:
             break
         if not last.worked:
             pause(poll, stop)
@@ -55,7 +59,7 @@ def attempt(work: Callable[[], Progress]) -> Progress:
     except TengenError as error:
         if not is_full(error):
             raise
-        return Progress(f"waiting for space on the disk: {error}", worked=False)
+        return waiting(f"{NO_SPACE}: {error}")
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -63,7 +67,7 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
-        if "No space left" in str(error):
+        if any(os.strerror(number) in str(error) for number in _FULL):  # of libraries with errors of their own
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -81,19 +85,21 @@ class Speaker:
 
     def __init__(self, say: Say, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._every, self._clock = say, every, clock
-        self._before: tuple[str, bool] = ("", True)
-        self._due = -every
+        self._before = Progress("")  # what was told last, and when
+        self._told = self._due = -every
         self._pause = every  # until the next line about the same wait
 
     def tell(self, progress: Progress, seconds: float = 0.0) -> None:
-        words, now = (progress.words, progress.worked), self._clock()
-        begins = not progress.worked and self._before[1]
-        if not (begins or progress.event or now >= self._due):
+        now, before = self._clock(), self._before
+        begins = not progress.worked and (before.worked or not alike(before.words, progress.words))
+        # After a long wait, of which little was told, work is told of as soon as any.
+        due = self._told + self._every if progress.worked else self._due
+        if not (begins or progress.event or progress.ended or now >= due):
             return
         since = f" (for {seconds:,.0f} s)" if not progress.worked and seconds >= self._every else ""
         self._say(("" if progress.worked else "waiting: ") + progress.words + since)
         self._pause = self._every if progress.worked or begins else min(2 * self._pause, _LONGEST)
-        self._before, self._due = words, now + self._pause
+        self._before, self._told, self._due = progress, now, now + self._pause
 
 
 @contextlib.contextmanager

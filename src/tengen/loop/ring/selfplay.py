@@ -20,11 +20,12 @@ from tengen.loop.parts import device_memory
 from tengen.loop.playing import Played, Playing, Rounds
 from tengen.loop.ring import models
 from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
-from tengen.loop.ring.running import Say, is_full, pause
+from tengen.loop.ring.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.selfplay import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
+_LOOK = 0.02  # seconds between two looks at whether all is written
 _USABLE = 0.9  # of a device's memory
 
 
@@ -51,7 +52,6 @@ class SelfplayPart:
         self._max_games, self._max_rows = max_games, max_rows
         self._store = Store(base / "selfplay", self.name)
         self._writer = PatientWriter(stop)
-        self._session = secrets.randbits(31)
         self._bad: set[str] = set()  # networks that cannot be used
         self._pending: list[Played] = []
         self.evaluations = 0.0
@@ -63,6 +63,7 @@ class SelfplayPart:
         """For networks of that spec; games that run are dropped."""
         self._playing = Playing(self._config, spec)
         self._check_memory()
+        self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
             self._base,
             self._store,
@@ -80,7 +81,7 @@ class SelfplayPart:
     def run_once(self) -> Progress:
         """A call of about a second to the games."""
         if self._writer.full:
-            return waiting(f"space on the disk: {self._writer.full}", **self._figures())
+            return waiting(f"{NO_SPACE}: {self._writer.full}", **self._figures())
         self._look()
         if reason := self._enough():
             self.flush()
@@ -173,8 +174,10 @@ class SelfplayPart:
             self._collector.flush()
             self._before_rows += self._collector.written_rows
             self._build(net.spec)
+            self._next = None
+        if self._next is None:  # else the games that are waited for stay the same, however often networks come
+            self._marks = self._rounds.marks()
         self._next = newest.name, self._playing.weights(net)
-        self._marks = self._rounds.marks()
         self._switch_when_ready()
 
     def _switch_when_ready(self) -> None:
@@ -210,6 +213,14 @@ class PatientWriter(Writer):
 
     def put(self, job: Job, what: Any = "") -> None:
         super().put(lambda: self._patiently(job), what)
+
+    def flush(self) -> None:
+        """Return when all jobs are done. TengenError while there is no space for them; they go on being tried."""
+        while self.waiting and not self._stop():
+            if self.full:
+                raise TengenError(self.full)
+            time.sleep(_LOOK)
+        super().flush()
 
     def _patiently(self, job: Job) -> None:
         while True:

@@ -1,5 +1,6 @@
 """The shuffle as a part: when enough new rows have come, the window is drawn from and put in random order."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tengen.config import Config
@@ -21,18 +22,16 @@ class ShufflePart:
 
     kind, name = "shuffle", "shuffle"
 
-    def __init__(
-        self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, after: int | None = None
-    ) -> None:
-        """`after` so many new rows there is a next shuffle, if not after those of the configuration."""
+    def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
+        """`single`: one shuffle, however few rows are new, is all that is wanted (others may play on meanwhile)."""
         self._settings, self._window = config.shuffle, config.data.window
         self._first = config.data.first_rows
-        self._after = config.ring.shuffle_rows if after is None else after
+        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
         self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game))
         self._watch = Watch(config.shuffle.lease_minutes)
-        self._named: set[Path] = set()
+        self._named: set[str] = set()
         self.show: Show = unseen
 
     def plan(self) -> Plan:
@@ -41,8 +40,8 @@ class ShufflePart:
 
     def run_once(self) -> Progress:
         """One shuffle, if there are enough new rows."""
-        what, last = self.plan(), newest(self._base)
-        self._name_problems(what)
+        what, last = self.plan(), newest(self._base, self._survey.game)
+        self._name_problems(problem.reason for problem in what.problems)
         total = what.total_rows
         if total < self._first:
             return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
@@ -52,6 +51,7 @@ class ShufflePart:
         made = self._make(what)
         if made is None:
             return waiting("stopped in the middle of a shuffle, which is removed")
+        self._name_problems(made.index["not_used"])
         removed = clean(self._base, self._settings, self._watch)
         rows = made.index["rows"]
         words = (
@@ -59,7 +59,8 @@ class ShufflePart:
         )
         for path in removed:
             self._say(f"removed, since nobody reads it any more: {path}")
-        return Progress(words, event=True, figures={"shuffle": made.name, "rows": total})
+        figures = {"shuffle": made.name, "rows": total}
+        return Progress(words, event=True, ended=self._single, figures=figures)
 
     def _make(self, what: Plan) -> Shuffle | None:
         def tell(step: Step) -> None:
@@ -67,12 +68,12 @@ class ShufflePart:
 
         return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
 
-    def _name_problems(self, what: Plan) -> None:
+    def _name_problems(self, reasons: Iterable[str]) -> None:
         """Say once of each chunk that it is not used."""
-        new = [problem for problem in what.problems if problem.path not in self._named]
-        self._named |= {problem.path for problem in new}
-        for problem in new[:_NAMED]:
-            self._say(f"not used: {problem.reason}")
+        new = [reason for reason in reasons if reason not in self._named]
+        self._named |= set(new)
+        for reason in new[:_NAMED]:
+            self._say(f"not used: {reason}")
         if len(new) > _NAMED:
             self._say(f"and {len(new) - _NAMED:,} more files are not used")
 

@@ -24,7 +24,7 @@ from tengen.loop.ring.exporting import ExportPart
 from tengen.loop.ring.gating import GatePart
 from tengen.loop.ring.notices import Notice
 from tengen.loop.ring.part import Part, Progress, Stop
-from tengen.loop.ring.running import attempt, pause
+from tengen.loop.ring.running import NO_SPACE, attempt, pause
 from tengen.loop.ring.selfplay import SelfplayPart
 from tengen.loop.ring.shuffling import ShufflePart
 from tengen.loop.ring.training import TrainPart
@@ -65,7 +65,7 @@ class Sync:
         say, stop = self.reporter.say, self._stop
         self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
         self.selfplay = self._part(SelfplayPart(config, base, stop, say))
-        self.shuffle = self._part(ShufflePart(config, game, base, stop, say, after=1))
+        self.shuffle = self._part(ShufflePart(config, game, base, stop, say, single=True))
         self.export = self._part(ExportPart(config, base, stop, say))
         self.gate = self._part(GatePart(config, base, stop, say))
         self.reporter.write(resuming.SESSION, {"steps": self.trainer.step, "mode": "sync"})
@@ -144,7 +144,7 @@ class Sync:
         self._stage = stage
         while True:
             progress = attempt(part.run_once)
-            full = progress.words.startswith("waiting for space")
+            full = progress.words.startswith(NO_SPACE)
             if progress.worked or full:
                 self._note(stage, progress)
             if not full or self._stop():

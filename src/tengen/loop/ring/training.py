@@ -96,23 +96,31 @@ class TrainPart:
             AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
         )
         self.folder = base / "train" / name
-        self._closing = contextlib.ExitStack()
-        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        with contextlib.ExitStack() as closing:
+            self._closing = closing
+            self._open()
+            self._closing = closing.pop_all()
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
-        self._checkpoints = Checkpoints(self.folder, config.train.checkpoints)
-        self._closing.callback(self._checkpoints.close)
-        found, set_aside = self.trainer.resume(self._checkpoints)
-        for text in set_aside:
-            say(f"a damaged checkpoint: {text}")
-        self._place = _Place.of(found or {}, self.folder)
-        if found is not None:
-            say(f"going on from step {self.trainer.step:,}")
         self._saved = self.trainer.step
         self._pace = Pace(_SECONDS, amount=10)
         self._files: _Files | None = None
         self.figures: dict[str, float] = {}
         self._epoch_sums: dict[str, float] = {}
+        self._summed = 0  # steps that they are of: fewer than the epoch's, if it was begun by another process
         self._waited = self._worked = 0.0  # seconds for batches, and in all, of this epoch
+        self._complaints: set[str] = set()  # that were said
+
+    def _open(self) -> None:
+        """The trainer's folder, and the checkpoint in it to go on from."""
+        self._metrics = self._closing.enter_context(Metrics(self.folder))
+        self._checkpoints = Checkpoints(self.folder, self._config.train.checkpoints)
+        self._closing.callback(self._checkpoints.close)
+        found, set_aside = self.trainer.resume(self._checkpoints)
+        for text in set_aside:
+            self._say(f"a damaged checkpoint: {text}")
+        self._place = _Place.of(found or {}, self.folder)
+        if found is not None:
+            self._say(f"going on from step {self.trainer.step:,}")
 
     @property
     def epoch_steps(self) -> int:
@@ -144,7 +152,8 @@ class TrainPart:
     def flush(self) -> None:
         """A checkpoint of all that was learned."""
         self._checkpoint()
-        self._checkpoints.wait()
+        with self._saving():
+            self._checkpoints.wait()
 
     def close(self) -> None:
         self._let_go()
@@ -160,7 +169,10 @@ class TrainPart:
         before = self.trainer.step
         figures = self.trainer.learn(files.blocks(steps))
         made, seconds = self.trainer.step - before, time.monotonic() - began
-        if not made:  # what is left of the files is less than a batch
+        self._place.used += files.begun()
+        for reason in files.bad():
+            self._complain(reason)
+        if not made:  # what is left of the files is less than a batch, or no good
             self._let_go()
             return Progress(f"all files of {files.shuffle.name} have been learned from")
         if self._pace.calls:
@@ -170,21 +182,20 @@ class TrainPart:
         self._place.steps += made
         for name, figure in figures.items():
             self._epoch_sums[name] = self._epoch_sums.get(name, 0.0) + made * figure
-        self._place.used += files.begun()
-        if self.trainer.step - self._saved >= self._config.train.checkpoints.interval:
+        self._summed += made
+        due = self.trainer.step - self._saved >= self._config.train.checkpoints.interval
+        if due and self._place.steps < self.epoch_steps:  # there is one at the end of an epoch, which says so
             self._checkpoint()
         return self._tell(f"learning, {made / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
 
     def _end_epoch(self) -> Progress:
         """Validate, write it down, and hand the network on if it is time."""
         self.show(self._tell("validating"))
-        steps = max(self._place.steps, 1)
-        means = {name: total / steps for name, total in self._epoch_sums.items()}
+        means = {name: total / self._summed for name, total in self._epoch_sums.items()}
         validation = self._validate()
-        self._place.epoch += 1
-        self._place.steps = 0
+        epoch = self._place.epoch + 1
         line = {
-            "epoch": self._place.epoch,
+            "epoch": epoch,
             **self._counts(),
             "losses": losses(means),
             "validation": losses(validation),
@@ -192,16 +203,18 @@ class TrainPart:
             "waited_for_batches": self._waited / self._worked if self._worked else None,
             "shuffle": self._files.shuffle.name if self._files else None,
         }
-        self._epoch_sums, self._waited, self._worked = {}, 0.0, 0.0
+        # The epoch is not over before all of this is written: with a full disk it is done again.
         exported = ""
-        if self.role != "trainonly" and self._place.epoch % self._config.ring.epochs_per_export == 0:
+        if self.role != "trainonly" and epoch % self._config.ring.epochs_per_export == 0:
             exported = self._hand_on(line)
-        self._checkpoint()
         self._metrics.write("epoch", {**line, "network": exported or None})
+        self._place.epoch, self._place.steps = epoch, 0
+        self._epoch_sums, self._summed, self._waited, self._worked = {}, 0, 0.0, 0.0
         seen = f", on rows that were not learned from {validation['loss']:.3f}" if validation else ""
         mean = means.get("loss")
         loss = "" if mean is None else f": loss {mean:.3f}{seen}"
-        self._say(f"epoch {self._place.epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else ""))
+        self._say(f"epoch {epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else ""))
+        self._checkpoint()
         return self._tell("an epoch has ended")
 
     def _hand_on(self, line: dict[str, Any]) -> str:
@@ -223,16 +236,19 @@ class TrainPart:
         paths = [file.path for file in files.shuffle.validation]
         with Loader(FileList(paths), self._form, self._identity, settings) as loader:
             count = -(-wanted // batch)
-            return self.trainer.validate(_rows(loader, count))
+            figures = self.trainer.validate(_rows(loader, count))
+            for bad in loader.get_stats().last_rejected:
+                self._complain(bad.reason)
+            return figures
 
     def _open_newest(self) -> Progress | None:
         """Take the newest shuffle, if it is another one; what is waited for, if there is nothing to learn from."""
-        found = newest(self._base)
+        found = newest(self._base, self._identity, self._complain)
         if found is None:
             return self._waiting("the first shuffle")
-        if not found.form.holds(self._form) or found.game != self._identity:
+        if not found.form.holds(self._form):
             raise TengenError(
-                f"{found.folder}: its rows do not teach what this network predicts, or are of another game: "
+                f"{found.folder}: its rows do not teach what this network predicts: "
                 "net.heads of the run's self-play and shuffle must name at least those of this trainer"
             )
         if self._files is None or found.name != self._files.shuffle.name:
@@ -256,6 +272,12 @@ class TrainPart:
                 return self._waiting(f"{words}, of {batch:,} for a step")
         return None
 
+    def _complain(self, reason: str) -> None:
+        """Say once of a shuffle, or of a file of one, that it is passed over."""
+        if reason not in self._complaints:
+            self._complaints.add(reason)
+            self._say(f"passed over: {reason}")
+
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
         more = (batch - bucket.level) / self._config.train.samples_per_row
@@ -266,8 +288,18 @@ class TrainPart:
 
     def _checkpoint(self) -> None:
         if self.trainer.step > self._saved:
-            self._checkpoints.save(self.trainer.checkpoint({"ring": self._place.to_dict()}))
+            with self._saving():
+                self._checkpoints.save(self.trainer.checkpoint({"ring": {**self._place.to_dict(), "role": self.role}}))
             self._saved = self.trainer.step
+
+    @contextlib.contextmanager
+    def _saving(self) -> Iterator[None]:
+        """A checkpoint that could not be written, this one or the one before, is not saved."""
+        try:
+            yield
+        except TengenError:
+            self._saved = -1
+            raise
 
     def _let_go(self) -> None:
         if self._files is not None:
@@ -312,7 +344,9 @@ class _Files:
         self._files, self._batch = files, batch
         self.total = sum(file.rows for file in files)
         self._rows = 0  # that were handed out
-        self._begun = 0  # files of which some were
+        self._begun = 0  # files of which some were, or that are no good
+        self._begun_rows = 0  # in those of them that are good
+        self._bad: dict[Path, str] = {}  # files that are no good, and why
         self._kept: Mapping[str, np.ndarray] = {}  # of the last block, what is left
         self._closing = contextlib.ExitStack()
         self._closing.enter_context(shuffle.open())
@@ -330,7 +364,7 @@ class _Files:
                 found = self._loader.get_next_batch()
                 self.waited += time.monotonic() - began
                 if found is None:
-                    self._rows = self.total
+                    self._rows = self.total + 1  # so that all have begun, even empty ones
                     return
                 self._kept = dict(zip(self._loader.names, found, strict=True))
                 continue
@@ -342,13 +376,24 @@ class _Files:
             steps -= taken
 
     def begun(self) -> list[str]:
-        """Files of which rows were handed out for the first time since this was asked, by content."""
-        new, start = [], sum(file.rows for file in self._files[: self._begun])
-        while self._begun < len(self._files) and start < self._rows:
-            new.append(self._files[self._begun].sha256)
-            start += self._files[self._begun].rows
+        """Files of which rows were handed out for the first time since this was asked, by content.
+
+        Files that turned out to be no good are among them: nobody needs to try them again.
+        """
+        self._bad |= {bad.path: bad.reason for bad in self._loader.get_stats().last_rejected}
+        new = []
+        for file in self._files[self._begun :]:
+            if file.path not in self._bad:
+                if self._begun_rows >= self._rows:
+                    break
+                self._begun_rows += file.rows
+            new.append(file.sha256)
             self._begun += 1
         return new
+
+    def bad(self) -> list[str]:
+        """What is wrong with files that turned out to be no good."""
+        return list(self._bad.values())
 
     def close(self) -> None:
         self._closing.close()
