@@ -86,6 +86,7 @@ class Progress:
     losses: Mapping[str, float] = field(default_factory=dict)  # its parts by name
     rating: Rated | None = None
     goal: Goal = Goal()
+    board: str = ""  # one of the games, as the game renders it; only if the display wants it
 
     @property
     def doing(self) -> str:
@@ -119,7 +120,7 @@ class Progress:
 
     def values(self) -> dict[str, Any]:
         """The figures for `metrics`: those that it does not write by itself or under another kind."""
-        return {name: value for name, value in vars(self).items() if name not in ("elapsed", "rating", "goal")}
+        return {name: value for name, value in vars(self).items() if name not in ("elapsed", "rating", "goal", "board")}
 
     def parts(self) -> dict[str, str]:
         """All figures that are known, in words, by name. The network's name tells nothing that they do not."""
@@ -149,6 +150,9 @@ class Display(abc.ABC):
 
     Output that fails (a terminal that has gone, a full disk) does not stop a run; a pipe that nobody reads does.
     """
+
+    wants_board = False
+    """Whether it shows one of the games, which costs a moment of the device."""
 
     def __init__(self, beat: float, now: Callable[[], float]) -> None:
         self._now = now

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from tengen.tui.drawing import BAD, GOOD
+from tengen.tui.drawing import BAD, DIM, GOOD, fit
 from tengen.tui.model import Model
 from tengen.tui.pane import Pane, lines
 
@@ -19,6 +19,5 @@ class DiedPane(Pane):
             return Text()
         good = ended.code == 0
         self.set_class(good, "good")
-        again = "r starts it again, q quits"
-        tail = [Text(line) for line in model.tail()]
-        return lines([Text(ended.words, GOOD if good else BAD), *tail, Text(again, "bold")])
+        found = [Text(ended.words, GOOD if good else BAD), Text("r starts it again, q quits", "bold")]
+        return lines([*found, *(Text(fit(line, width).rstrip(), DIM) for line in model.tail())])

@@ -23,14 +23,17 @@ class LogPane(RichLog):
         self.paused = False
         self._taken = 0  # lines of the model that were seen
         self._held = 0  # lines that are here
+        self._model: Model | None = None
         self._width = 0
+        self._follows = True
 
     def show(self, model: Model, now: float) -> None:
+        self._model = model
         new = model.written - self._taken
         self.border_title = f"log: paused, {new:,} new lines" if self.paused and new else self._title()
         if not self.scrollable_content_region.width or self.paused or not new:
             return
-        follows = self.is_vertical_scroll_end
+        self._follows = follows = self._follows or self.is_vertical_scroll_end
         self._taken = model.written
         self._held += new
         if self._held > (LINES + _MORE if follows else _MOST) or new >= LINES:
@@ -47,9 +50,16 @@ class LogPane(RichLog):
     def on_resize(self, event: Resize) -> None:
         super().on_resize(event)
         width = self.scrollable_content_region.width
-        if width != self._width:
+        if width != self._width and self._model is not None:
             self._width = width
-            self.call_after_refresh(lambda: self.rewrap(self.app.model))  # type: ignore[attr-defined]
+            self.call_after_refresh(self.rewrap, self._model)
+        elif self._follows and not self.paused:
+            self.call_after_refresh(self.scroll_end, animate=False)
+
+    def release_anchor(self) -> None:
+        """A person scrolls."""
+        super().release_anchor()
+        self._follows = False
 
     def _title(self) -> str:
         return "log: paused" if self.paused else "log"

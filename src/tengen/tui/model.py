@@ -105,6 +105,7 @@ class Model:
         self.curves: dict[str, Curve] = {}  # by view
         self.last_words: deque[str] = deque(maxlen=200)  # on standard error since the last status
         self._tail: deque[str] = deque(maxlen=_LAST)  # of the process that runs or ran last
+        self._garbage: deque[str] = deque(maxlen=_LAST)
         self._exported: dict[str, NetworkStatus] = {}
         self._heard = 0.0  # when something came last that shows that it is alive
         self._status_at = 0.0
@@ -127,12 +128,13 @@ class Model:
         elif isinstance(event, NetworkExported):
             self._export(event)
         elif isinstance(event, Garbled):
-            self._tail.append(self._write("garbage", f"no message: {event.why}"))
+            self._garbage.append(self._write("garbage", f"no message: {event.why}"))
         elif isinstance(event, Note):
             self._write("note", event.text)
         elif isinstance(event, Started):
             self.ended = None
             self._tail.clear()
+            self._garbage.clear()
             self._write("note", event.words)
         elif isinstance(event, Ended):
             self.ended = event
@@ -195,8 +197,8 @@ class Model:
         return quiet if self.status is not None and not self.ended and quiet >= _SILENCE else 0.0
 
     def tail(self) -> list[str]:
-        """The last words of the process that runs or ran last."""
-        return list(self._tail)
+        """The last words of the process that runs or ran last: on standard error, or else on the output."""
+        return list(self._tail or self._garbage)
 
     def _take(self, status: TrainingStatus, now: float) -> None:
         self.status, self._status_at = status, now
