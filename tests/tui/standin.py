@@ -12,10 +12,9 @@ import socket
 import sys
 import time
 
-from samples import selfplay_status, status
-
 from tengen.daemon.messages import GetStatus, Log, Shutdown
 from tengen.daemon.protocol import ProtocolError, decode, encode
+from tui.samples import selfplay_status, status
 
 
 def main() -> int:

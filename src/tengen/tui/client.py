@@ -12,9 +12,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
 from tengen.daemon.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
 from tengen.daemon.protocol import LONGEST, ProtocolError, decode, encode
@@ -22,6 +23,8 @@ from tengen.loop.ring.children import PARENT
 from tengen.tui.model import Ended, Garbled, Note, Said, Started
 
 Hear = Callable[[Any], None]
+Given = TypeVar("Given")
+_STAYING: list[Any] = []  # processes that go on without us; Python would complain if it had to forget them
 _PIECE = 1 << 16  # bytes that are read at once
 _TAIL = 1 << 14  # bytes of an old log that are shown
 _LOOK = 0.1  # seconds between two looks at a file or a socket that is to come
@@ -37,8 +40,8 @@ class Client(abc.ABC):
         self.name = name
         self.hear: Hear = lambda event: None
         self.alive = False
-        self._writer: asyncio.StreamWriter | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.WriteTransport | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,10 +64,9 @@ class Client(abc.ABC):
 
     def signal(self, number: signal.Signals) -> bool:
         """To the process, if it is ours and there."""
-        if self._process is None or self._process.returncode is not None:
+        if self._process is None or self._process.poll() is not None:
             return False
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        self._process.send_signal(number)
         return True
 
     async def close(self) -> None:
@@ -73,10 +75,12 @@ class Client(abc.ABC):
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        if self._writer is not None:
-            self._writer.close()
-        if not self.stays and self.signal(signal.SIGKILL) and self._process is not None:
-            await self._process.wait()
+        if self._process is None:
+            return
+        if self.stays:
+            _STAYING.append(self._process)
+        elif self.signal(signal.SIGKILL):
+            await _end_of(self._process)
 
     @abc.abstractmethod
     def _beginning(self) -> str:
@@ -143,25 +147,24 @@ class Child(Client):
         return f"starting {self.name}"
 
     async def _run(self) -> Ended:
-        pipe = asyncio.subprocess.PIPE
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=pipe if self.orders else asyncio.subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
+        self._process = process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE if self.orders else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,  # a terminal's Ctrl-C is for the dashboard to handle
             env=os.environ | {PARENT: str(os.getpid())},
         )
-        self._writer = process.stdin
-        assert process.stdout is not None
-        assert process.stderr is not None
-        tasks = [asyncio.create_task(self._messages(process.stdout)), asyncio.create_task(self._words(process.stderr))]
-        try:
-            code = await process.wait()
-            await asyncio.wait(tasks, timeout=_REST)  # a grandchild may hold the pipes open for ever
-        finally:
+        async with contextlib.AsyncExitStack() as closing:
+            if process.stdin is not None:
+                self._writer = closing.enter_context(await _writing(process.stdin))
+            output = closing.enter_context(await _reading(process.stdout))
+            errors = closing.enter_context(await _reading(process.stderr))
+            tasks = [asyncio.create_task(self._messages(output)), asyncio.create_task(self._words(errors))]
             for task in tasks:
-                task.cancel()
+                closing.callback(task.cancel)
+            code = await _end_of(process)
+            await asyncio.wait(tasks, timeout=_REST)  # a grandchild may hold the pipes open for ever
         return self._how(code)
 
 
@@ -188,12 +191,13 @@ class Attached(Client):
             following.cancel()
 
     async def _talk(self) -> Ended:
-        reader, self._writer = await asyncio.open_unix_connection(self._path)
+        reader, writer = await asyncio.open_unix_connection(self._path)
+        self._writer = writer.transport
         self.send(GetStatus())
         try:
             await self._messages(reader)
         finally:
-            self._writer.close()
+            writer.close()
         return Ended(f"{self.name} has closed the connection")
 
 
@@ -213,28 +217,28 @@ class Staying(Attached):
     async def _run(self) -> Ended:
         log = log_of(self._path)
         start = _size(log)
-        self._process = process = await self._launched(log)
+        self._process = process = self._launched(log)
         following = asyncio.create_task(self._followed(log, start))
         talking = asyncio.create_task(self._keep_talking())
         try:
-            code = await process.wait()
+            code = await _end_of(process)
             await asyncio.sleep(2 * _LOOK)  # for its last words
         finally:
             following.cancel()
             talking.cancel()
         return self._how(code)
 
-    async def _launched(self, log: Path) -> asyncio.subprocess.Process:
+    def _launched(self, log: Path) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as closing:
             errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             closing.callback(os.close, errors)
             reading, writing = os.pipe()
             closing.callback(os.close, reading)
             closing.callback(os.close, writing)
-            return await asyncio.create_subprocess_exec(
-                *self._command,
+            return subprocess.Popen(
+                self._command,
                 stdin=reading,
-                stdout=asyncio.subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 stderr=errors,
                 pass_fds=(writing,),  # it holds the other end of its own input, which thereby never ends
                 start_new_session=True,
@@ -267,6 +271,34 @@ def understood(line: bytes) -> Any:
     if isinstance(message, TrainingStatus | NetworkExported | Error | Log):
         return message
     return Garbled(_text(line[:_PIECE]), f"{type(message).__name__} is for the daemon, not from it")
+
+
+@contextlib.contextmanager
+def _closed(transport: asyncio.BaseTransport, given: Given) -> Iterator[Given]:
+    try:
+        yield given
+    finally:
+        transport.close()
+
+
+async def _reading(pipe: IO[bytes] | None) -> contextlib.AbstractContextManager[asyncio.StreamReader]:
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    return _closed(transport, reader)
+
+
+async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio.WriteTransport]:
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.Protocol, pipe)
+    return _closed(transport, transport)
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> int:
+    """The exit code. (asyncio's own processes end only when all who share their pipes do.)"""
+    while (code := process.poll()) is None:
+        await asyncio.sleep(_LOOK / 2)
+    return code
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

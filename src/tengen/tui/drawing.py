@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tengen.loop.dots import braille, lines_between
 from tengen.loop.progress import clock
+from tengen.tui.model import clean
 
 GOOD, WARM, BAD, DIM = "green", "yellow", "bold red", "dim"
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
@@ -65,6 +66,13 @@ def fit(text: str, width: int, right: bool = False) -> str:
     if width < 2:
         return text[:width]
     return set_cell_size(text, width - 1) + "…" if not right else "…" + text[-(width - 1) :]
+
+
+def harmless(text: Text, between: str = "\n") -> Text:
+    """The same, unless there is something in it that would move a terminal's cursor; `between` joins lines."""
+    parts = text.plain.split("\n")
+    cleaned = [clean(part) for part in parts]
+    return text if parts == cleaned and (len(parts) == 1 or between == "\n") else Text(between.join(cleaned))
 
 
 def bar(done: float, width: int, style: str = GOOD) -> Text:

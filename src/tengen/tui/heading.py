@@ -4,7 +4,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual.widgets import Static
 
-from tengen.tui.drawing import BAD, DIM, GOOD, WARM, brief, fit
+from tengen.tui.drawing import BAD, DIM, GOOD, WARM, brief, fit, harmless
 from tengen.tui.model import Model
 
 _STYLES = {"TRAINING": GOOD, "EXPORTING": "cyan", "WAITING_FOR_DATA": WARM, "IDLE": DIM, "ERROR": BAD}
@@ -24,6 +24,7 @@ def heading(model: Model, now: float, width: int) -> Text:
     right = f"up {brief(model.uptime(now))}" if model.status else ""
     left = Text.assemble((fit(model.name, min(cell_len(model.name), width // 3)), "bold"), "  ", *_state(model, now))
     room = width - cell_len(right)
+    left = harmless(left, " ")
     left.truncate(max(room - 1, 0), overflow="ellipsis", pad=True)
     return Text.assemble(left, " ", (right, DIM))
 

@@ -41,7 +41,7 @@ def _row(network: NetworkStatus, name: int, figures: list[str], room: int) -> Te
         text.append(f" {value[:6]:>6}", "bold")
     text.append(f" {ago(network.seconds):>4}", DIM)
     if room and network.upload:
-        state = network.upload.split()[0].rstrip(":,;(")
+        state = network.upload.partition(" ")[0].rstrip(":,;(")
         text.append(" " + fit(network.upload, room).rstrip(), _STYLES.get(state, ""))
     return text
 

@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tengen.tui.drawing import harmless
 from tengen.tui.model import Model
 
 
@@ -30,7 +31,7 @@ class Pane(VerticalScroll):
         width, height = self.scrollable_content_region.size
         if not self.display or not width:
             return
-        text = self.draw(model, now, width, height)
+        text = harmless(self.draw(model, now, width, height))
         text.no_wrap, text.overflow = True, "ellipsis"
         if text != self._shown:
             self._shown = text
