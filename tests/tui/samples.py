@@ -60,7 +60,7 @@ def loader() -> LoaderStatus:
 
 
 def status(step: int = 3210, **more: Any) -> TrainingStatus:
-    loss = 1.2 + 2 * math.exp(-step / 1500) + 0.05 * math.sin(step / 37)
+    loss = 1.4 + 2 * math.exp(-(60_000 + step) / 12_000) + 0.04 * math.sin(step / 37) * math.sin(step / 1111)
     networks = tuple(
         NetworkStatus(
             f"go9-main-s{4096 * number}-d{1000 * number}", 500 * number, 60.0 * (13 - number) ** 2, 2.4 - number / 20

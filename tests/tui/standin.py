@@ -1,6 +1,6 @@
 """A daemon that only talks: it speaks the protocol on standard input and output, or on a socket with --listen PATH.
 
-What it says is told by its arguments: --log N lines at once, --garbage, --die-after SECONDS, --selfplay.
+What it says is told by its arguments: --log N lines at once, --garbage, --die-after SECONDS, --once FILE, --selfplay.
 Each order is answered by a log message, so that tests see what arrived.
 """
 
@@ -31,7 +31,9 @@ def main() -> int:
     due, step, rest = 0.0, args.step, b""
     while True:
         now = time.monotonic()
-        if args.die_after and now - began >= args.die_after:
+        if args.die_after and now - began >= args.die_after and not (args.once and os.path.exists(args.once)):
+            if args.once:
+                open(args.once, "w").close()
             print("Traceback: the stand-in breaks", file=sys.stderr, flush=True)
             os._exit(3)
         if now >= due and not args.silent:
@@ -65,6 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--selfplay", action="store_true")
     parser.add_argument("--silent", action="store_true")
     parser.add_argument("--die-after", type=float, default=0.0)
+    parser.add_argument("--once", help="with --die-after: a file that is there after the first death, the only one")
     parser.add_argument("--every", type=float, default=0.1)
     parser.add_argument("--step", type=int, default=100)
     return parser.parse_args()
