@@ -319,7 +319,12 @@ def test_quitting_ends_the_child_politely() -> None:
     drive(main())
 
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGINT, lambda *_: print('writing', flush=True)); print('up', flush=True); time.sleep(60)"
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGINT, lambda *_: print("writing", flush=True))
+print("up", flush=True)
+time.sleep(60)
+"""
 
 
 def test_a_run_is_interrupted_and_then_killed() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -185,7 +186,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
 def test_one_that_stays_outlives_us_and_writes_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "daemon.sock"
 
-    async def main() -> int:
+    async def main() -> subprocess.Popen[bytes]:
         client = Staying([*STANDIN, "--listen", str(path), "--log", "2"], path)
         heard = listen(client)
         await client.start()
@@ -193,15 +194,16 @@ def test_one_that_stays_outlives_us_and_writes_to_a_file(tmp_path: Path) -> None
         await until(lambda: Said("line 1") in heard)
         assert client._process is not None
         await client.close()
-        return client._process.pid
+        return client._process
 
-    number = asyncio.run(main())
-    os.kill(number, 0)
+    process = asyncio.run(main())
+    assert process.poll() is None
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(path))
         connection.sendall(encode(Shutdown()))
         while connection.recv(65536):
             pass
+    assert process.wait(10) == 0
     assert "line 1" in log_of(path).read_text()
     assert log_of(path).stat().st_mode & 0o077 == 0
 

@@ -9,6 +9,7 @@ from tengen.tui.pane import Pane, lines
 
 _NAME, _RATE, _TOTAL, _LOAD = 9, 8, 6, 4  # columns
 _FIXED = _NAME + 1 + _RATE + 1 + _TOTAL + 1 + _LOAD + 1
+_COUNTING = ("working", "waiting for input", "waiting for output", "idle", "ended")  # what stages of a loader do
 _WORDS = 28  # columns for what a stage does, where there is room
 _BAR = 24  # columns of a bar and its numbers, at most
 
@@ -27,6 +28,9 @@ class PipelinePane(Pane):
         if loader is None:
             return Text("no loader yet", DIM)
         stages = model.stages()
+        if stages and not any(stage.doing in _COUNTING for stage in stages):  # the parts of a ring
+            self.border_title = "parts"
+            return lines([_worded(stage, width) for stage in stages])
         found = [_heading(width), *(_row(stage, width) for stage in stages)]
         if not any(stage.split == model.view for stage in stages):
             found.append(Text(f"nothing is read for {model.view} yet", DIM))
@@ -39,13 +43,11 @@ def _heading(width: int) -> Text:
 
 
 def _row(stage: LoaderStage, width: int) -> Text:
-    """Red if it stands still. One that counts nothing says in words what it does."""
+    """Red if it stands still."""
+    if stage.doing not in _COUNTING:
+        return _worded(stage, width)
     style = BAD if still(stage) else DIM if stage.doing in ("idle", "ended") else ""
     name = fit(stage.name, _NAME)
-    if stage.doing not in ("working", "waiting for input", "waiting for output", "idle", "ended"):
-        words = fit(f"{stage.doing} ({brief(stage.since)})", width - _NAME - 1 - 7 * bool(stage.capacity))
-        done = bar(share(stage.filled, stage.capacity), 6) if stage.capacity else ""
-        return Text.assemble((f"{name} {words}", style), " " if done else "", done)
     rate = f"{short(float(stage.rate))}/s"
     load = f"{100 * min(max(stage.load, 0), 9.99):.0f}%" if stage.load == stage.load else "?"
     text = Text(f"{name} {rate:>{_RATE}} {short(stage.total):>{_TOTAL}} {load:>{_LOAD}} ", style)
@@ -58,6 +60,13 @@ def _row(stage: LoaderStage, width: int) -> Text:
         text.append(" " * (min(rest, _BAR) - queue.cell_len + 1))
         text.append(fit(doing, width - _FIXED - _BAR - 1).rstrip(), style or DIM)
     return text
+
+
+def _worded(stage: LoaderStage, width: int) -> Text:
+    """One that counts nothing says in words what it does, and how much of that is done."""
+    words = fit(f"{stage.doing} ({brief(stage.since)})", max(width - _NAME - 1 - 7 * (stage.capacity > 0), 0))
+    text = Text(f"{fit(stage.name, _NAME)} {words}", DIM if stage.doing.startswith("waiting") else "")
+    return Text.assemble(text, " ", bar(share(stage.filled, stage.capacity), 6)) if stage.capacity > 0 else text
 
 
 def _queue(stage: LoaderStage, width: int, style: str) -> Text:
