@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.loop import summary
+from tengen.loop import dots, summary
 from tengen.loop.summary import Point, Summary
 
 TABLE = """\
@@ -163,7 +163,7 @@ def test_ticks_are_round_even_and_around(low: float, span: float) -> None:
 def test_braille_dots_by_their_names(dot: tuple[int, int]) -> None:
     # Dots of a cell are numbered 1 2 3 7 down the left and 4 5 6 8 down the right; dot n is bit n - 1.
     numbers = [[1, 4], [2, 5], [3, 6], [7, 8]]
-    rows = summary._braille({dot}, 3, 2)
+    rows = dots.braille({dot}, 3, 2)
     x, y = dot
     assert rows[y // 4][x // 2] == chr(0x2800 + (1 << (numbers[y % 4][x % 2] - 1)))
     assert "".join(rows).count(" ") == 5

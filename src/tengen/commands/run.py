@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from tengen.commands.config import add_config
 from tengen.errors import OptionError, TengenError
 
 _MODES = ("fused", "sync", "async")
+_PROGRESS = ("auto", "jsonl")
 
 
 def add(subparsers: Any) -> None:
@@ -31,6 +33,15 @@ def add(subparsers: Any) -> None:
         "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
     )
     parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
+    parser.add_argument(
+        "--progress",
+        choices=_PROGRESS,
+        default="auto",
+        metavar="HOW",
+        help="auto: a panel on a terminal, elsewhere plain lines (the default); jsonl: lines of the daemon's protocol "
+        "on standard output, all else on standard error",
+    )
+    parser.add_argument("--tui", action="store_true", help="show the run in the dashboard (docs/tui.md)")
     parser.set_defaults(run=run)
 
 
@@ -38,9 +49,37 @@ def run(args: argparse.Namespace) -> int:
     """Run until the goal is reached, or until Ctrl-C."""
     if args.parts is not None and args.mode != "async":
         raise OptionError("--parts: only --mode async has parts to choose from")
+    if args.tui and args.progress != "auto":
+        raise OptionError("--tui: the dashboard asks for the progress that it needs; leave out --progress")
     config = configuration.load(args.config, args.overrides)
     base = args.base or Path("runs") / config.run.name
+    if args.tui:
+        return _dashboard(args, config, base)
     return {"fused": _fused, "sync": _synchronous, "async": _asynchronous}[args.mode](args, config, base)
+
+
+def _dashboard(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    """The same command as a child of the dashboard."""
+    from tengen.commands.tui import show
+    from tengen.tui.client import Child
+
+    words = [sys.executable, "-m", "tengen", *_words(args, base), *(f"--set={each}" for each in args.overrides)]
+    words += ["--tensorboard"] if args.tensorboard else []
+    return show(Child([*words, "--progress", "jsonl"], "the run", orders=False), config.run.name)
+
+
+def _display(args: argparse.Namespace, config: configuration.Config, **options: Any) -> Any:
+    """What shows the progress."""
+    from tengen.loop.progress import display
+
+    if args.progress == "auto":
+        return display(**options)
+    from tengen.loop.statuses import StatusDisplay
+
+    # Whatever else is printed, by whomever, goes to standard error.
+    lines = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return StatusDisplay(lines, sys.stderr, config.run.name)
 
 
 def _fused(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
@@ -67,7 +106,6 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
     from tengen.commands.stopping import Stopping
     from tengen.config import provenance, run_directory
     from tengen.loop import summary
-    from tengen.loop.progress import display
     from tengen.loop.ring import asynchronous
     from tengen.loop.ring.view import RingScreen
 
@@ -75,7 +113,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
     with contextlib.ExitStack() as stack:
         leads = _take_part(stack, base, joins=args.parts is not None)
         run_directory.write(config, base, provenance.lines())
-        shown = stack.enter_context(display(drawn=RingScreen))
+        shown = stack.enter_context(_display(args, config, drawn=RingScreen))
         stopping = stack.enter_context(Stopping(shown.say))
         driver = stack.enter_context(
             asynchronous.Asynchronous(config, base, parts, shown, leads=leads, tensorboard=args.tensorboard)
@@ -133,13 +171,12 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
     from tengen.commands.stopping import Stopping
     from tengen.loop import summary
     from tengen.loop.fused import Fused
-    from tengen.loop.progress import display
     from tengen.loop.ring.sync import Sync
 
     keep_compiled()
     kind: Any = Fused if args.mode == "fused" else Sync
     with (
-        display() as shown,
+        _display(args, config) as shown,
         Stopping(shown.say) as stopping,
         explaining_memory(),
         kind(config, base, shown, tensorboard=args.tensorboard) as loop,
@@ -181,11 +218,7 @@ def _commands(
     """What to type to go on."""
     from tengen.loop.counting import further
 
-    words = ["tengen", "run", args.config, "--base", str(base)]
-    if args.mode != "fused":
-        words += ["--mode", args.mode]
-    if args.parts is not None:
-        words += ["--parts", args.parts]
+    words = ["tengen", *_words(args, base)]
     longer = {} if stopped else further(goal, counts, steps)
     for override in args.overrides:
         if override.partition("=")[0].strip() not in {f"goal.{name}" for name in longer}:
@@ -195,3 +228,13 @@ def _commands(
     if args.tensorboard:
         words.append("--tensorboard")
     return {"train further" if longer else "go on": shlex.join(words)}
+
+
+def _words(args: argparse.Namespace, base: Path) -> list[str]:
+    """The command without its settings."""
+    words = ["run", args.config, "--base", str(base)]
+    if args.mode != "fused":
+        words += ["--mode", args.mode]
+    if args.parts is not None:
+        words += ["--parts", args.parts]
+    return words

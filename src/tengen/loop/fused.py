@@ -134,6 +134,7 @@ class Fused:
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
         self._pending = rounds.play(self.weights, self._collect)
         self._seconds[0] = rounds.seconds
+        self.reporter.look(rounds.board)
         before = self.counts.rows
         for block, evaluations, _ in self._pending:
             self.ring = self.parts.append(self.ring, block.rows, block.rows_count)

@@ -16,6 +16,7 @@ from tengen.data.rows import RowFormat
 from tengen.games import Game
 from tengen.loop.lanes import Board, Lane, Lanes, boards, lane_devices
 from tengen.loop.pacing import Pace
+from tengen.search import Tree
 from tengen.selfplay import Actor, Finished, Selfplay
 from tengen.selfplay.playing import MOST_PHASES
 
@@ -65,6 +66,12 @@ class Played(NamedTuple):
     game: Game
 
 
+@jax.jit
+def _first_root(tree: Tree) -> Any:
+    """The state of the first game."""
+    return jax.tree.map(lambda leaf: leaf[0], tree.states(tree.root))
+
+
 class Rounds:
     """Games that go on, a call of about a second at a time. `session` makes their numbers different from others'."""
 
@@ -97,6 +104,13 @@ class Rounds:
             self.evaluations += sum(each.evaluations for each in played)
         self._pace = self._pace.after(phases, seconds)
         return played
+
+    def board(self) -> str:
+        """The first of the games, as it now stands; empty if none was begun."""
+        if self._actors is None:
+            return ""
+        game = self._lanes.lanes[0].selfplay.game
+        return game.render(jax.device_get(_first_root(self._actors[0].tree)))
 
     def marks(self) -> tuple[int, ...]:
         """For `older`: which games have begun by now."""

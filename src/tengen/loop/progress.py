@@ -86,6 +86,7 @@ class Progress:
     losses: Mapping[str, float] = field(default_factory=dict)  # its parts by name
     rating: Rated | None = None
     goal: Goal = Goal()
+    board: str = ""  # one of the games, as the game renders it; only if the display wants it
 
     @property
     def doing(self) -> str:
@@ -119,17 +120,17 @@ class Progress:
 
     def values(self) -> dict[str, Any]:
         """The figures for `metrics`: those that it does not write by itself or under another kind."""
-        return {name: value for name, value in vars(self).items() if name not in ("elapsed", "rating", "goal")}
+        return {name: value for name, value in vars(self).items() if name not in ("elapsed", "rating", "goal", "board")}
 
     def parts(self) -> dict[str, str]:
         """All figures that are known, in words, by name. The network's name tells nothing that they do not."""
         parts = {
             "games": _counted(self.games, self.games_per_second),
             "rows": _counted(self.rows, self.rows_per_second),
-            "evaluations": _rate(self.evaluations_per_second),
+            "evaluations": rate(self.evaluations_per_second),
             "window": _counted(self.window),
             "steps": _counted(self.steps, self.steps_per_second),
-            "samples": _rate(self.samples_per_second),
+            "samples": rate(self.samples_per_second),
             "loss": loss_words(self.loss, self.losses),
             "lr": _lr(self.learning_rate),
             "rating": "" if self.rating is None else str(self.rating),
@@ -149,6 +150,9 @@ class Display(abc.ABC):
 
     Output that fails (a terminal that has gone, a full disk) does not stop a run; a pipe that nobody reads does.
     """
+
+    wants_board = False
+    """Whether it shows one of the games, which costs a moment of the device."""
 
     def __init__(self, beat: float, now: Callable[[], float]) -> None:
         self._now = now
@@ -320,11 +324,11 @@ class Screen:
         figures = Table.grid(padding=(0, 1), expand=True)
         for column in range(6):
             figures.add_column(justify="right" if column % 3 else "left", no_wrap=True, min_width=8)
-        rows, steps, samples = _rate(now.rows_per_second), _rate(now.steps_per_second), _rate(now.samples_per_second)
-        figures.add_row("games", f"{now.games:,}", _rate(now.games_per_second), "steps", f"{now.steps:,}", steps)
+        rows, steps, samples = rate(now.rows_per_second), rate(now.steps_per_second), rate(now.samples_per_second)
+        figures.add_row("games", f"{now.games:,}", rate(now.games_per_second), "steps", f"{now.steps:,}", steps)
         figures.add_row("rows", f"{now.rows:,}", rows, "samples", "", samples)
         figures.add_row("window", f"{now.window:,}", "", "learning rate", _lr(now.learning_rate), "")
-        figures.add_row("evaluations", "", _rate(now.evaluations_per_second))
+        figures.add_row("evaluations", "", rate(now.evaluations_per_second))
         rest = [Text(known[name]) for name in ("loss", "rating") if name in known]
         return Panel(Group(*lines, Text(), figures, Text(), *rest), title=Text(now.network or "tengen"), width=width)
 
@@ -367,13 +371,13 @@ def clock(seconds: float) -> str:
 
 def loss_words(loss: float | None, losses: Mapping[str, float]) -> str:
     """2.31 (policy 1.72 value 0.59)"""
-    parts = " ".join(f"{name} {_figure(value)}" for name, value in losses.items())
+    parts = " ".join(f"{name} {figure(value)}" for name, value in losses.items())
     if loss is None:
         return parts
-    return _figure(loss) + (f" ({parts})" if parts else "")
+    return figure(loss) + (f" ({parts})" if parts else "")
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
     """Two digits after the point, or two that count where those would be zeros."""
     return f"{value:.2g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
 
@@ -382,7 +386,7 @@ def _lr(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.3g}"
 
 
-def _rate(per_second: float | None) -> str:
+def rate(per_second: float | None) -> str:
     if per_second is None:
         return ""
     if 0 < abs(per_second) < 1:
@@ -393,4 +397,4 @@ def _rate(per_second: float | None) -> str:
 def _counted(count: int, per_second: float | None = None) -> str:
     if per_second is None:
         return f"{count:,}" if count else ""
-    return f"{count:,} ({_rate(per_second)})"
+    return f"{count:,} ({rate(per_second)})"

@@ -10,6 +10,7 @@ from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.progress import Display, Goal, Progress, Rated
 
 _EVERY = 5.0  # seconds between two lines of metrics
+_BOARD = 5.0  # seconds between two looks at a game
 _COUNTED = ("samples", "rows", "bucket", "step", "steps")  # figures of a trainer that are no means over its steps
 
 
@@ -41,6 +42,7 @@ class Reporter:
         self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
         self._progress = Progress(goal=goal)
         self._before: tuple[float, Standing] | None = None
+        self._looked = -_BOARD
 
     def say(self, text: str) -> None:
         self._display.say(text)
@@ -67,6 +69,12 @@ class Reporter:
     def rated(self, rating: Rated | None) -> None:
         """The last rating, from now on."""
         self._progress = replace(self._progress, rating=rating)
+
+    def look(self, board: Callable[[], str]) -> None:
+        """Show one of the games, if the display does and a look is due; `board` takes a moment."""
+        if self._display.wants_board and self._clock() - self._looked >= _BOARD:
+            self._looked = self._clock()
+            self._progress = replace(self._progress, board=board())
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
         """A line of metrics."""

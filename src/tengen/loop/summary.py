@@ -5,11 +5,11 @@
 Reads nothing itself.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tengen.loop.dots import braille, letters, lines_between
 from tengen.loop.progress import clock, loss_words
 
 _LONGEST_TABLE = 16  # players
@@ -72,8 +72,8 @@ def chart(points: Sequence[Point], *, plain: bool = False) -> list[str]:
     apart = max(1, _LINES // (len(ticks) - 1))  # lines from tick to tick
     columns, rows = _COLUMNS, apart * (len(ticks) - 1) + 1
     across, down = (columns, rows) if plain else (2 * columns, 4 * rows)
-    dots = _line([((across - 1) * p.elapsed / end, (down - 1) * (high - p.elo) / (high - low)) for p in points])
-    body = _letters(dots, columns, rows) if plain else _braille(dots, columns, rows)
+    dots = lines_between([((across - 1) * p.elapsed / end, (down - 1) * (high - p.elo) / (high - low)) for p in points])
+    body = letters(dots, columns, rows) if plain else braille(dots, columns, rows)
     labels = {apart * number: f"{tick:,}" for number, tick in enumerate(reversed(ticks))}
     width = max(map(len, labels.values()))
     tick, side, corner, floor = "+|+-" if plain else "┤│└─"
@@ -113,29 +113,6 @@ def _ticks(low: float, high: float) -> list[int]:
     step = next(step for factor in (1, 2, 5, 10) if span / (step := max(10, power * factor)) <= 5)
     first, last = math.floor(low / step), math.ceil(high / step)
     return [step * number for number in range(first, max(last, first + 1) + 1)]
-
-
-def _line(corners: Sequence[tuple[float, float]]) -> set[tuple[int, int]]:
-    """The dots (x, y) of straight lines from corner to corner."""
-    dots = set()
-    for (x0, y0), (x1, y1) in itertools.pairwise(corners):
-        steps = max(1, math.ceil(2 * max(abs(x1 - x0), abs(y1 - y0))))
-        for step in range(steps + 1):
-            dots.add((round(x0 + (x1 - x0) * step / steps), round(y0 + (y1 - y0) * step / steps)))
-    return dots
-
-
-def _letters(dots: set[tuple[int, int]], columns: int, rows: int) -> list[str]:
-    return ["".join("*" if (x, y) in dots else " " for x in range(columns)) for y in range(rows)]
-
-
-def _braille(dots: set[tuple[int, int]], columns: int, rows: int) -> list[str]:
-    """Each character is 2 dots wide and 4 high; U+2800 is the first of them, a bit per dot."""
-    bits = {(0, 0): 1, (0, 1): 2, (0, 2): 4, (1, 0): 8, (1, 1): 16, (1, 2): 32, (0, 3): 64, (1, 3): 128}
-    cells = [[0] * columns for _ in range(rows)]
-    for x, y in dots:
-        cells[y // 4][x // 2] |= bits[x % 2, y % 4]
-    return ["".join(chr(0x2800 + cell) if cell else " " for cell in row) for row in cells]
 
 
 def _times(end: float, columns: int) -> str:

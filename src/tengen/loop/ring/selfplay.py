@@ -106,6 +106,10 @@ class SelfplayPart:
         """Of the network."""
         return self._playing.spec
 
+    def board(self) -> str:
+        """One of the games as text."""
+        return self._rounds.board()
+
     def look_now(self) -> None:
         """Look for a newer network before the next call, whenever the last look was."""
         self._looked = -1e9

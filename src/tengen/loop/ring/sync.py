@@ -129,6 +129,7 @@ class Sync:
 
         while not self._stop() and not self.reason and not enough():
             self._step("selfplay", self.selfplay)
+            self.reporter.look(self.selfplay.board)
         self._patiently("selfplay", self.selfplay.flush)
 
     def _work(self, stage: str, part: Part) -> None:

@@ -1,0 +1,64 @@
+"""`tengen tui`: the dashboard of the training daemon."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen import config as configuration
+from tengen.errors import OptionError
+
+if TYPE_CHECKING:
+    from tengen.tui.client import Client
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("tui", help="a dashboard: start the training daemon and watch it, or join one")
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    parser.add_argument("--set", dest="overrides", metavar="SECTION.KEY=VALUE", action="append", default=[])
+    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument(
+        "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
+    )
+    parser.add_argument("--attach", type=Path, metavar="PATH", help="join the daemon that listens on this Unix socket")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Until the person quits."""
+    if args.attach is not None:
+        if args.config or args.base or args.listen or args.overrides:
+            raise OptionError("--attach: that daemon has its configuration already; give nothing else")
+        from tengen.tui.client import Attached
+
+        return show(Attached(args.attach), args.attach.stem)
+    if args.config is None:
+        raise OptionError("tengen tui: expected CONFIG, or --attach PATH for a daemon that runs already")
+    config = configuration.load(args.config, args.overrides)  # mistakes are told before there is a screen
+    return show(_daemon(args), config.run.name, args.config)
+
+
+def _daemon(args: argparse.Namespace) -> "Client":
+    from tengen.tui.client import Child, Staying
+
+    words = [sys.executable, "-m", "tengen", "daemon"]
+    words += ["--listen", str(args.listen)] if args.listen else []
+    words += ["--base", str(args.base)] if args.base else []
+    words += [args.config, *(f"--set={each}" for each in args.overrides)]
+    return Staying(words, args.listen) if args.listen else Child(words)
+
+
+def show(client: "Client", name: str, config: str = "") -> int:
+    """The dashboard on this terminal; then what a process that has ended said last, for good. The exit code."""
+    from tengen.tui.app import Dashboard
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise OptionError("the dashboard needs a terminal; `tengen status RUN` tells how a run stands")
+    app = Dashboard(client, name, config)
+    code = app.run()
+    ended = app.model.ended
+    if ended is not None:
+        print("\n".join([*app.model.last_words, ended.words]))
+    code = app.return_code or code or 0
+    return code if code >= 0 else 128 - code  # as a shell reports a signal
