@@ -41,7 +41,7 @@ def test_help_waits_for_neither_textual_nor_jax() -> None:
     assert ended.stdout.endswith("set()\n")
 
 
-RUN = [sys.executable, "-m", "tengen", "run", "tic_tac_toe", *(f"--set={text}" for text in settings("goal.games=null"))]
+RUN = [sys.executable, "-m", "tengen", "run", "tic_tac_toe", *(f"--set={text}" for text in settings())]
 
 
 def test_a_run_in_lines_of_the_protocol(tmp_path: Path) -> None:
