@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -57,23 +56,26 @@ def test_a_run_in_lines_of_the_protocol(tmp_path: Path) -> None:
 
 def test_a_run_in_the_dashboard_ends_politely_by_a_key(tmp_path: Path) -> None:
     """On a pseudo-terminal: the real command, from its start to the summary."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.environ |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
-        os.execv(sys.executable, [*RUN, "--base", str(tmp_path / "run"), "--tui"])
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(
+        [*RUN, "--base", str(tmp_path / "run"), "--tui"],
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"},
+        start_new_session=True,
+    )
+    os.close(other_end)
     seen = b""
     try:
         seen = _read(terminal, b"games", 200)
         os.write(terminal, b"q")
         seen = _read(terminal, b"the run has ended", 60)
         assert b"stopped by Ctrl-C" in seen
-        _, status = os.waitpid(process, 0)
-        assert os.waitstatus_to_exitcode(status) == 130
-    except BaseException:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-        raise
+        assert process.wait(60) == 130
     finally:
+        process.kill()
+        process.wait()
         os.close(terminal)
 
 

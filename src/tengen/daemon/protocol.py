@@ -102,7 +102,10 @@ def _scalar(kind: Any, value: Any, where: str) -> Any:
     good = type(value) is kind or (kind is float and type(value) is int)
     if not good:
         raise ProtocolError(f"{where}: expected {words.get(kind, kind)}, got {quote(value)}")
-    return float(value) if kind is float else value
+    try:
+        return float(value) if kind is float else value
+    except OverflowError:
+        raise ProtocolError(f"{where}: expected a number, got one that is too large") from None
 
 
 def _payload(kind: type, value: Any, where: str) -> Any:

@@ -16,7 +16,7 @@ from tengen.data.chunk import write_chunk
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
 from tengen.data.shuffle import Shuffle, newest
-from tengen.data.shuffle_plan import side_of
+from tengen.data.splits import split_of
 from tengen.data.store import Store
 from tengen.loop.ring.part import Part, Progress
 from tengen.loop.ring.shuffling import ShufflePart
@@ -45,7 +45,7 @@ def add_rows(base: Path, count: int, seed: int, side: str = "train", network: st
     """A chunk of rows that tell nothing, each with a game of its own: [seed, number]. `side` is where they will go."""
     game = make("tic_tac_toe")
     paths = (Store(base / "selfplay", f"w{number}").reserve(network) for number in itertools.count())
-    path = next(path for path in paths if side_of(path.name, SHARE) == side)
+    path = next(path for path in paths if split_of(path.name, SHARE) == side)
     rows = random_rows(game, count, seed=seed)
     rows["scalars"] = np.zeros_like(rows["scalars"])
     rows["ply"] = np.full(count, 1, np.int16)
