@@ -181,3 +181,9 @@ def test_help(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = " ".join(capsys.readouterr().out.split())
     assert "Ends with Ctrl-C." in out
     assert "--once" in out
+
+
+def test_a_second_trainer_needs_a_run_to_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "tic_tac_toe", "--base", str(tmp_path / "none"), "--name", "big"]) == 2
+    assert "there is no run here that trainer big could join" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

@@ -346,7 +346,10 @@ def test_a_run_is_interrupted_and_then_killed() -> None:
 
 def test_a_stopped_run_leaves_the_dashboard() -> None:
     async def main() -> None:
-        client = Child(["/bin/sh", "-c", "echo going >&2; exec sleep 60"], "the run", orders=False)
+        # Programs that are started in the background of a shell inherit that SIGINT is ignored.
+        program = "import signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        program += "print('going', file=sys.stderr, flush=True); time.sleep(60)"
+        client = Child([sys.executable, "-c", program], "the run", orders=False)
         async with showing(client) as (app, pilot):
             await until(pilot, lambda: any(line.text == "going" for line in app.model.lines))
             await pilot.press("x")

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from tengen.commands.part import add_part, drive, positive
+from tengen.commands.part import add_part, drive, load, positive
+from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
 few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
@@ -54,4 +55,9 @@ def run(args: argparse.Namespace) -> int:
 
     # Trainers besides the main one may have networks of other sizes, and other ways of learning.
     free = ("net.dtype",) if name == "main" else ("net", "train")
+    base = load(args)[1]
+    if name != "main" and not (base / "config.yaml").exists():
+        raise OptionError(
+            f"{base}: there is no run here that trainer {name} could join; start self-play or the main trainer first"
+        )
     return drive(args, build, only=f"train-{name}", free=free)

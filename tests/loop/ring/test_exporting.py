@@ -254,3 +254,11 @@ def test_no_such_trainer(trained: Path) -> None:
     run_directory.write(ring_config(), trained / "train" / "new", [])
     with pytest.raises(TengenError, match="train/new: there is no checkpoint yet"):
         exporting.leave_checkpoint(trained, "new")
+
+
+def test_what_a_killed_trainer_left_half_written_is_removed(tmp_path: Path) -> None:
+    half, whole = tmp_path / "export" / ".a-main-s1-d1.1234abcd.part", tmp_path / "export" / "a-main-s1-d1"
+    for folder in (half, whole):
+        folder.mkdir(parents=True)
+    exporting.clean(tmp_path)
+    assert (half.exists(), whole.exists()) == (False, True)

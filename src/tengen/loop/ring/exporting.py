@@ -42,6 +42,13 @@ def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping
     models.publish(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
 
 
+def clean(folder: Path) -> None:
+    """Remove what a trainer that was killed has left half-written; nobody else writes there."""
+    for path in inside(folder / LEFT):
+        if path.name.startswith(".") and path.name.endswith(".part"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def leave_checkpoint(base: Path, trainer: str) -> Path:
     """Leave the averaged weights of a trainer's newest checkpoint, if there is one, for the export."""
     folder = base / "train" / trainer

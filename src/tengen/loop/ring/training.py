@@ -113,6 +113,7 @@ class TrainPart:
     def _open(self) -> None:
         """The trainer's folder, and the checkpoint in it to go on from."""
         self._metrics = self._closing.enter_context(Metrics(self.folder))
+        exporting.clean(self.folder)
         self._checkpoints = Checkpoints(self.folder, self._config.train.checkpoints)
         self._closing.callback(self._checkpoints.close)
         found, set_aside = self.trainer.resume(self._checkpoints)
