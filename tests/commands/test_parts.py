@@ -124,6 +124,7 @@ def test_two_trainers_of_one_name(base: Path, tengen: Command) -> None:
         err = tengen("train", "--once", fails=True)
         assert err.startswith(f"{base}: trainer main: is being used by process ")
         assert err.endswith("; wait until it ends, or choose another --name\n")
+        tengen("gate", "--once")  # makes the run
         assert tengen("train", "--once", "--name", "second").endswith("waiting: the first shuffle\n")
 
 
