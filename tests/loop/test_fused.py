@@ -157,8 +157,9 @@ def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
 def test_it_goes_on_from_the_middle_and_books_stay_right(
     album: tuple[Path, Fused, Photographer], tmp_path: Path
 ) -> None:
+    further = "goal.rows=900"
     left = copy(album[2].copies["result"][0], tmp_path / "run")
-    with prepared(left, GOAL, "rating.minutes=1000") as loop:
+    with prepared(left, further, "rating.minutes=1000") as loop:
         started = loop.counts.rows
         state = jax.device_get(loop.trainer.state)
         found = loop.checkpoints.restore(loop.trainer.state)
@@ -167,12 +168,12 @@ def test_it_goes_on_from_the_middle_and_books_stay_right(
         (earlier,) = (saved.name for saved in loop.networks.saved)
         loop.run(never)
         check_books(loop, left)
-        assert loop.counts.rows >= 400 > started
+        assert loop.counts.rows >= 900 > started
         sessions = {name[0] for name in games_on_disk(left)[1]}
         assert sessions == {1, 2}
         assert [result.b for result in loop.rater.results] == ["random", earlier], "it is found again"
     # All of it is on the disk: another start sees the same.
-    with prepared(left, GOAL) as again:
+    with prepared(left, further) as again:
         check_books(again, left)
         assert (again.counts.rows, again.counts.games, again.trainer.step) == (
             loop.counts.rows,
