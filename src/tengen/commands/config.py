@@ -28,6 +28,11 @@ def add(subparsers: Any) -> None:
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments by which every command is told its configuration."""
     parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    add_overrides(parser)
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Declare `--set`."""
     parser.add_argument(
         "--set",
         dest="overrides",

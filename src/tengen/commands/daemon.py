@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tengen.commands.config import add_overrides
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
@@ -22,14 +24,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
     )
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="SECTION.KEY=VALUE",
-        action="append",
-        default=[],
-        help="change one setting of the configuration (may be repeated)",
-    )
+    add_overrides(parser)
     parser.set_defaults(run=run)
 
 

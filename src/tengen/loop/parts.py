@@ -47,12 +47,8 @@ class Parts:
 
     def check_memory(self) -> None:
         """OptionError if the device has too little."""
-        needed, there = sum(self.memory().values()), device_memory()
-        if there is not None and needed > _USABLE * there:
-            raise OptionError(
-                f"this run needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: "
-                "lower selfplay.games, search.simulations or data.ring_rows"
-            )
+        advice = "lower selfplay.games, search.simulations or data.ring_rows"
+        check_fits("this run", sum(self.memory().values()), advice)
 
     def weights(self) -> Any:
         """Of the network as it now is, folded, for self-play and matches."""
@@ -75,6 +71,15 @@ class Parts:
             padded = {name: jnp.asarray(_padded(values, block)) for name, values in part.items()}
             rows = self.append(rows, padded, jnp.int32(size))
         return rows
+
+
+def check_fits(what: str, needed: int, advice: str) -> None:
+    """OptionError if the device has not so many bytes."""
+    there = device_memory()
+    if there is not None and needed > _USABLE * there:
+        raise OptionError(
+            f"{what} needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: {advice}"
+        )
 
 
 def device_memory() -> int | None:

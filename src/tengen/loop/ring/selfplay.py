@@ -14,9 +14,9 @@ import jax
 from tengen.config import Config
 from tengen.data.store import Store
 from tengen.data.writer import Job, Writer
-from tengen.errors import OptionError, TengenError
+from tengen.errors import TengenError
 from tengen.loop.collecting import Collector
-from tengen.loop.parts import device_memory
+from tengen.loop.parts import check_fits
 from tengen.loop.playing import Played, Playing, Rounds
 from tengen.loop.ring import models
 from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
@@ -26,7 +26,6 @@ from tengen.selfplay import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
 _LOOK = 0.02  # seconds between two looks at whether all is written
-_USABLE = 0.9  # of a device's memory
 
 
 class SelfplayPart:
@@ -62,7 +61,8 @@ class SelfplayPart:
     def _build(self, spec: Any) -> None:
         """For networks of that spec; games that run are dropped."""
         self._playing = Playing(self._config, spec)
-        self._check_memory()
+        advice = "lower selfplay.games or search.simulations"
+        check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
             self._base,
@@ -197,14 +197,6 @@ class SelfplayPart:
         self._collector.under(name)
         self.network, self._next = name, None
         self._say(f"playing with {name}")
-
-    def _check_memory(self) -> None:
-        needed, there = self._playing.lanes.bytes_needed(), device_memory()
-        if there is not None and needed > _USABLE * there:
-            raise OptionError(
-                f"self-play needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: "
-                "lower selfplay.games or search.simulations"
-            )
 
 
 class PatientWriter(Writer):
