@@ -1,10 +1,12 @@
 """The rules for one game at a time, whose players live elsewhere: what is legal, and who has won."""
 
 import contextlib
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import Array
 
 from tengen.arena.foreign.faults import Fault
 from tengen.data.records import shorten
@@ -29,17 +31,14 @@ class Referee:
         self._cpu: Any = None
         with contextlib.suppress(RuntimeError):  # JAX was told to know no CPU
             self._cpu = jax.local_devices(backend="cpu")[0]
-        self._init = jax.jit(lambda seed: self._look(game.init(jax.random.wrap_key_data(seed))))
-        self._step = jax.jit(lambda state, action: self._look(game.step(state, action)))
-        self._facts = jax.jit(game.record_facts)
 
     def begin(self, seed: np.ndarray) -> Position:
         """A new game; `seed` is the data of a key."""
-        return self._called(self._init, np.asarray(seed, np.uint32))
+        return self._called(_begin, np.asarray(seed, np.uint32))
 
     def play(self, position: Position, action: int) -> Position:
         """After a legal action."""
-        return self._called(self._step, position.state, np.int32(action))
+        return self._called(_play, position.state, np.int32(action))
 
     def name(self, position: Position, action: int) -> str:
         """What the game calls that action."""
@@ -57,14 +56,29 @@ class Referee:
     def score(self, position: Position) -> float | None:
         """Of player 0 in points, for games that count points."""
         with jax.default_device(self._cpu):
-            found = self._facts(position.state).get("score")
+            found = _facts(self.game, position.state).get("score")
         return None if found is None else float(found)
-
-    def _look(self, state: Any) -> tuple[Any, ...]:
-        game = self.game
-        return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)
 
     def _called(self, function: Any, *inputs: Any) -> Position:
         with jax.default_device(self._cpu):
-            state, legal, player, over, returns = jax.device_get(function(*inputs))
+            state, legal, player, over, returns = jax.device_get(function(self.game, *inputs))
         return Position(state, legal, int(player), bool(over), returns)
+
+
+@partial(jax.jit, static_argnames="game")
+def _begin(game: Game, seed: Array) -> tuple[Any, ...]:
+    return _look(game, game.init(jax.random.wrap_key_data(seed)))
+
+
+@partial(jax.jit, static_argnames="game")
+def _play(game: Game, state: Any, action: Array) -> tuple[Any, ...]:
+    return _look(game, game.step(state, action))
+
+
+@partial(jax.jit, static_argnames="game")
+def _facts(game: Game, state: Any) -> dict[str, Array]:
+    return game.record_facts(state)
+
+
+def _look(game: Game, state: Any) -> tuple[Any, ...]:
+    return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)
