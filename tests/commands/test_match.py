@@ -1,5 +1,6 @@
 """`tengen match` as a person uses it."""
 
+import functools
 import json
 import os
 import signal
@@ -11,12 +12,19 @@ from pathlib import Path
 import pytest
 
 from arena.foreign.engines import GNUGO, STOCKFISH, fake
-from tengen import arena
+from tengen import arena, games
 from tengen.commands import main
 from tengen.data.moves import replay
 from tengen.data.records import load_records
 
+MAKE = functools.cache(games.make)
 GO = ["--game", "go", "--set", "game.size=5", "--set", "game.max_moves=60"]
+
+
+@pytest.fixture(autouse=True)
+def one_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was compiled for a game is used again by the next command."""
+    monkeypatch.setattr(games, "make", MAKE)
 
 
 def match(*words: object) -> int:
@@ -84,7 +92,6 @@ def test_a_change_between_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
         (["random", "uci:x", "--game", "go9", "--uci-option", "Hash"], "expected NAME=VALUE"),
         (["random", "nobody", "--game", "go9"], "nobody: there is no such file or folder"),
         (["random", "mcts:9999999", "--game", "go9"], "playouts"),
-        (["random", "random", "--game", "tic_tac_toe", "--games", "100000"], "different openings; play fewer games"),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -5,6 +5,8 @@ count the same captures, and, where asked, allow exactly the same moves. Games a
 of his own, and both pass only when nothing else is left: dead stones have been captured then, and what is empty are
 eyes. The score is compared with a count of the stones on GNU Go's board by slow rules, and with GNU Go's own
 `final_score` wherever it, too, takes all stones for alive: it judges life and death by search, and we do not.
+
+One difference is known and kept out of these games: GNU Go 3.8 lets suicide repeat a position even under superko.
 """
 
 import re
@@ -196,7 +198,7 @@ def test_gnugo_agrees_on_whole_games(size: int, ko: str, suicide: bool, count: i
 @pytest.mark.parametrize("ko", sorted(KO))
 @pytest.mark.parametrize(("size", "count"), [(9, 200), (13, 200), (19, 200)])
 def test_gnugo_agrees_on_hundreds_of_games(size: int, count: int, ko: str) -> None:
-    game = rules(size, ko, suicide=ko == "situational")
+    game = rules(size, ko, suicide=ko == "simple")
     played = play(game, count, seed=size)
     found = follow(game, played, every=16)
     print(f"\n{size}x{size}, {ko} ko: {found}, {played.passed_out.sum()} ended by passes")

@@ -26,7 +26,7 @@ from tengen.games import Game
 
 Side = Player | Crew
 _BEAT = 0.2  # seconds between two looks at whether to stop
-_PATIENCE = 0.25  # seconds that a position waits for others to fill the batch
+_PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
 
 
 @dataclass
@@ -58,7 +58,8 @@ class Hall:
         self.under_way = 0
         self._game, self._sides, self._start, self._key = game, sides, jax.device_get(start), key
         self._parallel, self._tables = parallel, tables
-        self._batch = max(1, min(parallel, tables))
+        self._batch = -(-tables // 2)  # the other half is with the engines
+        self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
         self._referee = Referee(game)
         self._asked = 0
         self._waiting: list[Table] = []  # for the player of ours
@@ -95,17 +96,22 @@ class Hall:
     def _crews(self) -> list[Crew]:
         return [side for side in self._sides if isinstance(side, Crew)]
 
+    @property
+    def _patience(self) -> float:
+        """Seconds to wait for a full batch: as long as a batch takes, since one that is not full takes as long."""
+        return max(_PATIENCE[0], self._quickest)
+
     def _some(self) -> list[tuple[int, Played]]:
         """Wait until something happens: (place, game) of the games that ended by it."""
         ended = []
         now = time.monotonic()
         if self._waiting and (
-            len(self._waiting) >= self._batch or not self._thinking or now - self._waiting[0].since > _PATIENCE
+            len(self._waiting) >= self._batch or not self._thinking or now - self._waiting[0].since > self._patience
         ):
             for table, action in self._ask():
                 ended.append((table, self._ours(table, action)))
         else:
-            beat = _PATIENCE / 5 if self._waiting else _BEAT
+            beat = min(_BEAT, self._patience) if self._waiting else _BEAT
             for future in wait(self._thinking, beat, FIRST_COMPLETED).done:
                 table, then = self._thinking.pop(future)
                 ended.append((table, then(table, future)))
@@ -152,7 +158,9 @@ class Hall:
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(table.position.state for table in filled))
         self._asked += 1
         key = jax.random.fold_in(self._key, self._asked)
+        began = time.monotonic()
         actions = np.asarray(player.ask(key, states, np.arange(self._batch) < len(tables)))
+        self._quickest = min(self._quickest, time.monotonic() - began)
         return [(table, int(action)) for table, action in zip(tables, actions, strict=False)]
 
     def _ours(self, table: Table, action: int) -> Played | None:

@@ -54,6 +54,12 @@ def add(subparsers: Any) -> None:
         "--parallel", type=positive, metavar="K", help="foreign engines that think at once (default: one per core)"
     )
     parser.add_argument(
+        "--tables",
+        type=positive,
+        metavar="T",
+        help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
+    )
+    parser.add_argument(
         "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the games go (default: matches/A-B)")
@@ -101,12 +107,15 @@ def _play(
     from tengen.play.watching import watching
 
     keep_compiled()
-    cpu = jax.default_backend() == "cpu"
+    a, b = both
+    cpu, parallel = jax.default_backend() == "cpu", args.parallel or _cores()
     plan = matching.Plan(
         games=args.games,
         opening_moves=args.opening_moves,
         seed=args.seed,
-        parallel=args.parallel or _cores(),
+        parallel=parallel,
+        # While a player of ours looks at one half of the tables, engines think at the other.
+        tables=max(parallel, args.tables or parallel * (1 if a.kind == b.kind == "engine" else 2)),
         at_once=max(2, args.batch or (16 if cpu else 256)),
     )
     with watching(book) as watch, Stopping(watch.say) as stopping, explaining_memory("--batch or --simulations"):

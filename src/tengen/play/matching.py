@@ -26,6 +26,7 @@ class Plan:
     opening_moves: int
     seed: int
     parallel: int  # engines that think at once
+    tables: int  # games at once, if a player is an engine
     at_once: int  # games at once, if both players live on the device
 
 
@@ -77,9 +78,7 @@ def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop:
         if isinstance(side, Crew):
             side.ready(0, missing[0])  # one that cannot play at all is known at once
     start = openings(game, opening, plan.games // 2, plan.opening_moves)
-    both_foreign = all(isinstance(side, Crew) for side in sides)
-    # While our player looks at one half of the tables, engines think at the other.
-    tables = min(plan.parallel * (1 if both_foreign else 2), len(missing))
+    tables = min(plan.tables, len(missing))
     hall = Hall(game, sides, start, playing, min(plan.parallel, tables), tables)
     with contextlib.closing(hall.play(missing, stop)) as games:
         for played in games:
