@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+from flax import nnx
 
 from arena.foreign.engines import GNUGO, STOCKFISH, fake
-from tengen import arena, games
+from tengen import arena, games, nets
 from tengen.commands import main
 from tengen.data.moves import replay
 from tengen.data.records import load_records
+from tengen.nets import saving
 
 MAKE = functools.cache(games.make)
 GO = ["--game", "go", "--set", "game.size=5", "--set", "game.max_moves=60"]
@@ -65,6 +67,36 @@ def test_players_of_ours_in_rounds(tmp_path: Path, capsys: pytest.CaptureFixture
     assert match(*command) == 0
     assert "going on after 5" in capsys.readouterr().out
     assert sorted(lines(out)) == sorted(before)
+
+
+def save(folder: Path, game: str, spec: str, seed: int, **options: object) -> Path:
+    made = MAKE(game, **options)
+    saving.save(nets.build(nets.spec(spec), made, nnx.Rngs(seed)), folder, made, {"seconds": 1.0, "step": seed})
+    return folder
+
+
+def test_networks_of_two_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of them the newest of a run."""
+    a = save(tmp_path / "small", "tic_tac_toe", "b1c8", 0)
+    save(tmp_path / "run" / "models" / "large", "tic_tac_toe", "b2c8", 1)
+    assert match(a, tmp_path / "run", "--games", 4, "--simulations", 2, "--out", tmp_path / "m") == 0
+    assert "small - large: " in capsys.readouterr().out
+    assert len(load_records(tmp_path / "m" / "games.txt")) == 4
+    about = json.loads((tmp_path / "m" / "match.json").read_text())
+    assert about["players"]["b"]["path"] == str(tmp_path / "run" / "models" / "large")
+    assert (about["search"]["simulations"], about["search"]["noise_share"]) == (2, 0.0)
+
+
+@pytest.mark.slow
+def test_a_network_against_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = save(tmp_path / "net", "go", "b1c8", 0, size=5, max_moves=60)
+    words = [net, fake("gtp", "fine"), "--games", 6, "--simulations", 4, "--parallel", 2, "--out", tmp_path / "m"]
+    assert match(*words) == 0
+    assert "of 6 games, +" in capsys.readouterr().out
+    records = load_records(tmp_path / "m" / "games.sgf")
+    for record in records:
+        *_, _end = replay(record)
+    assert len({record.actions for record in records}) == 6
 
 
 def test_a_change_between_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

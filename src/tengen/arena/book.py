@@ -68,7 +68,7 @@ class Book:
                 os.fsync(file.fileno())
         except OSError as error:
             raise TengenError(f"{path}: a game cannot be written: {error.strerror or error}") from None
-        self.played |= fresh
+        self.played = {**self.played, **fresh}  # not in place: somebody may be looking at it
 
     def write(self, game: "Game") -> Path:
         """Everything but games.jsonl anew, from the games so far; where people find the games."""

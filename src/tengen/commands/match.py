@@ -119,13 +119,13 @@ def _play(
         at_once=max(2, args.batch or (16 if cpu else 256)),
     )
     with watching(book) as watch, Stopping(watch.say) as stopping, explaining_memory("--batch or --simulations"):
-        if book.missing:
-            before = f", going on after {len(book.played)}" if book.played else ""
-            watch.say(f"{book.names[0]} - {book.names[1]}: {book.games} games of {game.name} in {book.folder}{before}")
         try:
-            sides = tuple(entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
-            for standing in matching.run(game, (sides[0], sides[1]), plan, book, lambda: stopping.asked):
-                watch.show(standing)
+            if book.missing:
+                before = f", going on after {len(book.played)}" if book.played else ""
+                watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
+                sides = (entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
+                for standing in matching.run(game, (next(sides), next(sides)), plan, book, lambda: stopping.asked):
+                    watch.show(standing)
         finally:
             games = book.write(game)
     _tell(args, book, games, stopping)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tengen.games import Game
 
 COLOURS = ("b", "w")
-_ANSWER = re.compile(r"([=?])\s*(\d*)\s*(.*)")
+_ANSWER = re.compile(r"([=?])(\d*)(?:\s+(.*))?")
 _VERTEX = re.compile(r"[a-hj-z]\d{1,2}|pass|resign", re.IGNORECASE)
 _SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?|R|Resign|T|Time|F|Forfeit)?|0|draw|jigo", re.IGNORECASE)
 _MOST_LINES = 10_000  # of one answer
@@ -37,9 +37,9 @@ class Client:
         while not line.strip():  # the empty line that ends the answer before
             line = self._process.line(end, waiting)
         found = _ANSWER.fullmatch(line.rstrip())
-        if found is None or found[2] != str(self._number):
+        if found is None or found[2] not in ("", str(self._number)):  # some engines do not repeat the number
             raise Fault("nonsense", f"answered {shorten(command)} with {shorten(line)}, which is not GTP")
-        lines = [found[3]]
+        lines = [found[3] or ""]
         while (line := self._process.line(end, waiting)).strip():
             lines.append(line.rstrip())
             if len(lines) > _MOST_LINES:
