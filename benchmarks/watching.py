@@ -35,15 +35,19 @@ class Quiet(Service):
     """A daemon that can be told to say nothing of itself."""
 
     watched = False
+    statuses, seconds = 0, 0.0  # what statuses take of the processor
 
     def _tell_status(self) -> None:
         if self.watched:
+            began = time.thread_time()
             super()._tell_status()
+            self.seconds += time.thread_time() - began
+            self.statuses += 1
 
 
 @contextlib.contextmanager
-def dashboard(socket: Path) -> Iterator[None]:
-    """A real one, on a terminal that nobody looks at."""
+def dashboard(socket: Path) -> Iterator[int]:
+    """A real one, on a terminal that nobody looks at; the number of its process."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     words = [sys.executable, "-m", "tengen", "tui", "--attach", str(socket)]
@@ -59,13 +63,19 @@ def dashboard(socket: Path) -> Iterator[None]:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        yield
+        yield child.pid
     finally:
         child.kill()
         child.wait()
         os.close(terminal)
         if drawn[0] < 10_000:
             print(f"the dashboard has drawn {drawn[0]} bytes only: it was not really there", flush=True)
+
+
+def processor_seconds(process: int) -> float:
+    """That a process has used so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def speed(service: Service, seconds: float) -> float:
@@ -101,13 +111,16 @@ def main() -> int:
             service.open(None, None, socket, "tic_tac_toe")
             wait_for(lambda: service.core.session is not None and service.core.session.trainer.step > 50, seconds=300)
             found: dict[bool, list[float]] = {False: [], True: []}
+            used: list[float] = []  # share of one core that the dashboard takes
             for _ in range(args.pairs):
                 service.watched = False
                 found[False].append(speed(service, args.seconds))
                 service.watched = True
-                with dashboard(socket):
+                with dashboard(socket) as process:
                     time.sleep(_SETTLE)
+                    before, began = processor_seconds(process), time.monotonic()
                     found[True].append(speed(service, args.seconds))
+                    used.append((processor_seconds(process) - before) / (time.monotonic() - began))
                 service.watched = False
                 alone, watched = found[False][-1], found[True][-1]
                 print(f"{alone:9.1f} steps/s alone, {watched:9.1f} watched: {watched / alone:.4f}", flush=True)
@@ -115,6 +128,8 @@ def main() -> int:
             service.core.ended.wait(60)
     ratios = [watched / alone for alone, watched in zip(found[False], found[True], strict=True)]
     print(f"median of {args.pairs} pairs: {statistics.median(ratios):.4f} of the speed")
+    print(f"the dashboard takes {100 * statistics.median(used):.1f} % of one core")
+    print(f"a status takes {1e3 * service.seconds / max(service.statuses, 1):.2f} ms of one core, one is sent a second")
     return 0
 
 

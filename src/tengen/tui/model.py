@@ -99,6 +99,7 @@ class Model:
     def __init__(self, name: str, who: str = "the daemon") -> None:
         self.name, self.who = name, who
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.changes = 0  # events that were heard
         self.written = 0  # lines so far, those that were forgotten too
         self.status: TrainingStatus | None = None
         self.ended: Ended | None = None
@@ -116,6 +117,7 @@ class Model:
     def hear(self, event: Any, now: float) -> None:
         """Take in one message or event."""
         self._heard = now
+        self.changes += 1
         if isinstance(event, TrainingStatus):
             self._take(event, now)
         elif isinstance(event, Said):
