@@ -233,7 +233,7 @@ def test_old_networks_make_room(tmp_path: Path) -> None:
 
 def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     told = Told()
-    core = Core(told.messages.append, told.log, tmp_path, overrides("daemon.test=0.2", "daemon.chunks_per_network=12"))
+    core = Core(told.messages.append, told.log, tmp_path, overrides("daemon.test=0.4", "daemon.chunks_per_network=12"))
     reporter = Reporter(core)
     idle = reporter.status()
     assert (idle.schedule.stage, idle.loader, idle.training, idle.networks) == ("IDLE", None, None, ())
@@ -268,4 +268,5 @@ def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     assert status.training.loss > 0
     assert status.training.learning_rate > 0
     assert status.training.validation["loss"] == status.networks[0].validation_loss
+    assert np.isfinite(status.training.test["loss"])
     assert status.networks[0].name == told.networks[-1]

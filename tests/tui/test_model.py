@@ -35,12 +35,34 @@ def test_the_log_has_everything_for_people_in_its_order() -> None:
         "three",
         "lines",
         "of text",
-        "error: no space (chunk 7)",
+        "error: chunk 7: no space",
         "error: no device; it does not go on",
         "no message: no JSON",
         "StopTraining is nothing that the daemon should say",
     ]
     assert [line.kind for line in model.lines] == ["stderr", *["info"] * 3, "error", "error", "garbage", "garbage"]
+
+
+def test_what_comes_as_a_message_and_on_standard_error_is_shown_once() -> None:
+    exported = NetworkExported("n", "models/n", 7, 8, 1.25)
+    words = "exported n (step 7, validation loss 1.25): models/n"
+    model = heard(
+        Log("info", "two\nlines"),
+        Said("12:00:00 two"),
+        Said("lines"),
+        Said("12:00:01 warning: late"),
+        Log("warning", "late"),
+        Error("no space", "disk", True),
+        Said("12:00:02 error: disk: no space"),
+        exported,
+        Said(f"12:00:03 {words}"),
+        Said("12:00:04 two"),  # said again: shown again
+        Log("info", "twice"),
+        Log("info", "twice"),
+    )
+    shown = ["two", "lines", "12:00:01 warning: late", "error: disk: no space", words, "12:00:04 two", "twice", "twice"]
+    assert texts(model) == shown
+    assert model.tail()[-1] == "12:00:04 two"
 
 
 def test_only_the_last_lines_are_kept_and_all_are_counted() -> None:

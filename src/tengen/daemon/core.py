@@ -143,7 +143,6 @@ class Core:
             self._tell(
                 messages.NetworkExported(made.name, str(made.path), made.step, made.samples, made.validation_loss)
             )
-            self._log("info", f"exported {made.path}")
         if self._finished:
             self._finished = False
             moment = time.monotonic()
@@ -255,7 +254,6 @@ class Core:
             self._complain(what, where, goes_on=False)
 
     def _complain(self, what: str, where: str, *, goes_on: bool) -> None:
-        self._log("error", f"{where}: {what}")
         self._tell(messages.Error(what, where, goes_on))
 
     def _enter(self, stage: Stage, words: str) -> None:

@@ -127,7 +127,8 @@ class TrainingFigures:
     loss: float | None
     losses: dict[str, float]
     learning_rate: float | None
-    validation: dict[str, float] = field(default_factory=dict)  # of the last one
+    validation: dict[str, float] = field(default_factory=dict)  # losses of the last network
+    test: dict[str, float] = field(default_factory=dict)  # the same on the chunks that are kept for tests
 
 
 @dataclass(frozen=True)
@@ -200,3 +201,14 @@ class Log:
 
     level: Literal["info", "warning", "error"]
     text: str
+
+
+def in_words(message: NetworkExported | Error | Log) -> str:
+    """What a person should read of it, on standard error and in a dashboard alike."""
+    if isinstance(message, Log):
+        return message.text
+    if isinstance(message, Error):
+        where = f"{message.where}: " if message.where else ""
+        return f"{where}{message.what}{'' if message.goes_on else '; it does not go on'}"
+    loss = "" if message.validation_loss is None else f", validation loss {message.validation_loss:.4g}"
+    return f"exported {message.name} (step {message.step}{loss}): {message.path}"

@@ -23,7 +23,7 @@ class Service:
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
         self._server = Server(self._heard, self._write, self._input_closed)
-        self.core = Core(self._server.tell, self.log, base, overrides)
+        self.core = Core(self.tell, self.log, base, overrides)
         self._reporter = Reporter(self.core)
         self._listens = False
         self._input_over = False
@@ -59,6 +59,14 @@ class Service:
         """A line for people: to standard error, and to all clients."""
         self._write(level, text)
         self._server.tell(messages.Log(level, text))
+
+    def tell(self, message: Any) -> None:
+        """A message to all clients; what people should know of it to standard error."""
+        if isinstance(message, messages.Error):
+            self._write("error", messages.in_words(message))
+        elif isinstance(message, messages.NetworkExported):
+            self._write("info", messages.in_words(message))
+        self._server.tell(message)
 
     @property
     def _ends_with_input(self) -> bool:

@@ -26,7 +26,7 @@ from tengen.data.loader import Loader, LoaderTimeout
 from tengen.data.rows import RowFormat
 from tengen.data.settings import LoaderSettings
 from tengen.data.sources import Folder
-from tengen.data.splits import SPLITS, share_of
+from tengen.data.splits import SPLITS, Split, share_of
 from tengen.errors import TengenError
 from tengen.loop import counting
 from tengen.loop.lanes import boards
@@ -57,6 +57,7 @@ class Place:
     anchor: int = 0  # chunks that were there when its training began
     pending: str = ""  # a network that this checkpoint is, and that is to be exported
     validation: dict[str, float] = field(default_factory=dict)  # the last losses
+    test: dict[str, float] = field(default_factory=dict)  # on chunks that are for tests
 
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "Place":
@@ -192,9 +193,9 @@ class Session:
 
     def finish(self) -> None:
         """Validate: this network is to be exported."""
-        validation = self._validate()
+        validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
         self.place = replace(
-            self.place, networks=self.place.networks + 1, training=False, step=0, validation=losses(validation)
+            self.place, networks=self.place.networks + 1, training=False, step=0, validation=validation, test=test
         )
         self.export_soon()
         with contextlib.suppress(TengenError):  # the network matters more, and has the same figures with it
@@ -288,19 +289,20 @@ class Session:
         self.waits_for = ""
         return dict(zip(self.loader.names, found or (), strict=False))
 
-    def _validate(self) -> dict[str, float]:
-        wanted = self.settings.validation_rows
-        if not wanted or not self.settings.validation or not self.loader.counts()["validation"].chunks:
+    def _validate(self, split: Split) -> dict[str, float]:
+        """Losses on rows that are not learned from; none if there are no such rows."""
+        wanted, share = self.settings.validation_rows, getattr(self.settings, split)
+        if not wanted or not share or not self.loader.counts()[split].chunks:
             return {}
-        return self.trainer.validate(self._parts(-(-wanted // self.config.train.batch)))
+        return self.trainer.validate(self._parts(split, -(-wanted // self.config.train.batch)))
 
-    def _parts(self, count: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """So many batches for validation, as large as those that are learned from."""
+    def _parts(self, split: Split, count: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """So many batches of a split, as large as those that are learned from."""
         batch = self.config.train.batch
         while count > 0:
-            rows = self._next("validation", _VALIDATION)
+            rows = self._next(split, _VALIDATION)
             if not rows:
-                self._say("warning", f"no rows for validation: {self.waits_for}")
+                self._say("warning", f"no rows for {split}: {self.waits_for}")
                 return
             for start in range(0, min(len(rows["ply"]) // batch, count) * batch, batch):
                 yield {name: values[start : start + batch] for name, values in rows.items()}
@@ -324,6 +326,7 @@ class Session:
             "chunks": self.chunks,
             "losses": losses(self.figures),
             "validation": self.place.validation,
+            "test": self.place.test,
             "seconds": self._metrics.elapsed,
         }
 

@@ -141,6 +141,7 @@ def _training(session: "Session", now: Now) -> TrainingFigures:
         losses=parts,
         learning_rate=figures.get("learning_rate"),
         validation=dict(place.validation),
+        test=dict(place.test),
     )
 
 

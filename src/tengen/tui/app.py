@@ -25,7 +25,8 @@ from tengen.tui.schedule import SchedulePane
 from tengen.tui.selfplay import SelfplayPane
 from tengen.tui.training import TrainingPane
 
-_BEAT = 0.25  # seconds between two drawings
+_BEAT = 0.25  # seconds between two looks at whether there is something new
+_CLOCK = 1.0  # seconds after which it is drawn anyway: ages and times go on
 
 
 class Dashboard(App[int]):
@@ -52,6 +53,7 @@ class Dashboard(App[int]):
         super().__init__()
         self.client, self._config = client, config
         self.model = Model(name, client.name)
+        self._drawn, self._drawn_at = -1, 0.0  # of the model's changes, and when
         client.hear = self._hear
 
     def compose(self) -> ComposeResult:
@@ -74,7 +76,7 @@ class Dashboard(App[int]):
             with contextlib.suppress(ValueError, RuntimeError):  # only the first thread may
                 loop.add_signal_handler(number, self._hang_up)
         self.screen.query_one(LogPane).focus()
-        self.set_interval(_BEAT, self.draw)
+        self.set_interval(_BEAT, self._beat)
         await self.client.start()
 
     async def on_unmount(self) -> None:
@@ -84,8 +86,17 @@ class Dashboard(App[int]):
                 loop.remove_signal_handler(number)
         await self.client.close()
 
+    def _beat(self) -> None:
+        """Draw if there is something new: a dashboard must not take from the training what it shows."""
+        if self.model.changes != self._drawn or time.monotonic() - self._drawn_at >= _CLOCK:
+            self.draw()
+
+    def on_resize(self) -> None:
+        self._drawn = -1  # everything is to be drawn again once the panes have their new size
+
     def draw(self) -> None:
         """Show the model as it is now."""
+        self._drawn, self._drawn_at = self.model.changes, time.monotonic()
         now, main = time.monotonic(), self.screen_stack[0]
         for found in main.query("Heading, Pane, LogPane"):
             if isinstance(found, Heading | Pane | LogPane):

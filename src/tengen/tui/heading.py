@@ -13,10 +13,14 @@ _STYLES = {"TRAINING": GOOD, "EXPORTING": "cyan", "WAITING_FOR_DATA": WARM, "IDL
 class Heading(Static):
     def __init__(self) -> None:
         super().__init__(id="heading")
+        self._shown: Text | None = None
 
     def show(self, model: Model, now: float) -> None:
         if self.size.width:
-            self.update(heading(model, now, self.size.width))
+            text = heading(model, now, self.size.width)
+            if text != self._shown:
+                self._shown = text
+                self.update(text, layout=False)
 
 
 def heading(model: Model, now: float, width: int) -> Text:

@@ -10,13 +10,15 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tengen.daemon.messages import Error, LoaderStage, Log, NetworkExported, NetworkStatus, TrainingStatus
+from tengen.daemon.messages import Error, LoaderStage, Log, NetworkExported, NetworkStatus, TrainingStatus, in_words
 
 VIEWS = ("train", "validation", "test")
 LINES = 1000
 """Of the log that are kept."""
 _LAST = 8  # lines that are shown of one that has died
 _POINTS = 2000  # of a curve
+_RECENT = 50  # words within which the same ones, come another way, are the same
+_STAMP = re.compile(r"^\d\d:\d\d:\d\d ((warning|error): )?")  # of the daemon's lines on standard error
 _LONGEST = 2000  # characters of a line
 _SILENCE = 5.0  # seconds without a status that are worth a word: there is one a second
 _STILL = 5.0  # seconds after which a stage stands still
@@ -97,6 +99,7 @@ class Model:
     def __init__(self, name: str, who: str = "the daemon") -> None:
         self.name, self.who = name, who
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.changes = 0  # events that were heard
         self.written = 0  # lines so far, those that were forgotten too
         self.status: TrainingStatus | None = None
         self.ended: Ended | None = None
@@ -106,6 +109,7 @@ class Model:
         self.last_words: deque[str] = deque(maxlen=200)  # on standard error since the last status
         self._tail: deque[str] = deque(maxlen=_LAST)  # of the process that runs or ran last
         self._garbage: deque[str] = deque(maxlen=_LAST)
+        self._heard_words: deque[tuple[str, str]] = deque(maxlen=_RECENT)
         self._exported: dict[str, NetworkStatus] = {}
         self._heard = 0.0  # when something came last that shows that it is alive
         self._status_at = 0.0
@@ -113,20 +117,15 @@ class Model:
     def hear(self, event: Any, now: float) -> None:
         """Take in one message or event."""
         self._heard = now
+        self.changes += 1
         if isinstance(event, TrainingStatus):
             self._take(event, now)
         elif isinstance(event, Said):
-            text = self._write("stderr", event.text)
+            text = clean(event.text) if self._twice("stderr", event.text) else self._write("stderr", event.text)
             self._tail.append(text)
             self.last_words.append(text)
-        elif isinstance(event, Log):
-            self._write(event.level, event.text)
-        elif isinstance(event, Error):
-            where = f" ({event.where})" if event.where else ""
-            end = "" if event.goes_on else "; it does not go on"
-            self._tail.append(self._write("error", f"error: {event.what}{where}{end}"))
-        elif isinstance(event, NetworkExported):
-            self._export(event)
+        elif isinstance(event, Log | Error | NetworkExported):
+            self._take_word(event)
         elif isinstance(event, Garbled):
             self._garbage.append(self._write("garbage", f"no message: {event.why}"))
         elif isinstance(event, Note):
@@ -166,9 +165,9 @@ class Model:
             return None, {}
         if self.view == "train":
             return training.loss, training.losses
-        if self.view != "validation":
+        if self.view not in ("validation", "test"):
             return None, {}
-        parts = {name.removeprefix("validation_"): value for name, value in training.validation.items()}
+        parts = dict(training.validation if self.view == "validation" else training.test)
         return parts.pop("loss", None), parts
 
     @property
@@ -211,14 +210,34 @@ class Model:
             return
         if training.loss is not None:
             self.curves.setdefault("train", Curve()).add(training.total_steps, training.loss)
-        if (loss := training.validation.get("loss")) is not None:
-            curve = self.curves.setdefault("validation", Curve())
-            if not curve.points or curve.points[-1][1] != loss:
-                curve.add(training.total_steps, loss)
+        for view, losses in (("validation", training.validation), ("test", training.test)):
+            if (loss := losses.get("loss")) is not None:
+                curve = self.curves.setdefault(view, Curve())
+                if not curve.points or curve.points[-1][1] != loss:
+                    curve.add(training.total_steps, loss)
+
+    def _take_word(self, event: Log | Error | NetworkExported) -> None:
+        kind = event.level if isinstance(event, Log) else "error" if isinstance(event, Error) else "info"
+        mark = "error: " if isinstance(event, Error) else ""
+        fresh = [line for line in in_words(event).split("\n") if not self._twice("message", line)]
+        if fresh:
+            text = self._write(kind, mark + "\n".join(fresh))
+            if mark:
+                self._tail.append(text)
+        if isinstance(event, NetworkExported):
+            self._export(event)
+
+    def _twice(self, way: str, text: str) -> bool:
+        """Whether the same words have just come the other way: what a daemon tells, it also writes to its error."""
+        words = _STAMP.sub("", text)
+        for known in self._heard_words:
+            if known[0] != way and known[1] == words:
+                self._heard_words.remove(known)
+                return True
+        self._heard_words.append((way, words))
+        return False
 
     def _export(self, event: NetworkExported) -> None:
-        loss = "" if event.validation_loss is None else f", validation loss {event.validation_loss:.4g}"
-        self._write("info", f"exported {event.name} (step {event.step}{loss}): {event.path}")
         self._exported[event.name] = NetworkStatus(event.name, event.step, self._heard, event.validation_loss)
         while len(self._exported) > 20:
             del self._exported[next(iter(self._exported))]

@@ -34,8 +34,10 @@ class Pane(VerticalScroll):
         text = harmless(self.draw(model, now, width, height))
         text.no_wrap, text.overflow = True, "ellipsis"
         if text != self._shown:
+            # As long as it is as high as before, only what is in it is drawn, which is far less work.
+            same = self._shown is not None and self._shown.plain.count("\n") == text.plain.count("\n")
             self._shown = text
-            self._body.update(text)
+            self._body.update(text, layout=not same)
 
     def wanted(self, model: Model) -> bool:
         """Whether there is anything to show."""
