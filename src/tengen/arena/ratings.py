@@ -64,10 +64,13 @@ class Ratings:
         return "\n".join(lines)
 
 
-def fit(results: Iterable[Result], anchor: str, elo: float = 0.0) -> Ratings:
-    """The ratings of all players in the results; the anchor has the rating `elo`."""
+def fit(results: Iterable[Result], anchor: str, elo: float = 0.0, also: Iterable[str] = ()) -> Ratings:
+    """The ratings of all players in the results; the anchor has the rating `elo`.
+
+    Players who are named in `also` are there even if they have not played: around the anchor, as the wide prior says.
+    """
     results = [result for result in results if result.games]
-    names = sorted({name for result in results for name in (result.a, result.b)} | {anchor})
+    names = sorted({name for result in results for name in (result.a, result.b)} | {anchor, *also})
     place = {name: number for number, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))  # [i, j]: what i scored against j
     for result in results:
