@@ -1,4 +1,4 @@
-"""Choosing matches, against the inverse computed anew, integrals by brute force, and players whose strength is known."""
+"""Choosing matches: the inverse computed anew, integrals by brute force, players whose strength is known."""
 
 import itertools
 

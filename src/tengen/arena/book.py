@@ -86,6 +86,17 @@ class Book:
         return path
 
 
+class Unwritten(Book):
+    """A match of which only the result is wanted: its games are kept in memory, as long as it lasts."""
+
+    def __init__(self, names: tuple[str, str], games: int) -> None:
+        super().__init__(Path(), names, games, {})
+
+    def add(self, *games: Played) -> None:
+        """Note games that have ended."""
+        self.played = {**{game.number: game for game in games}, **self.played}
+
+
 def _check(path: Path, about: dict[str, Any]) -> None:
     """Write what the match is; TengenError if it was another one before."""
     try:

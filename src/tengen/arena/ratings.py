@@ -103,8 +103,14 @@ def anchor(results: list[Result]) -> str:
     It depends on what was played alone, so the scale stays if a run is given other references.
     """
     names = {name for result in results for name in (result.a, result.b)}
+    return plain_anchor(names) or min(names)
+
+
+def plain_anchor(names: Iterable[str]) -> str | None:
+    """Random play, else the weakest plain search, if any of them is among the names."""
+    names = set(names)
     plain = [name for name in names if name.startswith("mcts:") and name[5:].isdigit()]
-    return "random" if "random" in names else min(plain, key=lambda name: int(name[5:]), default=min(names))
+    return "random" if "random" in names else min(plain, key=lambda name: int(name[5:]), default=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import atomic
 from tengen.commands.config import add_overrides
+from tengen.commands.engines import add_engines, cores, count, read_terms
 from tengen.commands.part import positive
 from tengen.errors import TengenError
 
@@ -31,39 +31,14 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--simulations", type=positive, default=64, help="per move of a network (%(default)s)")
     parser.add_argument(
-        "--opening-moves", type=_count, default=2, metavar="K", help="random moves that begin each pair (%(default)s)"
+        "--opening-moves", type=count, default=2, metavar="K", help="random moves that begin each pair (%(default)s)"
     )
-    parser.add_argument("--seconds-per-move", type=float, metavar="S", help="what foreign engines are given")
-    parser.add_argument("--nodes", type=positive, metavar="N", help="nodes per move for engines that speak UCI")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="seconds after which an engine that says nothing has lost (%(default)s)",
-    )
-    parser.add_argument(
-        "--uci-option",
-        dest="uci_options",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
-    )
-    parser.add_argument(
-        "--parallel", type=positive, metavar="K", help="foreign engines that think at once (default: one per core)"
-    )
-    parser.add_argument(
-        "--tables",
-        type=positive,
-        metavar="T",
-        help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
-    )
+    add_engines(parser)
     parser.add_argument(
         "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the games go (default: matches/A-B)")
-    parser.add_argument("--seed", type=_count, default=0, help="openings and chance (%(default)s)")
+    parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     add_overrides(parser, "change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1")
     parser.set_defaults(run=run)
@@ -74,11 +49,9 @@ def run(args: argparse.Namespace) -> int:
     if args.games % 2:
         raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
     from tengen.arena.book import Book
-    from tengen.arena.foreign.engine import Terms
     from tengen.play import entrants
 
-    terms = Terms(args.seconds_per_move, args.nodes, args.patience, _uci_options(args.uci_options))
-    terms.check()
+    terms = read_terms(args)
     a, b = entrants.pair(*(entrants.read(text, terms.options) for text in (args.a, args.b)))
     game, search = _game_and_search(args, a, b)
     from tengen.data.identity import GameIdentity
@@ -108,7 +81,7 @@ def _play(
 
     keep_compiled()
     a, b = both
-    cpu, parallel = jax.default_backend() == "cpu", args.parallel or _cores()
+    cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
     plan = matching.Plan(
         games=args.games,
         opening_moves=args.opening_moves,
@@ -172,21 +145,6 @@ def _game_and_search(args: argparse.Namespace, a: "Entrant", b: "Entrant") -> tu
     return entrants.common_game(a, b, args.game, changes["game"]), settings
 
 
-def _uci_options(texts: list[str]) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals) or not text.isprintable():
-            raise TengenError(f"--uci-option {text}: expected NAME=VALUE, as in 'Skill Level=3'")
-        pairs.append((name, value))
-    return tuple(pairs)
-
-
-def _cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _told(terms: "Terms") -> dict[str, Any]:
     """What engines are told, as JSON data."""
     return {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
@@ -195,8 +153,3 @@ def _told(terms: "Terms") -> dict[str, Any]:
 def _slug(name: str) -> str:
     """Part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:60] or "player"
-
-
-def _count(text: str) -> int:
-    """A whole number of at least 0, for argparse."""
-    return 0 if text == "0" else positive(text)

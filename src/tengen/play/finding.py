@@ -1,8 +1,10 @@
 """The network that a person names: its folder or file, or a run, whose newest accepted one is meant."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tengen.data.store import inside
 from tengen.errors import TengenError
 from tengen.loop.ring import models
 from tengen.nets import saving
@@ -28,21 +30,22 @@ def find(text: str | Path) -> Found:
 
 def networks(run: Path) -> list[Found]:
     """All whole networks of a run, in the order in which they were saved; other things in the folder are left out."""
-    folder = run / models.ACCEPTED
     judged = {entry.name: entry.number for entry in models.accepted(run)}
-    found: list[tuple[tuple[float, ...], Found]] = []
-    try:
-        inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError:
-        return []
-    for path in inside:
-        if (path / FILE_NAME).exists():
-            try:
-                network = _found(path)
-            except TengenError:  # damaged: the others are still there
-                continue
-            found.append((_order(network, judged.get(path.name, -1)), network))
+    found = [(_order(network, judged.get(network.path.name, -1)), network) for network in survey(run)[0]]
     return [network for _, network in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
+
+
+def survey(run: Path, folders: Iterable[str] = (models.ACCEPTED,)) -> tuple[list[Found], list[str]]:
+    """The whole networks in these folders of a run; and what is wrong with the damaged ones, in words."""
+    found: list[Found] = []
+    notes: list[str] = []
+    for path in sorted(path for folder in folders for path in inside(run / folder)):
+        if (path / FILE_NAME).exists() and not path.name.startswith("."):
+            try:
+                found.append(_found(path))
+            except TengenError as error:  # the others are still there
+                notes.append(str(error))
+    return found, notes
 
 
 def _order(network: Found, number: int) -> tuple[float, ...]:

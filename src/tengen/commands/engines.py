@@ -1,0 +1,70 @@
+"""Options of commands that let foreign engines play."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from tengen.commands.part import positive
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.arena.foreign.engine import Terms
+
+
+def add_engines(parser: argparse.ArgumentParser) -> None:
+    """Declare how engines play, and how many at once."""
+    parser.add_argument("--seconds-per-move", type=float, metavar="S", help="what foreign engines are given")
+    parser.add_argument("--nodes", type=positive, metavar="N", help="nodes per move for engines that speak UCI")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds after which an engine that says nothing has lost (%(default)s)",
+    )
+    parser.add_argument(
+        "--uci-option",
+        dest="uci_options",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
+    )
+    parser.add_argument(
+        "--parallel", type=positive, metavar="K", help="foreign engines that think at once (default: one per core)"
+    )
+    parser.add_argument(
+        "--tables",
+        type=positive,
+        metavar="T",
+        help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
+    )
+
+
+def read_terms(args: argparse.Namespace) -> "Terms":
+    """What engines are told. TengenError if no engine could play so."""
+    from tengen.arena.foreign.engine import Terms
+
+    terms = Terms(args.seconds_per_move, args.nodes, args.patience, _uci_options(args.uci_options))
+    terms.check()
+    return terms
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count(text: str) -> int:
+    """A whole number of at least 0, for argparse."""
+    return 0 if text == "0" else positive(text)
+
+
+def _uci_options(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals) or not text.isprintable():
+            raise TengenError(f"--uci-option {text}: expected NAME=VALUE, as in 'Skill Level=3'")
+        pairs.append((name, value))
+    return tuple(pairs)

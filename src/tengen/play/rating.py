@@ -1,0 +1,163 @@
+"""Rating a league: the match that is worth most is played, its result added, and so on."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from tengen.arena import ratings
+from tengen.arena.book import Book, Unwritten
+from tengen.arena.choosing import Choice, choose
+from tengen.arena.foreign.engine import Terms
+from tengen.arena.hall import Side
+from tengen.arena.ratings import Ratings
+from tengen.arena.results import Result
+from tengen.errors import TengenError
+from tengen.play import entrants, matching
+from tengen.play.entrants import Entrant
+from tengen.play.league import League
+from tengen.play.ledger import Ledger
+from tengen.play.matching import Plan, Standing
+
+_LOADED = 8  # networks that are kept on the device
+Watching = Callable[[Book], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop; None: never for that reason."""
+
+    matches: int | None = None
+    games: int | None = None
+    seconds: float | None = None
+    error: float | None = None  # when half of every 95 % interval is at most so many Elo
+
+    def spent(self, matches: int, games: int, seconds: float, most: float) -> str | None:
+        """Why to stop, in words; None if there is no reason."""
+        if self.error is not None and most <= self.error:
+            return f"every error is at most {self.error:g} Elo"
+        if self.matches is not None and matches >= self.matches:
+            return f"{matches} matches are played"
+        if self.games is not None and games >= self.games:
+            return f"{games} games are played"
+        if self.seconds is not None and seconds >= self.seconds:
+            return f"{self.seconds / 60:g} minutes are over"
+        return None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A match that begins (no result yet) or has ended."""
+
+    number: int  # of this start, from 1
+    choice: Choice
+    result: Result | None
+    ratings: Ratings  # before a match that begins, after one that has ended
+
+
+class Venue:
+    """Where matches are played."""
+
+    def __init__(self, league: League, simulations: int, plan: Plan, terms: Terms, dtype: Any) -> None:
+        self.game = league.game()
+        self.plan = plan
+        self._search, self._terms, self._dtype = league.search(simulations), terms, dtype
+        self._loaded: dict[str, Side] = {}  # the one used last is last
+
+    def side(self, one: Entrant) -> Side:
+        """TengenError says why it cannot play."""
+        if one.kind == "engine":
+            return entrants.side(one, self.game, self._search, self._terms, self._dtype)
+        side = self._loaded.pop(one.name, None)
+        if side is None:
+            side = entrants.side(one, self.game, self._search, self._terms, self._dtype)
+        self._loaded = dict([*self._loaded.items()][-_LOADED + 1 :]) | {one.name: side}
+        return side
+
+    def play(
+        self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool]
+    ) -> Iterator[tuple[Standing, Result]]:
+        """The games that the book misses: how it stands, after every round or game."""
+        plan = Plan(book.games, self.plan.opening_moves, seed, self.plan.parallel, self.plan.tables, self.plan.at_once)
+        for standing in matching.run(self.game, sides, plan, book, stop):
+            yield standing, book.tally.result
+
+
+class Rating:
+    """The ratings of a league, and how they get better."""
+
+    def __init__(self, league: League, ledger: Ledger, zero: str | None = None) -> None:
+        self.league, self.ledger = league, ledger
+        self.zero = zero or league.zero(ledger.names)
+        self.notes = list(league.notes)
+        self.able = {one.name: one for one in (*league.networks, *league.anchors)}
+        known = [*self.able, *ledger.names]
+        if self.zero not in known:
+            raise TengenError(
+                f"--zero {self.zero}: there is no such player; there are {', '.join(dict.fromkeys(known))}"
+            )
+
+    @property
+    def ratings(self) -> Ratings:
+        """Of all who have played or can."""
+        return ratings.fit(self.ledger.all, self.zero, also=self.able)
+
+    def choice(self, games: int) -> Choice | None:
+        """The next match; networks come first in it, the older player last, so that programs are shared."""
+        run = [one.name for one in self.league.networks]
+        found = choose(self.ratings, list(self.able), games, run)
+        if found is None:
+            return None
+        order = [*reversed(run), *(one.name for one in self.league.anchors)]
+        a, b = sorted((found.a, found.b), key=order.index)
+        return Choice(a, b, found.gain)
+
+    def improve(
+        self, venue: Venue, games: int, budget: Budget, stop: Callable[[], bool], watching: Watching, seed: int = 0
+    ) -> Iterator[Event | str]:
+        """Play until the budget is spent or `stop` says so: matches as they begin and end, at last why it is over.
+
+        Who cannot be loaded is noted and left out.
+        """
+        began, matches, played = time.monotonic(), 0, 0
+        while not stop():
+            self.ledger.refresh()
+            now = self.ratings
+            most = max((rating.error for rating in now.players if rating.name != self.zero), default=0.0)
+            if words := budget.spent(matches, played, time.monotonic() - began, most):
+                yield words
+                return
+            size = games if budget.games is None else max(2, min(games, (budget.games - played) // 2 * 2))
+            choice = self.choice(size)
+            if choice is None:
+                yield "there are no two players who can play"
+                return
+            sides = self._sides(venue, choice)
+            if sides is None:
+                continue
+            matches += 1
+            yield Event(matches, choice, None, now)
+            number, result = len(self.ledger.mine), None
+            book = Unwritten((choice.a, choice.b), size)
+            with watching(book) as watch:
+                for standing, result in venue.play(sides, book, seed + number, stop):
+                    self.ledger.note(number, result)
+                    watch.show(standing)
+            played += result.games if result else 0
+            if result and result.games:
+                yield Event(matches, choice, result, self.ratings)
+
+    def _sides(self, venue: Venue, choice: Choice) -> tuple[Side, Side] | None:
+        """Both players; None if one cannot play, who is then left out from now on."""
+        sides: list[Side] = []
+        for name in (choice.a, choice.b):
+            try:
+                sides.append(venue.side(self.able[name]))
+            except TengenError as error:
+                if self.able[name].kind != "network":
+                    raise
+                self.notes.append(str(error))
+                del self.able[name]
+                return None
+        return sides[0], sides[1]
