@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tengen.arena.foreign.faults import Fault
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ class Terms:
         for name, value in (("--seconds-per-move", self.seconds), ("--patience", self.patience)):
             if value is not None and not (math.isfinite(value) and 0 < value <= 1e6):
                 raise TengenError(f"{name}: expected a number of seconds above 0, got {value:g}")
+
+
+class NotStarted(TengenError):
+    """An engine that could not be started, or did not greet as it should."""
+
+    def __init__(self, text: str, fault: Fault) -> None:
+        super().__init__(f"{text}: did not start: {fault}")
+        self.fault = fault
 
 
 class Engine(Protocol):
@@ -85,12 +94,11 @@ def check(text: str, game: "Game") -> None:
 
 
 def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None]" = lambda process: None) -> Engine:
-    """Start the engine that a text names. TengenError if it cannot be started or does not greet as it should.
+    """Start the engine that a text names. NotStarted, or TengenError if it is not for this game.
 
     `made` is given the process before anybody waits for it.
     """
     from tengen.arena.foreign import gtp, process, uci
-    from tengen.arena.foreign.faults import Fault
 
     protocol, _, line = text.partition(":")
     running = process.Process(process.command(line))
@@ -99,7 +107,7 @@ def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None
         return gtp.Gtp(running, game, terms) if protocol == "gtp" else uci.Uci(running, terms)
     except Fault as fault:
         running.close()
-        raise TengenError(f"{text}: did not start: {fault}") from None
+        raise NotStarted(text, fault) from None
     except BaseException:
         running.close()
         raise
