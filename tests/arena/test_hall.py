@@ -129,14 +129,13 @@ def test_an_engine_is_started_again_after_a_crash(start: Openings, tmp_path: Pat
 
 
 def test_processes_end_with_the_match(start: Openings, tmp_path: Path) -> None:
-    asked = 0
+    log, moved = tmp_path / "log", 0
 
     def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 20
+        nonlocal moved
+        moved += log.exists()
+        return moved > 8
 
-    log = tmp_path / "log"
     played = play(start, players.random(GAME), crew("hang", Terms(patience=600), log), stop=stop)
     assert played == [], "games under way are given up"
     numbers = [int(line) for line in log.read_text().splitlines()]

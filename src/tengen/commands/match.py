@@ -77,7 +77,12 @@ def run(args: argparse.Namespace) -> int:
     from tengen.arena.foreign.engine import Terms
     from tengen.play import entrants
 
-    terms = Terms(args.seconds_per_move, args.nodes, args.patience, _uci_options(args.uci_options))
+    terms = Terms(
+        seconds=args.seconds_per_move,
+        nodes=args.nodes,
+        patience=args.patience,
+        options=_uci_options(args.uci_options),
+    )
     terms.check()
     a, b = entrants.pair(*(entrants.read(text, terms.options) for text in (args.a, args.b)))
     game, search = _game_and_search(args, a, b)

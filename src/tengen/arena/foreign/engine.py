@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 RESIGN = "resign"
 PROTOCOLS = ("gtp", "uci")
-_GRACE = 2.0  # seconds on top of the time that an engine was given: this machine has other things to do too
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,14 @@ class Terms:
 
     seconds: float | None = None  # per move, of which engines are told; None: as long as they like
     nodes: int | None = None  # per move, for engines that speak UCI
+    grace: float = 2.0  # seconds on top of those: this machine has other things to do too
     patience: float = 60.0  # seconds for any answer, and for a move if `seconds` says nothing
     options: tuple[tuple[str, str], ...] = ()  # (name, value), for engines that speak UCI
 
     @property
     def move_limit(self) -> float:
         """Seconds after which an engine that has not moved has lost."""
-        return self.patience if self.seconds is None else self.seconds + _GRACE
+        return self.patience if self.seconds is None else self.seconds + self.grace
 
     def check(self) -> None:
         """TengenError if no engine could play so."""
