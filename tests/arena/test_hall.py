@@ -42,7 +42,7 @@ def never() -> bool:
 def play(
     start: Openings, a: Side, b: Side, games: int = 6, parallel: int = 2, stop: Callable[[], bool] = never
 ) -> list[Played]:
-    hall = Hall(GAME, (a, b), start, KEY, parallel, tables=parallel)
+    hall = Hall(GAME, (a, b), lambda: start, KEY, parallel, tables=parallel)
     return [game for game in hall.play(range(games), stop) if game is not None]
 
 
@@ -129,19 +129,30 @@ def test_an_engine_is_started_again_after_a_crash(start: Openings, tmp_path: Pat
 
 
 def test_processes_end_with_the_match(start: Openings, tmp_path: Path) -> None:
-    asked = 0
+    log, moved = tmp_path / "log", 0
 
     def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 20
+        nonlocal moved
+        moved += log.exists()
+        return moved > 8
 
-    log = tmp_path / "log"
     played = play(start, players.random(GAME), crew("hang", Terms(patience=600), log), stop=stop)
     assert played == [], "games under way are given up"
     numbers = [int(line) for line in log.read_text().splitlines()]
     assert numbers
     assert all(gone(number) for number in numbers)
+
+
+def test_ctrl_c_while_an_engine_starts(start: Openings, tmp_path: Path) -> None:
+    log, asked = tmp_path / "log", 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 3 and log.exists()
+
+    assert play(start, crew("mute", Terms(patience=600), log), players.random(GAME), stop=stop) == []
+    assert all(gone(int(line)) for line in log.read_text().splitlines())
 
 
 def test_one_that_no_longer_starts_ends_the_match(start: Openings) -> None:

@@ -10,7 +10,6 @@ from tengen.arena import players
 from tengen.arena.match import Match
 from tengen.arena.played import of_match
 from tengen.arena.rounds import Rounds, final_facts, keys
-from tengen.errors import TengenError
 
 GAME = games.make("tic_tac_toe")
 KEY = jax.random.key(3)
@@ -45,11 +44,6 @@ def test_openings_do_not_depend_on_the_rounds_and_a_round_can_be_repeated() -> N
     np.testing.assert_array_equal(again.actions, matches[1].actions)
     assert {game.ending for game in found.values()} == {"played out"}
     assert {game.score for game in found.values()} == {None}
-
-
-def test_too_many_games() -> None:
-    with pytest.raises(TengenError, match="there are no 5000 different openings"):
-        _ = rounds(5000, 100).openings
 
 
 def test_scores_at_the_end() -> None:

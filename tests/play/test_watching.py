@@ -24,6 +24,8 @@ def test_the_line_tells_how_it_stands(tmp_path: Path) -> None:
     assert watch.line() == "0 of 10 games, starting, 00:00:00"
     now = 160.0
     kept.add(Played(0, (1, 2), 0, (0, 0), 1.0), Played(1, (1, 2), 0, (0, 0), 0.0))
+    watch.show(Standing(2, 4, 120, compiling=True))
+    assert ", 4 under way, 120 moves, compiling, 00:01:00" in watch.line()
     watch.show(Standing(2, 4, 123))
     assert watch.line() == "2 of 10 games, net 75.0 % (+1 =1 -0), 4 under way, 123 moves, 00:01:00, 00:04:00 left"
 

@@ -52,11 +52,20 @@ class Hall:
     """Plays the games of a match, `tables` of them at a time, with `parallel` engines thinking at once."""
 
     def __init__(
-        self, game: Game, sides: tuple[Side, Side], start: Openings, key: jax.Array, parallel: int, tables: int
+        self,
+        game: Game,
+        sides: tuple[Side, Side],
+        start: Callable[[], Openings],
+        key: jax.Array,
+        parallel: int,
+        tables: int,
     ) -> None:
+        """`start` gives the openings of all pairs; it is asked when the engines have started."""
         self.moves = 0  # played so far, for those who want to see that something happens
         self.under_way = 0
-        self._game, self._sides, self._start, self._key = game, sides, jax.device_get(start), key
+        self._game, self._sides, self._key = game, sides, key
+        self._openings = start
+        self._start: Openings | None = None
         self._parallel, self._tables = parallel, tables
         self._batch = -(-tables // 2)  # the other half is with the engines
         self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
@@ -74,6 +83,14 @@ class Hall:
         to_play, free = deque(numbers), list(range(self._tables))[::-1]
         self._pool = ThreadPoolExecutor(self._parallel, "engine")
         try:
+            # An engine that cannot play at all is known before anything else is done.
+            greeted = [self._pool.submit(crew.ready, 0, number) for crew in self._crews for number in list(to_play)[:1]]
+            while not stop() and wait(greeted, _BEAT).not_done:
+                yield None
+            for future in greeted:
+                if future.done():
+                    future.result()
+            self._start = jax.device_get(self._openings()) if to_play and not stop() else None
             while not stop():
                 while to_play and free:
                     played = self._go_on(self._sit(free.pop(), to_play.popleft()))
@@ -91,6 +108,11 @@ class Hall:
             self._pool.shutdown(wait=True, cancel_futures=True)
             for crew in self._crews:
                 crew.close()
+
+    @property
+    def compiling(self) -> bool:
+        """Whether our player has not moved yet: its first moves take long."""
+        return not self._asked and len(self._crews) < len(self._sides)
 
     @property
     def _crews(self) -> list[Crew]:
@@ -120,6 +142,7 @@ class Hall:
     def _sit(self, place: int, number: int) -> Table:
         """A new game, after its opening."""
         pair = number // 2
+        assert self._start is not None
         position = self._referee.begin(self._start.seeds[pair])
         table = Table(place, number, position, [], [], time.monotonic())
         for action in self._start.actions[pair]:
@@ -208,6 +231,7 @@ class Hall:
         return self._noted(table, result=1.0 if loser == 1 else -1.0, ending=ending, **about)
 
     def _noted(self, table: Table, **about: Any) -> Played:
+        assert self._start is not None
         return Played(
             number=table.number,
             actions=tuple(table.actions),

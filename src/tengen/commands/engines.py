@@ -45,7 +45,12 @@ def read_terms(args: argparse.Namespace) -> "Terms":
     """What engines are told. TengenError if no engine could play so."""
     from tengen.arena.foreign.engine import Terms
 
-    terms = Terms(args.seconds_per_move, args.nodes, args.patience, _uci_options(args.uci_options))
+    terms = Terms(
+        seconds=args.seconds_per_move,
+        nodes=args.nodes,
+        patience=args.patience,
+        options=_uci_options(args.uci_options),
+    )
     terms.check()
     return terms
 

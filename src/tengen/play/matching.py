@@ -3,11 +3,11 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 
 from tengen.arena.book import Book
-from tengen.arena.foreign.crew import Crew
 from tengen.arena.hall import Hall, Side
 from tengen.arena.openings import openings
 from tengen.arena.played import of_match
@@ -37,6 +37,7 @@ class Standing:
     finished: int
     under_way: int
     moves: int  # played since the start of this process
+    compiling: bool = False  # as far as can be told
 
 
 def run(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
@@ -64,7 +65,7 @@ def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: S
             continue
         if stop():
             return
-        yield Standing(len(book.played), len(here), moves)
+        yield Standing(len(book.played), len(here), moves, compiling=not moves)
         match = rounds.play(number)
         book.add(*of_match(match, first, final_facts(game, match)))
         moves += int(match.length.sum())
@@ -74,14 +75,11 @@ def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: S
 def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
     opening, playing = keys(jax.random.key(plan.seed))
     missing = book.missing
-    for side in sides:
-        if isinstance(side, Crew):
-            side.ready(0, missing[0])  # one that cannot play at all is known at once
-    start = openings(game, opening, plan.games // 2, plan.opening_moves)
+    start = partial(openings, game, opening, plan.games // 2, plan.opening_moves)
     tables = min(plan.tables, len(missing))
     hall = Hall(game, sides, start, playing, min(plan.parallel, tables), tables)
     with contextlib.closing(hall.play(missing, stop)) as games:
         for played in games:
             if played is not None:
                 book.add(played)
-            yield Standing(len(book.played), hall.under_way, hall.moves)
+            yield Standing(len(book.played), hall.under_way, hall.moves, hall.compiling)

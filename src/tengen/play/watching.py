@@ -52,7 +52,8 @@ class Watch:
         if standing is None:
             words.append("starting")
         elif standing.under_way:
-            words.append(f"{standing.under_way} under way, {standing.moves} moves")
+            compiling = ", compiling" if standing.compiling else ""
+            words.append(f"{standing.under_way} under way, {standing.moves} moves{compiling}")
         words.append(clock(passed))
         fresh, left = len(book.played) - self._before, len(book.missing)
         if fresh and left:

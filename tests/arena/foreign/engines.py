@@ -11,7 +11,7 @@ GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 STOCKFISH = shutil.which("stockfish") or shutil.which("/usr/games/stockfish")
 
 PATIENT = Terms(patience=60.0)  # for what must come, however busy the machine
-HASTY = Terms(seconds=0.01, patience=60.0)  # for moves that never come
+HASTY = Terms(seconds=0.1, grace=0.4, patience=60.0)  # for moves that never come
 
 
 def fake(protocol: str, behaviour: str, log: Path | None = None) -> str:

@@ -4,10 +4,9 @@ import threading
 from dataclasses import dataclass
 
 from tengen.arena.foreign import engine
-from tengen.arena.foreign.engine import Engine, Terms
+from tengen.arena.foreign.engine import Engine, NotStarted, Terms
 from tengen.arena.foreign.faults import Fault
 from tengen.arena.foreign.process import Process
-from tengen.errors import TengenError
 from tengen.games import Game
 
 _TRIES = 3  # to start it, for one game
@@ -106,8 +105,8 @@ class Crew:
         for attempt in range(_TRIES):
             try:
                 return engine.start(self.text, self._game, self._terms, self._made)
-            except TengenError:
-                if attempt == _TRIES - 1 or self._ending:
+            except NotStarted as error:
+                if attempt == _TRIES - 1 or self._ending or error.fault.kind == "time":
                     raise
         raise AssertionError
 

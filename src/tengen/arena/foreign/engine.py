@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tengen.arena.foreign.faults import Fault
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 RESIGN = "resign"
 PROTOCOLS = ("gtp", "uci")
-_GRACE = 2.0  # seconds on top of the time that an engine was given: this machine has other things to do too
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,28 @@ class Terms:
 
     seconds: float | None = None  # per move, of which engines are told; None: as long as they like
     nodes: int | None = None  # per move, for engines that speak UCI
+    grace: float = 2.0  # seconds on top of those: this machine has other things to do too
     patience: float = 60.0  # seconds for any answer, and for a move if `seconds` says nothing
     options: tuple[tuple[str, str], ...] = ()  # (name, value), for engines that speak UCI
 
     @property
     def move_limit(self) -> float:
         """Seconds after which an engine that has not moved has lost."""
-        return self.patience if self.seconds is None else self.seconds + _GRACE
+        return self.patience if self.seconds is None else self.seconds + self.grace
 
     def check(self) -> None:
         """TengenError if no engine could play so."""
         for name, value in (("--seconds-per-move", self.seconds), ("--patience", self.patience)):
             if value is not None and not (math.isfinite(value) and 0 < value <= 1e6):
                 raise TengenError(f"{name}: expected a number of seconds above 0, got {value:g}")
+
+
+class NotStarted(TengenError):
+    """An engine that could not be started, or did not greet as it should."""
+
+    def __init__(self, text: str, fault: Fault) -> None:
+        super().__init__(f"{text}: did not start: {fault}")
+        self.fault = fault
 
 
 class Engine(Protocol):
@@ -85,12 +94,11 @@ def check(text: str, game: "Game") -> None:
 
 
 def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None]" = lambda process: None) -> Engine:
-    """Start the engine that a text names. TengenError if it cannot be started or does not greet as it should.
+    """Start the engine that a text names. NotStarted, or TengenError if it is not for this game.
 
     `made` is given the process before anybody waits for it.
     """
     from tengen.arena.foreign import gtp, process, uci
-    from tengen.arena.foreign.faults import Fault
 
     protocol, _, line = text.partition(":")
     running = process.Process(process.command(line))
@@ -99,7 +107,7 @@ def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None
         return gtp.Gtp(running, game, terms) if protocol == "gtp" else uci.Uci(running, terms)
     except Fault as fault:
         running.close()
-        raise TengenError(f"{text}: did not start: {fault}") from None
+        raise NotStarted(text, fault) from None
     except BaseException:
         running.close()
         raise

@@ -91,7 +91,7 @@ class Process:
                     except BlockingIOError:
                         continue
                     except OSError:  # nobody reads there any more
-                        raise self._died() from None
+                        raise self._died("closed its input") from None
         finally:
             self._selector.unregister(self._in)
 
@@ -165,13 +165,13 @@ class Process:
             self._tail = (self._tail + data)[-_TAIL:]
         return data
 
-    def _died(self) -> Fault:
-        """How it ended."""
+    def _died(self, else_words: str = "closed its output") -> Fault:
+        """How it ended; if it runs on, `else_words`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_POLITE)
         code = self._process.returncode
         if code is None:
-            return Fault("crash", self._with_words("closed its output"))
+            return Fault("crash", self._with_words(else_words))
         if code < 0:
             try:
                 name = signal.Signals(-code).name
