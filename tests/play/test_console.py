@@ -100,7 +100,9 @@ def test_games_are_saved_whole(engine: Engine, go5: Found, tmp_path: Path) -> No
     assert len(list(replay(record))) == len(record.actions) + 1
 
 
-@pytest.mark.parametrize(("game", "net"), [("connect_four", "b1c8"), ("hironaka", "mlp1x8")])
+@pytest.mark.parametrize(
+    ("game", "net"), [pytest.param("connect_four", "b1c8", marks=pytest.mark.slow), ("hironaka", "mlp1x8")]
+)
 def test_other_games(game: str, net: str, tmp_path: Path) -> None:
     engine = Engine(untrained(tmp_path / "net", game, net), settings=QUICK)
     for seat in (0, 1):

@@ -126,9 +126,8 @@ class Console:
     def _examples(self) -> str:
         """Some legal moves."""
         legal = self._legal()
-        return ", ".join(legal[:_EXAMPLES]) + (
-            f" and {len(legal) - _EXAMPLES} more." if len(legal) > _EXAMPLES else "."
-        )
+        more = len(legal) - _EXAMPLES
+        return ", ".join(legal[:_EXAMPLES]) + (f" and {more} more." if more > 0 else ".")
 
     def _legal(self) -> list[str]:
         legal = np.flatnonzero(self._engine.position.legal())
