@@ -40,12 +40,12 @@ class Console:
         engine: Engine,
         settings: PlaySettings,
         seat: int,
-        read: Callable[[str], str] = input,
+        read: Callable[[str], str] | None = None,
         write: Callable[[str], None] = print,
         seed: int | None = None,
     ) -> None:
         self._engine, self._settings, self.seat = engine, settings, seat
-        self._read, self._write = read, write
+        self._read, self._write = read or input, write
         self._random = random.Random(seed)
         self._names = ["you", engine.found.name] if seat == 0 else [engine.found.name, "you"]
         self._begin()
