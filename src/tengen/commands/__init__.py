@@ -16,7 +16,9 @@ from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, "match", "rate", "estimate", "config", "games", "nets", "bench")
+_PLAYING = ("gtp", "uci", "play", "match", "rate")
+_LOOKING = ("estimate", "config", "games", "nets", "bench")
+_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAYING, *_LOOKING)
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.

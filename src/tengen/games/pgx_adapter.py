@@ -1,14 +1,17 @@
 """Games of the pgx library, so that chess, shogi and others run in all of Tengen. See docs/games/pgx.md."""
 
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from tengen.errors import OptionError
+from tengen.games import chess_fen
 from tengen.games.core import Game, Observation
 from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
@@ -94,7 +97,7 @@ class PgxGame(Game[PgxState]):
     def render(self, state: PgxState) -> str:
         notes = {"to play": str(int(self.to_play(state))), "moves": str(int(state.inner._step_count))}
         if self.env.id == "chess":
-            fen = self._fen(state)
+            fen = self.fen(state)
             return render_grid(_squares(fen), LETTERS[:8], "87654321", notes | {"fen": fen})
         legal = np.flatnonzero(np.asarray(self._legal_actions(state)))
         lines = [self.name, *(f"{key}: {value}" for key, value in notes.items())]
@@ -106,32 +109,32 @@ class PgxGame(Game[PgxState]):
         from pgx.experimental.chess import from_fen
 
         fens = [line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")]
+        if len(fens) != 1:
+            raise ValueError(f"{self.name}: expected one line 'fen: ...' with a chess position")
         try:
-            (fen,) = fens
-            board, side, *_ = fen.split()
-            if side not in ("w", "b") or board.count("k") != 1 or board.count("K") != 1:
-                raise ValueError
-            return PgxState(_without_observation(from_fen(fen)), jnp.int32(0))
-        except (ValueError, IndexError, TypeError, OverflowError):
-            raise ValueError(f"{self.name}: expected one line 'fen: ...' with a chess position") from None
+            return PgxState(_without_observation(from_fen(chess_fen.checked(fens[0]))), jnp.int32(0))
+        except ValueError as error:
+            raise ValueError(f"{self.name}: fen {fens[0]!r}: not a chess position: {error}") from None
 
     def _action_name(self, state: PgxState, action: int) -> str:
-        return chess_move(self._fen(state), action) if self.env.id == "chess" else str(action)
+        return chess_move(self.fen(state), action) if self.env.id == "chess" else str(action)
 
     def parse_action(self, state: PgxState, text: str) -> int:
         # pgx games have thousands of actions, so only the legal ones are named.
         wanted = text.strip().lower()
         legal = [int(a) for a in np.flatnonzero(np.asarray(self._legal_actions(state)))]
-        names = {self.action_name(state, action): action for action in legal}
+        name = partial(chess_move, self.fen(state)) if self.env.id == "chess" else str
+        names = {name(action): action for action in legal}
         if wanted not in names:
             hint = f"legal are {', '.join(list(names)[:8])}{' ...' * (len(names) > 8)}" if names else "the game is over"
             raise ValueError(f"{self.name}: {text.strip()!r} is not a legal move here; {hint}")
         return names[wanted]
 
-    def _fen(self, state: PgxState) -> str:
+    def fen(self, state: PgxState) -> str:
+        """The position of a game of chess as people write it down."""
         from pgx.experimental.chess import to_fen
 
-        return to_fen(state.inner)
+        return to_fen(jax.device_get(state.inner))
 
 
 def check_name(name: str) -> ModuleType:

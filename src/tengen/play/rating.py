@@ -1,5 +1,6 @@
 """Rating a league: the match that is worth most is played, its result added, and so on."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -38,7 +39,7 @@ class Budget:
         if self.error is not None and most <= self.error:
             return f"every error is at most {self.error:g} Elo"
         if self.matches is not None and matches >= self.matches:
-            return f"{matches} matches are played"
+            return "one match is played" if matches == 1 else f"{matches} matches are played"
         if self.games is not None and games >= self.games:
             return f"{games} games are played"
         if self.seconds is not None and seconds >= self.seconds:
@@ -75,13 +76,10 @@ class Venue:
         self._loaded = dict([*self._loaded.items()][-_LOADED + 1 :]) | {one.name: side}
         return side
 
-    def play(
-        self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool]
-    ) -> Iterator[tuple[Standing, Result]]:
-        """The games that the book misses: how it stands, after every round or game."""
-        plan = Plan(book.games, self.plan.opening_moves, seed, self.plan.parallel, self.plan.tables, self.plan.at_once)
-        for standing in matching.run(self.game, sides, plan, book, stop):
-            yield standing, book.tally.result
+    def play(self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool]) -> Iterator[Standing]:
+        """The games that the book misses: how it stands, from time to time."""
+        plan = dataclasses.replace(self.plan, games=book.games, seed=seed)
+        return matching.run(self.game, sides, plan, book, stop)
 
 
 class Rating:
@@ -138,14 +136,19 @@ class Rating:
                 continue
             matches += 1
             yield Event(matches, choice, None, now)
-            number, result = len(self.ledger.mine), None
+            number = len(self.ledger.mine)
             book = Unwritten((choice.a, choice.b), size)
             with watching(book) as watch:
-                for standing, result in venue.play(sides, book, seed + number, stop):
-                    self.ledger.note(number, result)
+                noted = 0
+                for standing in venue.play(sides, book, seed + number, stop):
                     watch.show(standing)
-            played += result.games if result else 0
-            if result and result.games:
+                    if len(book.played) > noted:
+                        self.ledger.note(number, book.tally.result)
+                        noted = len(book.played)
+            result = book.tally.result
+            self.ledger.note(number, result)
+            played += result.games
+            if result.games:
                 yield Event(matches, choice, result, self.ratings)
 
     def _sides(self, venue: Venue, choice: Choice) -> tuple[Side, Side] | None:

@@ -1,0 +1,1 @@
+"""UCI: a network for chess programs (docs/uci.md)."""

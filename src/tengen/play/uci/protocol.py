@@ -1,0 +1,124 @@
+"""What chess programs say, as data: https://backscattering.de/chess/uci/ . Nothing here needs JAX.
+
+UCI wants whatever is not understood to be passed over, and the rest of the line to be read all the same.
+"""
+
+from dataclasses import dataclass
+
+COMMANDS = (
+    "uci", "isready", "ucinewgame", "position", "go", "stop", "ponderhit", "setoption", "debug", "register", "quit",
+)  # fmt: skip
+_LONGEST = 1e9  # milliseconds, moves, nodes: what is beyond was not meant
+_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
+_FLAGS = ("infinite", "ponder")
+_FEN_FIELDS = 6
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line that was understood."""
+
+    name: str
+    words: tuple[str, ...]  # after the name
+
+
+@dataclass(frozen=True)
+class Go:
+    """How long to think. Times are in seconds."""
+
+    clock: tuple[float | None, float | None] = (None, None)  # what White and Black have left
+    increment: tuple[float, float] = (0.0, 0.0)
+    moves_to_go: int | None = None
+    seconds: float | None = None
+    nodes: int | None = None
+    infinite: bool = False
+    ponder: bool = False
+    moves: tuple[str, ...] = ()  # only these may be chosen
+
+    def limit(self, player: int, overhead: float) -> float | None:
+        """Seconds for a move of White (0) or Black (1); None if no time is said."""
+        if self.seconds is not None:
+            return max(self.seconds - overhead, min(self.seconds, 0.01))
+        left = self.clock[player]
+        if left is None:
+            return None
+        left = max(left - overhead, 0.0)
+        to_go = max(1, min(self.moves_to_go or _MOVES_TO_GO, 2 * _MOVES_TO_GO))
+        most = 0.9 if to_go == 1 else 0.5  # of what is left: somebody else may have kept us waiting
+        return max(min(left / to_go + 0.8 * self.increment[player], most * left), 0.01)
+
+
+_MOVES_TO_GO = 30  # that a player has still to make, if nobody says
+
+
+def parse(line: str) -> Command | None:
+    """The command in a line; None if there is none."""
+    words = line.split()
+    for number, word in enumerate(words):
+        if word in COMMANDS:
+            return Command(word, tuple(words[number + 1 :]))
+    return None
+
+
+def parse_position(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """(FEN, or None for the usual start; moves) of `position`. ValueError says what is wrong."""
+    before, moves = words, ()
+    if "moves" in words:
+        place = words.index("moves")
+        before, moves = words[:place], words[place + 1 :]
+    if before and before[0] == "startpos":
+        return None, moves
+    if before and before[0] == "fen":
+        fields = before[1:]
+        if not 4 <= len(fields) <= _FEN_FIELDS:
+            raise ValueError("a FEN has six fields")
+        return " ".join([*fields, "0", "1"][:_FEN_FIELDS]), moves
+    raise ValueError("expected position startpos or position fen FEN")
+
+
+def parse_go(words: tuple[str, ...]) -> Go:
+    """What `go` says. Numbers that are none are passed over, and so is what cannot be had: depth, mate."""
+    numbers: dict[str, float] = {}
+    flags: set[str] = set()
+    moves: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in _FLAGS:
+            flags.add(word)
+        elif word in _NUMBERS and rest and (value := _number(rest[0])) is not None:
+            numbers[word] = value
+            rest.pop(0)
+        elif word == "searchmoves":
+            while rest and rest[0] not in (*_FLAGS, *_NUMBERS):
+                moves.append(rest.pop(0).lower())
+    times = {name: max(value, 0.0) / 1000 for name, value in numbers.items()}
+    return Go(
+        clock=(times.get("wtime"), times.get("btime")),
+        increment=(times.get("winc", 0.0), times.get("binc", 0.0)),
+        moves_to_go=int(numbers["movestogo"]) if numbers.get("movestogo", 0) >= 1 else None,
+        seconds=times.get("movetime"),
+        nodes=max(int(numbers["nodes"]), 1) if "nodes" in numbers else None,
+        infinite="infinite" in flags,
+        ponder="ponder" in flags,
+        moves=tuple(moves),
+    )
+
+
+def parse_option(words: tuple[str, ...]) -> tuple[str, str]:
+    """(name, value) of `setoption name NAME [value VALUE]`; both may be of several words. ValueError if it has none."""
+    if not words or words[0] != "name":
+        raise ValueError("expected setoption name NAME value VALUE")
+    place = words.index("value") if "value" in words else len(words)
+    name = " ".join(words[1:place])
+    if not name:
+        raise ValueError("expected setoption name NAME value VALUE")
+    return name, " ".join(words[place + 1 :])
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) <= _LONGEST else None
