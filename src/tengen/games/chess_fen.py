@@ -30,8 +30,8 @@ def checked(fen: str) -> str:
         raise ValueError(f"expected the numbers of moves, got {' '.join(counts)!r}")
     home = [
         right
-        for right in "KQkq"
-        if right in castling and all(squares.get(p[1:]) == p[0] for p in _HOMES[right].split())
+        for right, pieces in _HOMES.items()
+        if right in castling and all(squares.get(one[1:]) == one[0] for one in pieces.split())
     ]
     return " ".join([board, side, "".join(home) or "-", _passant(squares, passant, side), *counts])
 

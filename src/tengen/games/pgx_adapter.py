@@ -114,7 +114,9 @@ class PgxGame(Game[PgxState]):
         try:
             return PgxState(_without_observation(from_fen(chess_fen.checked(fens[0]))), jnp.int32(0))
         except ValueError as error:
-            raise ValueError(f"{self.name}: fen {fens[0]!r}: not a chess position: {error}") from None
+            raise ValueError(
+                f"{self.name}: expected one line 'fen: ...' with a chess position, got {fens[0]!r}: {error}"
+            ) from None
 
     def _action_name(self, state: PgxState, action: int) -> str:
         return chess_move(self.fen(state), action) if self.env.id == "chess" else str(action)

@@ -5,6 +5,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable
 
+from tengen.errors import TengenError
 from tengen.play.gtp.lines import Lines
 from tengen.play.settings import PlaySettings
 from tengen.play.thought import Candidate, Thought
@@ -86,7 +87,7 @@ class Session:
                     self._halt()
                 case "ponderhit":
                     self._hit.set()
-        except ValueError as error:  # also TengenError
+        except (ValueError, TengenError) as error:
             self._say(f"info string {_one_line(str(error))}")
         except (BrokenPipeError, KeyboardInterrupt):
             raise
