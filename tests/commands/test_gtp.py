@@ -1,4 +1,6 @@
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -66,3 +68,18 @@ def test_wrong_options_are_named(net: Path, words: list[str], message: str, caps
 def test_what_is_no_network_is_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, str(tmp_path)]) == 2
     assert "neither a network" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_quit_ends_it_while_the_controller_stays(net: Path) -> None:
+    words = [sys.executable, "-m", "tengen", "gtp", str(net), *OPTIONS, "--ponder"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"1 genmove b\n2 quit\n")
+        process.stdin.flush()
+        answers = process.stdout.read().decode()  # to its end, with our side of the pipe still open
+        assert process.wait(timeout=60) == 0
+    assert answers.startswith("=1 ")
+    assert answers.endswith("\n\n=2\n\n")

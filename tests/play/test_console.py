@@ -85,13 +85,17 @@ def test_resigning(engine: Engine, tmp_path: Path) -> None:
     assert (record.result, record.ending, record.players) == (-1.0, "resigned", ("you", "noughts"))
 
 
-def test_games_are_saved_whole(engine: Engine, go5: Found, tmp_path: Path) -> None:
+def test_games_are_saved_whole(engine: Engine, tmp_path: Path) -> None:
     shown = _play(engine, ["b2", "save", f"save {tmp_path / 'game.txt'}", f"save {tmp_path}/game.txt/no"], seat=1)
     assert "Say where" in shown
     assert "cannot be saved" in shown
     (record,) = load_records(tmp_path / "game.txt")
     assert record.actions == engine.actions[: len(record.actions)]
     assert record.values[0] is not None
+
+
+@pytest.mark.slow
+def test_go_is_saved_as_sgf(go5: Found, tmp_path: Path) -> None:
     go = Engine(go5, settings=QUICK)
     assert "Saved to" in _play(go, ["c3", "pass", f"save {tmp_path}/game"])
     (record,) = load_records(tmp_path / "game.sgf")

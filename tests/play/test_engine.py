@@ -117,10 +117,10 @@ def test_stops_when_it_is_told_to(engine: Engine) -> None:
     assert engine.think(stop=stop).action is not None
 
 
-def test_blocks_of_any_length_give_the_same_search(noughts: Found) -> None:
+def test_blocks_of_any_length_give_the_same_search(engine: Engine) -> None:
     found = []
     for block in (2, 6, 128):
-        engine = Engine(noughts, settings=QUICK)
+        engine.reset()
         engine._block = block
         engine.think(visits=1)
         engine._block = block
@@ -161,6 +161,7 @@ def _check_tree(tree: search.Tree) -> None:
         assert set(children.tolist()) <= used
 
 
+@pytest.mark.slow
 def test_large_trees_are_numbered_in_more_bits(noughts: Found) -> None:
     small, large = (Engine(noughts, settings=EngineSettings(leaves=3, slots=slots)) for slots in (300, 40000))
     for engine in (small, large):

@@ -109,6 +109,7 @@ class Engine:
             action = self.think(visits=1).action
             assert action is not None
             self.play(action)
+            self._tree = programs.prune(self._tree)
             self.undo()
 
     def _forget(self) -> None:
