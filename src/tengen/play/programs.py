@@ -14,6 +14,7 @@ from tengen.games import Game, Observation
 from tengen.search.walk import row_at
 
 LONGEST_LINE = 24
+_LINED = 64  # moves whose lines are followed: in chess there are thousands of actions, and few of them legal
 
 
 class Roots(NamedTuple):
@@ -24,7 +25,7 @@ class Roots(NamedTuple):
     child_visits: Array  # Int32[A]
     child_value: Array  # Float32[A]: mean, 0 without visits
     prior: Array  # Float32[A]: 0 where not legal
-    lines: Array  # Int32[A, L]: how the search expects the game to go on after each move; -1 where it does not know
+    lines: Array  # Int32[A, L]: how the search expects the game to go on after the most visited moves; -1 for the rest
     used: Array  # Int32[]: positions in the tree
 
 
@@ -103,13 +104,15 @@ def roots(tree: search.Tree) -> Roots:
     visits = jnp.where(evaluated, row.visits, 0).astype(jnp.int32)
     prior = jnp.where(evaluated & row.legal, jnp.exp(row.logits), 0)
     first = jnp.where(visits > 0, one.child[one.root].astype(jnp.int32), -1)
+    most = lax.top_k(visits, min(_LINED, len(visits)))[1]
+    lines = jnp.full((len(visits), LONGEST_LINE), -1, jnp.int32)
     return Roots(
         one.visits[one.root],
         row.node_value[0],
         visits,
         jnp.where(visits > 0, row.means, 0),
         prior,
-        jax.vmap(partial(_line, one))(jnp.arange(len(first)), first),
+        lines.at[most].set(jax.vmap(partial(_line, one))(most, first[most])),
         one.used,
     )
 

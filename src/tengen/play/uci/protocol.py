@@ -72,7 +72,7 @@ def parse_position(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]
         fields = before[1:]
         if not 4 <= len(fields) <= _FEN_FIELDS:
             raise ValueError("a FEN has six fields")
-        return " ".join([*fields, "0", "1"][:_FEN_FIELDS]), moves
+        return " ".join([*fields, *("0", "1")[len(fields) - 4 :]]), moves
     raise ValueError("expected position startpos or position fen FEN")
 
 
