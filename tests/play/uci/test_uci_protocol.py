@@ -94,7 +94,7 @@ def test_options() -> None:
 
 
 def test_scores() -> None:
-    assert [report.centipawns(value) for value in (0, 0.5, -0.5, 1, -1, 7)] == [0, 89, -89, 12800, -12800, 12800]
+    assert [report.centipawns(value) for value in (0, 0.5, -0.5, 1, -1, 7)] == [0, 89, -89, 12780, -12780, 12780]
     for value in (-1.0, -0.3, 0.0, 0.9, 1.0):
         for draw in (-0.1, 0.0, 0.4, 1.0):
             win, drawn, loss = report.chances(value, draw)

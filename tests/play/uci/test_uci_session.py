@@ -3,6 +3,7 @@
 import io
 import os
 import queue
+import random
 import subprocess
 import sys
 import threading
@@ -272,6 +273,32 @@ def test_real_answers(board: Board) -> None:
     assert all(" wdl " in line and " score cp " in line and " pv " in line for line in info)
     assert lines[-1].split()[1] == info[0].split(" pv ")[1].split()[0]
     program.end()
+
+
+@pytest.mark.slow
+def test_python_chess_knows_the_same_moves(board: Board) -> None:
+    """Positions of random games, by FEN or moves: castling, promotions and pawns taken in passing among them."""
+    chess = pytest.importorskip("chess", reason="python-chess is not installed")
+    rng, kinds = random.Random(1), set()
+    for number in range(12):
+        other = chess.Board()
+        for _ in range(rng.randrange(10, 120)):
+            if other.is_game_over():
+                break
+            moves = list(other.legal_moves)
+            special = [move for move in moves if move.promotion or other.is_castling(move) or other.is_en_passant(move)]
+            move = rng.choice(special or moves)
+            kinds |= {
+                str(move.promotion),
+                other.is_castling(move) and "castles",
+                other.is_en_passant(move) and "passes",
+            }
+            other.push(move)
+        moves = tuple(move.uci() for move in other.move_stack)
+        assert board.set(None, moves) is None if number % 2 else board.set(other.fen(), ()) is None
+        board.go_on()
+        assert {board.name(action) for action in board.legal()} == {move.uci() for move in other.legal_moves}
+    assert {"castles", "passes", chess.QUEEN, chess.KNIGHT} <= kinds
 
 
 @pytest.mark.slow

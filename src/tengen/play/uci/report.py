@@ -6,13 +6,12 @@ from collections.abc import Callable
 from tengen.play.thought import Candidate, Thought
 from tengen.play.uci.options import Options
 
-_STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12800
-_MOST = 12800
+_STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
 
 
 def centipawns(value: float) -> int:
     """Of a value in [-1, 1]."""
-    return max(-_MOST, min(_MOST, round(_CENTIPAWNS * math.tan(_STEEP * max(-1.0, min(1.0, value))))))
+    return round(_CENTIPAWNS * math.tan(_STEEP * max(-1.0, min(1.0, value))))
 
 
 def chances(value: float, draw: float) -> tuple[int, int, int]:
