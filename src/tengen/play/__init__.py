@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tengen import late
 
 if TYPE_CHECKING:
-    from tengen.play.context import ContextStopped, GameContext, ReplyError
+    from tengen.play.context import ContextStopped, GameContext, ReplyError, Stats
 
-__all__ = ["ContextStopped", "GameContext", "ReplyError"]
+__all__ = ["ContextStopped", "GameContext", "ReplyError", "Stats"]
 
-_LATE = {"context": ("ContextStopped", "GameContext", "ReplyError")}
+_LATE = {"context": ("ContextStopped", "GameContext", "ReplyError", "Stats")}
 
 __getattr__ = late.names(__name__, _LATE)

@@ -85,7 +85,7 @@ def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray
     except Exception as error:  # each framework has its own
         raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
     # Types that NumPy does not know itself (bfloat16) call themselves void.
-    if array.dtype.kind not in ("iu" if whole else "iufV"):
+    if array.dtype.kind not in ("iu" if whole else "iufV") or array.dtype.names is not None:
         wanted = "whole numbers" if whole else "numbers"
         raise ReplyError(f"{label}: {name}: expected {wanted}, got {array.dtype}")
     try:
