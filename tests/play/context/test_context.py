@@ -334,6 +334,7 @@ def test_stop_in_a_callback() -> None:
         context.run()
 
 
+@pytest.mark.slow
 def test_a_program_that_forgets_to_stop_ends() -> None:
     said = (
         "import numpy as np\nfrom tengen import games\nfrom tengen.play import GameContext\n"
@@ -343,3 +344,36 @@ def test_a_program_that_forgets_to_stop_ends() -> None:
     )
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "out", "")
+
+
+@pytest.mark.slow
+def test_stop_returns_whenever_it_comes() -> None:
+    """Many short lives: stopped by others at random moments, with callbacks that hang for a while and that raise."""
+    rng = np.random.default_rng(0)
+    for life in range(40):
+        pause, last = float(rng.uniform(0, 0.01)), int(rng.integers(1, 40))
+        calls = 0
+
+        def answer(batch: Any, pause: float = pause, last: int = last) -> Any:
+            nonlocal calls
+            calls += 1
+            threading.Event().wait(pause)
+            if calls == last:
+                raise ValueError("enough")
+            return idle(batch)
+
+        context = GameContext(TIC_TAC_TOE, 4, 2, search=SEARCH if life % 2 else None, **OPENINGS)
+        for label in ("actor_black", "actor_white", "game_start", "train"):
+            context.on(label, answer if label.startswith("actor") else lambda batch: None)
+        context.start()
+
+        def loop(context: GameContext = context) -> None:
+            while True:
+                context.run()
+
+        running = Background(loop)
+        threading.Event().wait(float(rng.uniform(0, 0.1)))
+        stopping = [Background(context.stop) for _ in range(2)]
+        assert [each.join() for each in stopping] == [None, None]
+        assert isinstance(running.join(), (ContextStopped, ValueError))
+        assert not alive()

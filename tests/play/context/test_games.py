@@ -103,6 +103,8 @@ def test_a_game_begins_before_it_is_evaluated_and_ends_afterwards() -> None:
     with context:
         while context.run(LONG) is not None:
             pass
+        stats = context.stats()
+    assert stats.evaluations == stats.moves == sum(kind == "asked" for kind, _ in told)  # each once
     for game in range(10):
         kinds = [kind for kind, number in told if number == game]
         assert kinds == ["began", *["asked"] * (len(kinds) - 2), "ended"]
