@@ -1,12 +1,13 @@
 """A PyTorch network that learns connect four: Tengen plays and searches, PyTorch evaluates and learns.
 
     pip install torch
-    python examples/torch_player.py --games 2000
+    python examples/torch_player.py --games 1000
 
 Works the same with a network of any framework: a function from arrays to arrays. See docs/context.md.
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 
 import torch
@@ -40,10 +41,12 @@ class Network(nn.Module):
 
 def main(arguments: Sequence[str] | None = None) -> Stats:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--games", type=int, default=2000)
+    parser.add_argument("--games", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=128)
     options = parser.parse_args(arguments)
     torch.manual_seed(0)
+    if DEVICE == "cpu":  # the games need cores too, and threads of PyTorch that wait for one another cost far more
+        torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
     game = games.make("connect_four")
     network = Network(game).to(DEVICE)
     optimizer = torch.optim.Adam(network.parameters(), 1e-3)
