@@ -129,10 +129,11 @@ class Group:
 
     def _moved(self, ready: np.ndarray, moved: Any) -> News:
         """Note the moves; replace the games that are over."""
+        actions, values = moved.action.tolist(), np.clip(moved.value, -1, 1).tolist()
         for place in np.flatnonzero(ready).tolist():
             seat = self._seat(place)
-            seat.actions.append(int(moved.action[place]))
-            seat.values.append(float(np.clip(moved.value[place], -1, 1)))
+            seat.actions.append(actions[place])
+            seat.values.append(values[place])
         self._ply += ready
         if not moved.over.any():
             return News([], [], int(ready.sum()))
