@@ -254,7 +254,7 @@ def test_stones_without_liberties_are_refused_when_played() -> None:
 
 def test_illegal_moves_are_refused_when_played() -> None:
     (record,) = sgf_reader.read("(;SZ[3];B[bb];W[bb])")
-    with pytest.raises(RecordError, match="move 2: action 4 is not legal here"):
+    with pytest.raises(RecordError, match="move 2: B2 is not legal here"):
         list(moves.replay(record))
 
 

@@ -142,7 +142,8 @@ def _points(text: str, size: int) -> list[int]:
 
 
 def _value(node: Node) -> float | None:
-    found = re.match(r"value ([+-][01]\.\d{3})\Z", sgf_tree.unescape(_first(node, "C")).strip())
+    """The search's, which is the first line of a comment."""
+    found = re.match(r"value ([+-][01]\.\d{3})(?:[\r\n]|\Z)", sgf_tree.unescape(_first(node, "C")).strip())
     try:
         return parse_value(found[1]) if found else None
     except ValueError:
