@@ -70,6 +70,8 @@ def analyze(engine: "Engine", asked: Asked, visits: int | None, **limits: Any) -
     states = asked.states()
     engine.reset(states[0], asked.record.actions)
     over = bool(asked.game.is_over(states[-1]))
+    if limits.get("seconds") is not None:
+        engine.think(1)  # compiles, which is not thinking
     return Analysis(
         network=engine.found.name,
         path=str(engine.found.path),
@@ -167,7 +169,7 @@ def _look(analysis: Analysis, look: Look) -> dict[str, Any]:
     return told
 
 
-def _rounded(number: float) -> float:
+def _rounded(number: Any) -> float:
     """Six digits: more than a network means."""
     return round(float(number), 6)
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from tengen.data import moves
 from tengen.data.identity import plain_options
 from tengen.data.records import Record, RecordError, load_records, shorten
@@ -39,14 +42,14 @@ class Asked:
 
     def then(self, text: str) -> "Asked":
         """The same after the moves in a text, such as "D4 E5 pass", which are separated by spaces."""
-        state, actions = self.states()[-1], list(self.record.actions)
+        step, state, actions = jax.jit(self.game.step), self.states()[-1], list(self.record.actions)
         for number, word in enumerate(text.split(), 1):
             try:
                 actions.append(self.game.parse_action(state, word))
             except ValueError as error:
                 raise TengenError(f"--position: move {number}: {error}") from None
             # Only the new move is played: a game of hundreds of moves is not gone through for each of them.
-            state = self.game.step(state, actions[-1])
+            state = step(state, np.int32(actions[-1]))
         return replace(self, record=replace(self.record, actions=tuple(actions), values=()))
 
 
@@ -139,4 +142,4 @@ def parse_options(texts: list[str]) -> dict[str, Any]:
     problems += [f"{shorten(each.place)}: expected an option of the game" for each in found if len(each.path) != 1]
     if problems:
         raise OptionError("\n".join(problems))
-    return {each.path[0]: each.value for each in found}
+    return {str(each.path[0]): each.value for each in found}

@@ -13,7 +13,7 @@ from tengen.play.looking.geometry import CELL, MARGIN, Geometry
 
 _LEAST = 0.005  # what is less likely than this is not shown
 _CAPTION = 20.0
-_LETTER = 6.8  # pixels that a letter of a caption takes, roughly
+_LETTER = 6.4  # pixels that a letter of a caption takes, roughly
 _NARROWEST = 46  # letters
 
 
@@ -68,8 +68,7 @@ def _numbered(board: Board, line: Sequence[tuple[int, int]]) -> list[tuple[Place
 
 
 def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Place]) -> None:
-    """Every place as strongly coloured as it is likely, relative to the likeliest."""
-    most = float(heat.max(initial=0.0))
+    """Every place as strongly coloured as it is likely; the root lets small chances be seen too."""
     for action in np.flatnonzero(heat >= _LEAST):
         place = place_of(geometry.board, int(action))
         if place is None or geometry.board.stones[place] != EMPTY:
@@ -77,7 +76,7 @@ def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Pl
         if geometry.board.kind == "holes" and place in hidden:
             continue
         chance = float(heat[action])
-        opacity = 0.08 + 0.72 * (chance / most) ** 0.5
+        opacity = 0.05 + 0.8 * chance**0.5
         geometry.cell(drawing, *place, fill=geometry.look.heat, fill_opacity=opacity, kind="heat")
         if place not in hidden:
             x, y = geometry.centre(*place)
