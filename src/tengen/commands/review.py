@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
 
     with Stopping(stopping) as stopped:
         with _progress(len(game.record.actions)) as told:
-            known = review.review(Engine(found, game.game), game, visits, args.seconds, stop, told)
+            engines = Engine(found, game.game), Engine(found, game.game)
+            known = review.review(engines[0], game, visits, args.seconds, stop, told, engines[1])
         _tell(args, known, out, plot)
         return stopped.code
 

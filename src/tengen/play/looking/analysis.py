@@ -98,6 +98,11 @@ def follow(game: Game, state: Any, actions: Iterable[int]) -> list[Played]:
     return found
 
 
+def follow_state(game: Game, state: Any, action: int) -> Any:
+    """The position after a move."""
+    return _step(game)(state, np.int32(action))
+
+
 def as_dict(analysis: Analysis) -> dict[str, Any]:
     """Ready for JSON; docs/analyze.md says what is what."""
     game = analysis.game

@@ -20,6 +20,7 @@ _KINDS: dict[str, Kind] = {
     "connect_four": "holes",
     "hex": "hexagons",
 }
+_SIGNS = {"x": 0, "o": 1, ".": EMPTY}
 _PLAYERS = {"go": ("Black", "White"), "othello": ("Black", "White"), "hironaka": ("host", "agent")}
 Place = tuple[int, int]
 """Row from the top and column from the left."""
@@ -50,10 +51,9 @@ def board_of(game: Game, state: Any) -> Board:
     if not has_board(game):
         raise ValueError(f"{game.name} has no board that can be drawn")
     height, width, _ = game.planes_shape
-    planes = np.asarray(game.observe(state).planes)
-    mover = int(game.to_play(state))
-    # In all of these, plane 1 is what the mover has on the board and plane 2 what the opponent has.
-    stones = np.where(planes[..., 1], mover, np.where(planes[..., 2], 1 - mover, EMPTY)).astype(np.int8)
+    # What the game prints, since that needs no compiling: a line of columns, then rows that begin with their names.
+    printed = [line.split()[1:] for line in game.render(state).splitlines()[1 : height + 1]]
+    stones = np.array([[_SIGNS[cell.lower()] for cell in row] for row in printed], np.int8)
     from_below = game.name in ("go", "connect_four")
     rows = [str(height - row if from_below else row + 1) for row in range(height)]
     if game.name == "connect_four":

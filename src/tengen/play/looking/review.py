@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tengen.data.identity import plain_options
 from tengen.data.records import Record
 from tengen.games import Game
-from tengen.play.looking.analysis import FORMAT, Played, follow
+from tengen.play.looking.analysis import FORMAT, Played, follow, follow_state
 from tengen.play.looking.asked import Asked
 from tengen.play.thought import Thought
 
@@ -30,7 +30,7 @@ class Reviewed:
     before: float  # the search's, of the position in which it was made
     after: float  # of the position that it led to, from a search of that position, or the game's real result
     best: tuple[Played, ...]  # the line that the search prefers; its first move may be the one that was made
-    best_value: float  # of the first move of that line
+    best_value: float  # of the first move of that line, from a search as long as that of `after` where it matters
     rank: int | None  # of the move among those that the search looked at, 1 is the best; None if it did not
     prior: float | None  # what the network thought of it; None if the search did not look at it
     visits: int  # of the position in which it was made
@@ -92,8 +92,13 @@ def review(
     seconds: float | None = None,
     stop: threading.Event | None = None,
     each: Callable[[Reviewed], None] | None = None,
+    second: "Engine | None" = None,
 ) -> Review:
-    """Search every position of the game; `each` hears of every move. What is known when `stop` is set comes back."""
+    """Search every position of the game; `each` hears of every move. What is known when `stop` is set comes back.
+
+    A move that seems to be a mistake is compared once more: the `second` engine searches what the better move leads to
+    for as long as what the played one led to was searched. Else moves look bad because less is known of others.
+    """
     states, actions = asked.states(), asked.record.actions
     moves = follow(asked.game, states[0], actions)
     engine.reset(states[0])
@@ -109,7 +114,13 @@ def review(
             break
         if before is not None:
             after = _value(asked.game, state, thought, moves[number - 1].player)
-            found.append(_judge(asked.game, states[number - 1], number, moves[number - 1], before, after))
+            judged = _judge(asked.game, states[number - 1], number, moves[number - 1], before, after)
+            if second is not None and judged.verdict:
+                better = _searched(second, asked.game, states[number - 1], judged.best[0], (visits, seconds, stop))
+                if stop is not None and stop.is_set():
+                    break
+                judged = replace(judged, best_value=better)
+            found.append(judged)
             if each is not None:
                 each(found[-1])
     return Review(engine.found.name, asked.game, asked.record, tuple(found), asked.remarks)
@@ -145,6 +156,13 @@ def _value(game: Game, state: Any, thought: Thought, player: int) -> float:
     if bool(game.is_over(state)):
         return float(game.returns(state)[player])
     return thought.value if thought.player == player else -thought.value
+
+
+def _searched(engine: "Engine", game: Game, state: Any, move: Played, limits: tuple[Any, ...]) -> float:
+    """What a move is worth for who makes it, from a search of what it leads to."""
+    after = follow_state(game, state, move.action)
+    engine.reset(after)
+    return _value(game, after, engine.think(*limits), move.player)
 
 
 def _judge(game: Game, state: Any, number: int, move: Played, before: Thought, after: float) -> Reviewed:
