@@ -75,7 +75,7 @@ def main() -> None:
         second = bare(engine, best, 2.0)
         shares.append(rate / ((first + second) / 2))
         print(
-            f"bare at {best}: {first:,.0f} and {second:,.0f}/s; search with {engine.leaves} leaves at once: {rate:,.0f}/s"
+            f"bare at {best}: {first:,.0f} and {second:,.0f}/s; {engine.leaves} leaves at once: {rate:,.0f}/s"
             f" ({thought.visits} visits in {thought.seconds:.1f} s), share {shares[-1]:.3f}",
             flush=True,
         )

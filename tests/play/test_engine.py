@@ -151,6 +151,16 @@ def _check_tree(tree: search.Tree) -> None:
         assert set(children.tolist()) <= used
 
 
+def test_large_trees_are_numbered_in_more_bits(noughts: Found) -> None:
+    small, large = (Engine(noughts, settings=EngineSettings(leaves=3, slots=slots)) for slots in (300, 40000))
+    for engine in (small, large):
+        engine.think(visits=150)
+        engine.play(4)
+        engine.think(visits=100)
+    assert search.dump.as_dict(large.tree, depth=9) == search.dump.as_dict(small.tree, depth=9)
+    assert large.tree.child.dtype == np.int32
+
+
 def test_look_is_from_the_movers_side(go5: Found) -> None:
     engine = Engine(go5, settings=QUICK)
     look = engine.look()

@@ -46,9 +46,8 @@ class Engine:
             virtual_loss=self.settings.virtual_loss,
             kernels="plain",  # pruning and several leaves know nothing of the others
         )
-        self._tree = programs.plant(
-            self.game, players.strongest(wanted), self.position.state, max(self.settings.slots, 4 * self.leaves)
-        )
+        told = players.strongest(wanted)
+        self._tree = programs.plant(self.game, told, self.position.state, device.slots(self.game, told, self.settings))
         self._block = self.leaves
 
     @property

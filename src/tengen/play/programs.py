@@ -1,5 +1,6 @@
 """What an engine compiles. Engines of networks of one kind share the programs; trees are batches of one."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,7 +58,8 @@ def search_on(evaluate: Evaluator, params: Any, tree: search.Tree, more: Array) 
     before = tree.visits[0, tree.root[0]]
     target = before + more
     budget = jnp.maximum(target - jnp.maximum(before, 1), 1)  # a root's evaluation is no simulation, but needs one
-    tree = search.begin(tree, jax.random.key(0), budget[None], jnp.ones(1, bool))
+    # Without noise there is nothing else to begin (`search.begin`), and reading the tables here would copy them.
+    tree = replace(tree, done=jnp.zeros_like(tree.done), budget=budget[None])
     return lax.while_loop(
         lambda tree: tree.visits[0, tree.root[0]] < target, partial(search.simulate, partial(evaluate, params)), tree
     )
