@@ -45,7 +45,7 @@ def elements(svg: str, kind: str) -> list[xml.Element]:
 def pixels(png: bytes) -> np.ndarray:
     """UInt8[H, W, 4] of a PNG with 8 bits per channel: the format by its book, nothing of a library's."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    place, data, header = 8, b"", ()
+    place, data, header = 8, b"", (0,) * 7
     while place < len(png):
         length, name = struct.unpack(">I4s", png[place : place + 8])
         body = png[place + 8 : place + 8 + length]

@@ -112,6 +112,7 @@ def test_ownership_is_turned_to_the_first_player(go5: Found) -> None:
     for moves in ("", "C3"):
         known = analyze(engine, game.then(moves), 0)
         assert known.look is not None
+        assert known.look.ownership is not None
         sign = 1 if moves == "" else -1  # White moves after C3
         told = np.array(as_dict(known)["network_says"]["ownership"])
         np.testing.assert_allclose(told, sign * known.look.ownership, atol=1e-5)
