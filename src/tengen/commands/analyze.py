@@ -50,6 +50,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, search, tell."""
+    from tengen.commands.compiling import keep_compiled
     from tengen.play import finding
     from tengen.play.engine import Engine
     from tengen.play.looking import analysis, picture, report, saving, tree_file
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     saving.check_picture(args.picture)
     for path in (args.picture, args.dump_tree, args.json):
         saving.check_folder(path)
+    keep_compiled()
     found = finding.find(args.net)
     asked = _asked(args, found.saved)
     visits = _VISITS if args.visits is None and args.seconds is None else args.visits

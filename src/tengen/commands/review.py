@@ -35,11 +35,13 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Review, and write what there is, even after Ctrl-C."""
+    from tengen.commands.compiling import keep_compiled
     from tengen.commands.stopping import Stopping
     from tengen.play import finding
     from tengen.play.engine import Engine
     from tengen.play.looking import annotated, asked, review, saving
 
+    keep_compiled()
     found = finding.find(args.net)
     out = args.out or _beside(args.file, annotated.ending(found.saved.game))
     plot = args.plot or _beside(args.file, ".svg")
@@ -98,7 +100,7 @@ def _progress(total: int) -> Iterator[Callable[["Reviewed"], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reviewing", total=total)
         yield lambda each: bar.update(task, completed=each.number, description=review_text.progress(each, total))

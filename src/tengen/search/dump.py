@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tengen.search.tree import Tree, node_shape
@@ -92,7 +91,7 @@ class _Reader:
         return self.names[node, action]
 
     def state(self, node: int) -> Any:
-        inner = jax.tree.map(lambda table, like: jnp.asarray(table[node], like.dtype), self.one.state, self.shape)
+        inner = jax.tree.map(lambda table, like: np.asarray(table[node], like.dtype), self.one.state, self.shape)
         return self.game.join(inner, self.one.kept)
 
 

@@ -70,8 +70,8 @@ def analyze(engine: "Engine", asked: Asked, visits: int | None, **limits: Any) -
     states = asked.states()
     engine.reset(states[0], asked.record.actions)
     over = bool(asked.game.is_over(states[-1]))
-    if limits.get("seconds") is not None:
-        engine.think(1)  # compiles, which is not thinking
+    if not over and visits != 0:
+        engine.think(1)  # compiles, which is not thinking and shall not count as such
     return Analysis(
         network=engine.found.name,
         path=str(engine.found.path),

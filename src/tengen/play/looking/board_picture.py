@@ -32,7 +32,7 @@ def draw(board: Board, layers: Layers, captions: Sequence[str] = (), title: str 
     geometry = Geometry(board)
     width, height = geometry.size
     letters = max(int((width - 2 * MARGIN) / _LETTER), _NARROWEST) if captions else 0
-    lines = [line for caption in captions for line in textwrap.wrap(caption, letters)]
+    lines = [line for caption in captions for line in textwrap.wrap(caption, letters, break_on_hyphens=False)]
     drawing = Drawing(max(width, letters * _LETTER + 2 * MARGIN), height + _CAPTION * len(lines) + (8 if lines else 0))
     if title:
         drawing.title(title)

@@ -39,7 +39,7 @@ def summary(review: Review) -> list[str]:
             given = review.record.players[one.player]
             name = player_name(review.game, one.player) + (f" ({given})" if given else "")
             lines.append(
-                f"{name}: {one.moves} moves, {one.best_moves / one.moves:.0%} the best, "
+                f"{name}: {one.moves} {_counted('move', one.moves)}, {one.best_moves / one.moves:.0%} the best, "
                 f"mean loss {one.mean_loss:.3f}, {counts}"
             )
     worst = review.worst()
