@@ -92,12 +92,27 @@ class Engine:
         self.position.rewind(length)
         self._forget()
 
+    def revise(self, change: Callable[[Any], Any]) -> None:
+        """Change all positions of the game so far, such as their komi."""
+        self.position.revise(change)
+        self._forget()
+
+    def warm_up(self) -> None:
+        """Compile what the first moves will need, so that no clock runs meanwhile."""
+        self.look()
+        if not self.position.over:
+            action = self.think(visits=1).action
+            assert action is not None
+            self.play(action)
+            self.undo()
+
     def _forget(self) -> None:
         self._tree = programs.restart(self._tree, self.position.state)
 
-    def look(self) -> Look:
-        """What the bare network says of this position, from the side of the player to move."""
-        legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, self.position.state))
+    def look(self, state: Any = None) -> Look:
+        """What the bare network says of this position, or of `state`, from the side of the player to move there."""
+        state = self.position.state if state is None else state
+        legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
 
         def first(head: np.ndarray | None) -> np.ndarray | None:
             return None if head is None else np.asarray(head[0], np.float32)
@@ -106,7 +121,7 @@ class Engine:
         ownership, reply = first(outputs.ownership), first(outputs.opponent_policy)
         score, left = first(outputs.score), first(outputs.moves_left)
         return Look(
-            player=self.position.player,
+            player=int(self.game.to_play(state)),
             policy=policy,
             win=float(value[0]),
             draw=float(value[1]),

@@ -1,6 +1,6 @@
 """The game so far: positions that can be taken back."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,14 @@ class Position:
     def rewind(self, length: int) -> None:
         """Forget all steps but the first `length`."""
         del self.steps[max(length, 1) :]
+
+    def revise(self, change: Callable[[Any], Any]) -> None:
+        """Change every position of the game so far."""
+        self.steps = [Step(change(step.state), step.action) for step in self.steps]
+
+    def step(self, state: Any, action: int) -> Any:
+        """The position after a legal action in `state`; the game itself stays where it is."""
+        return self._step(state, np.int32(action))
 
     def names(self, actions: Iterable[int]) -> list[str]:
         """What players call these actions, made one after the other from here; until one is not possible."""

@@ -20,3 +20,14 @@ class EngineSettings:
     precision: Precision = setting("auto", "of the network: bfloat16 on accelerators, float32 on CPUs, or say which")
     c_init: float = setting(1.25, "exploration", low=0, high=100)
     virtual_loss: float = setting(1.0, "how much a position that is being evaluated counts as lost", low=0, high=100)
+
+
+@dataclass(frozen=True)
+class PlaySettings:
+    """How an engine plays a game against somebody."""
+
+    visits: int | None = setting(None, "visits per move (null: until the time is over)", low=1, high=100_000_000)
+    seconds: float | None = setting(None, "seconds per move (null: what the clock allows)", low=0.001, high=1e6)
+    resign: float = setting(0.05, "give up when the chance to win is below this, three times running", low=0, high=1)
+    ponder: bool = setting(False, "think while the opponent does")
+    lag: float = setting(0.5, "seconds of every move that are lost between clock and engine", low=0, high=60)
