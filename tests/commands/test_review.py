@@ -76,7 +76,7 @@ def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkey
         (["empty.txt"], "empty.txt: there are no moves to review"),
         (["good.txt", "--out", "good.txt"], "that is the game itself"),
         (["good.txt", "--plot", "a.jpg"], "pictures are SVG or PNG"),
-        (["good.txt", "--visits", "0"], "at least 1"),
+        (["good.txt", "--visits", "0"], "visits: expected"),
     ],
 )
 def test_what_is_wrong_is_said(

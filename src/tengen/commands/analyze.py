@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.looking import add_net, add_search, file_or_dash, thinking, whole
+from tengen.commands.looking import add_search, file_or_dash, limits, thinking, whole
+from tengen.commands.thinking import engine_settings
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _LAYERS = ("policy", "visits", "ownership", "line")
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser("analyze", help="what a network thinks of a position: text, JSON, picture, tree")
-    add_net(parser)
+    add_search(parser, _VISITS)
     parser.add_argument(
         "--sgf", "--game", dest="file", type=Path, metavar="FILE", help="a game: SGF, or a text record of any game"
     )
@@ -29,7 +30,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--position", metavar="MOVES", help='moves from the start, or from there on, such as "D4 E5 pass"'
     )
-    add_search(parser, _VISITS, least=0)
     parser.add_argument("--most", type=whole(1), default=10, metavar="N", help="how many moves to list (default: 10)")
     parser.add_argument(
         "--json", type=file_or_dash, metavar="FILE", help="write all of it as JSON; - for standard output"
@@ -59,16 +59,20 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError("--move: of which game? Give --sgf FILE too")
     if args.dump_tree is not None and args.visits == 0:
         raise OptionError("--dump-tree: with --visits 0 there is no tree; give some visits")
+    alone = args.visits == 0  # the network without a search
+    if alone:
+        args.visits = None
+    visits, seconds = limits(args, _VISITS)
+    settings = engine_settings(args)
     saving.check_picture(args.picture)
     for path in (args.picture, args.dump_tree, args.json):
         saving.check_folder(path)
     keep_compiled()
     found = finding.find(args.net)
     asked = _asked(args, found.saved)
-    visits = _VISITS if args.visits is None and args.seconds is None else args.visits
     with thinking("thinking") as told:
-        engine = Engine(found, asked.game)
-        known = analysis.analyze(engine, asked, visits, seconds=args.seconds, each=told)
+        engine = Engine(found, asked.game, settings)
+        known = analysis.analyze(engine, asked, 0 if alone else visits, seconds=seconds, each=told)
     if args.dump_tree is not None:
         tree_file.save(args.dump_tree, engine.tree)
     if args.picture is not None:

@@ -2,26 +2,17 @@
 
 import argparse
 import contextlib
-import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-
-def add_net(parser: argparse.ArgumentParser) -> None:
-    """Declare which network."""
-    parser.add_argument("net", metavar="NET", help="a network's folder or file, or a run (its newest network)")
+from tengen.commands.thinking import add_thinking, play_settings
 
 
-def add_search(parser: argparse.ArgumentParser, visits: int, least: int) -> None:
-    """Declare how long to think about each position."""
-    parser.add_argument(
-        "--visits", type=whole(least), metavar="N", help=f"visits per position (default: {visits}, or until --seconds)"
-    )
-    parser.add_argument(
-        "--seconds", type=seconds, metavar="S", help="seconds per position (or --visits: what is first)"
-    )
+def add_search(parser: argparse.ArgumentParser, visits: int) -> None:
+    """Declare NET, how long to think about each position, and what else is needed to find it."""
+    add_thinking(parser, visits)
     parser.add_argument(
         "--set",
         dest="options",
@@ -35,6 +26,12 @@ def add_search(parser: argparse.ArgumentParser, visits: int, least: int) -> None
     )
 
 
+def limits(args: argparse.Namespace, visits: int) -> tuple[int | None, float | None]:
+    """Visits and seconds per position; `visits` if nothing is said. TengenError if that is no limit."""
+    told = play_settings(args)
+    return (visits if told.visits is None and told.seconds is None else told.visits), told.seconds
+
+
 def whole(least: int) -> Callable[[str], int]:
     """A whole number of at least so much, for argparse."""
 
@@ -44,17 +41,6 @@ def whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def seconds(text: str) -> float:
-    """A time, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (0 < value < 1e7):
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text[:40]!r}")
-    return value
 
 
 def file_or_dash(text: str) -> Path | str:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.looking import add_net, add_search, file_or_dash
+from tengen.commands.looking import add_search, file_or_dash, limits
+from tengen.commands.thinking import engine_settings
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ _VISITS = 200
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser("review", help="go through a game: what each move was worth, and what was better")
-    add_net(parser)
+    add_search(parser, _VISITS)
     parser.add_argument("file", type=Path, metavar="GAME", help="SGF, or a text record of any game")
-    add_search(parser, _VISITS, least=1)
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the game with comments (default: GAME.reviewed.sgf, or .txt)"
     )
@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     from tengen.play.engine import Engine
     from tengen.play.looking import annotated, asked, review, saving
 
+    visits, seconds = limits(args, _VISITS)
+    settings = engine_settings(args)
     keep_compiled()
     found = finding.find(args.net)
     out = args.out or _beside(args.file, annotated.ending(found.saved.game))
@@ -53,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
     game = asked.read_game(args.file, found.saved, args.which, asked.parse_options(args.options))
     if not game.record.actions:
         raise TengenError(f"{args.file}: there are no moves to review")
-    visits = _VISITS if args.visits is None and args.seconds is None else args.visits
     stop = threading.Event()
 
     def stopping(words: str) -> None:
@@ -62,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
     with Stopping(stopping) as stopped:
         with _progress(len(game.record.actions)) as told:
-            engines = Engine(found, game.game), Engine(found, game.game)
-            known = review.review(engines[0], game, visits, args.seconds, stop, told, engines[1])
+            engine, second = (Engine(found, game.game, settings) for _ in range(2))
+            known = review.review(engine, game, visits, seconds, stop, told, second)
         _tell(args, known, out, plot)
         return stopped.code
 

@@ -47,11 +47,11 @@ def test_a_win_that_was_missed_is_a_blunder(engine: Engine) -> None:
     assert text.count("??") == 2
 
 
-def test_verdicts_agree_with_perfect_play(engine: Engine, second: Engine) -> None:
+def test_blunders_are_where_perfect_play_says_so(engine: Engine, second: Engine) -> None:
     states = [jax.tree.map(np.asarray, state) for state in asked.new_game(engine.found.saved).then(MOVES).states()]
     for each in _review(engine, MOVES, second=second).moves:
         good = each.move.action in solver.best_moves(states[each.number - 1])
-        assert each.verdict == ("" if good else "blunder")
+        assert (each.verdict == "blunder") == (not good)
 
 
 def test_it_can_be_stopped_and_says_how_far_it_came(engine: Engine) -> None:
