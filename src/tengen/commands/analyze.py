@@ -94,7 +94,7 @@ def _asked(args: argparse.Namespace, saved: "Saved") -> "Asked":
     if args.file is None:
         found = asked.new_game(saved, options)
     else:
-        found = asked.read_game(args.file, saved, args.which, options).until(args.move)
+        found = asked.read_game(args.file, saved, args.which, options, args.move)
     return found if args.position is None else found.then(args.position)
 
 

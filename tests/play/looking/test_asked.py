@@ -43,6 +43,8 @@ def test_the_position_after_so_many_moves(tmp_path: Path) -> None:
     assert [len(found.until(number).record.actions) for number in (0, 2, None)] == [0, 2, 3]
     with pytest.raises(TengenError, match=r"--move 4: the game has 3 moves, expected 0 .the start. to 3"):
         found.until(4)
+    # What comes after the position that was asked for does not matter.
+    assert len(_read(tmp_path, "(;SZ[5];B[cc];W[dd];B[cc])", until=2).record.actions) == 2
 
 
 def test_moves_may_follow_the_game_or_the_start(tmp_path: Path) -> None:

@@ -27,9 +27,8 @@ def _with_values(review: Review) -> Record:
     values = list(review.record.values)
     for each in review.moves:
         values[each.number - 1] = max(-1.0, min(1.0, each.after))
-    words = [line for line in review_text.summary(review)[:4] if line]
     notes = {**review.record.notes, "reviewed by": review.network}
-    notes |= {f"review {number}": line for number, line in enumerate(words, 1) if not line.startswith("biggest")}
+    notes |= {f"review {number}": line for number, line in enumerate(review_text.overview(review), 1)}
     return replace(review.record, values=tuple(values), notes=notes)
 
 

@@ -58,8 +58,17 @@ def new_game(saved: Saved, options: Mapping[str, Any] | None = None) -> Asked:
     return Asked(Record(saved.game, _options(saved, options or {}), ()))
 
 
-def read_game(path: Path, saved: Saved, which: int | None = None, options: Mapping[str, Any] | None = None) -> Asked:
-    """The `which`-th game of a file (None: the first), as the network can play it. TengenError says what is wrong."""
+def read_game(
+    path: Path,
+    saved: Saved,
+    which: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    until: int | None = None,
+) -> Asked:
+    """The `which`-th game of a file (None: the first) until a move (None: the last), as the network can play it.
+
+    TengenError says what is wrong; moves that come later may be.
+    """
     records = load_records(path)
     number = 1 if which is None else which
     if not 1 <= number <= len(records):
@@ -69,7 +78,7 @@ def read_game(path: Path, saved: Saved, which: int | None = None, options: Mappi
         raise TengenError(f"{path}: a game of {record.game}, and the network plays {saved.game}")
     remarks = () if len(records) == 1 else (f"game {number} of {len(records)} in {path}",)
     try:
-        found, more = _fitted(record, saved, options or {})
+        found, more = _fitted(Asked(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
     return Asked(found, remarks + more)

@@ -31,8 +31,14 @@ def table(review: Review) -> list[str]:
 
 def summary(review: Review) -> list[str]:
     """How well the players have played, and where they went wrong."""
+    worst = [f"  {sentence(review, each)}" for each in review.worst()]
+    return overview(review) + (["", "biggest mistakes:", *worst] if worst else [])
+
+
+def overview(review: Review) -> list[str]:
+    """A line for each player, and before them one if the review was stopped."""
     total, done = len(review.record.actions), len(review.moves)
-    lines = [] if review.complete else [f"stopped after {done} of {total} moves", ""]
+    lines = [] if review.complete else [f"stopped after {done} of {total} moves"]
     for one in review.summaries():
         if one.moves:
             counts = ", ".join(f"{count} {_counted(word, count)}" for word, count in one.verdicts.items())
@@ -42,10 +48,6 @@ def summary(review: Review) -> list[str]:
                 f"{name}: {one.moves} {_counted('move', one.moves)}, {one.best_moves / one.moves:.0%} the best, "
                 f"mean loss {one.mean_loss:.3f}, {counts}"
             )
-    worst = review.worst()
-    if worst:
-        lines += ["", "biggest mistakes:"]
-        lines += [f"  {sentence(review, each)}" for each in worst]
     return lines
 
 
