@@ -46,6 +46,15 @@ def test_tengen_reads_the_same_game_with_the_values_of_the_review() -> None:
     assert "mean loss" in record.notes["review 1"]
 
 
+def test_what_others_have_said_is_kept() -> None:
+    review = replace(go_review(until=2), said={1: "Terrible ] move", 2: "He resigns"})
+    content = annotated.as_text(review)
+    main = sgfmill.sgf.Sgf_game.from_string(content).get_main_sequence()[1:]
+    assert main[1].get("C").endswith("\n\nTerrible ] move")
+    assert main[2].get("C") == "He resigns"
+    assert sgf_reader.comments(content) == {2: "He resigns"}  # the others begin with a value of the review
+
+
 def test_what_was_not_reviewed_keeps_its_value() -> None:
     review = go_review(until=2)
     review = replace(review, record=replace(review.record, values=(None, None, 0.25, None)))

@@ -18,7 +18,9 @@ def as_text(review: Review) -> str:
     """The record; Tengen reads it as the same game, with the values of the review."""
     record = _with_values(review)
     if record.game == "go":
-        return sgf.write_annotated(record, {each.number - 1: _annotation(review, each) for each in review.moves})
+        notes = {ply: sgf.Annotation(words) for ply, words in review.said.items()}  # of moves that were not reviewed
+        notes |= {each.number - 1: _annotation(review, each) for each in review.moves}
+        return sgf.write_annotated(record, notes)
     return text.write_annotated(record, {each.number - 1: _comment(review, each) for each in review.moves})
 
 
@@ -52,7 +54,8 @@ def _annotation(review: Review, each: Reviewed) -> sgf.Annotation:
     black = each.after if each.move.player == 0 else -each.after
     # Sabaki draws its graph of the game from this: Black's chances in percent.
     properties = {**properties, "SBKV": f"{50 * (1 + black):.2f}"}
-    comment = "\n".join(_comment(review, each))
+    before = review.said.get(each.number - 1, "")
+    comment = "\n".join(_comment(review, each)) + (f"\n\n{before}" if before else "")
     if each.is_best:
         return sgf.Annotation(comment, properties)
     instead = tuple(move.action for move in each.best)

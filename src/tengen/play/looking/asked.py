@@ -1,14 +1,14 @@
 """The game, and the position in it, that a person asks about."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from tengen.data import moves
+from tengen.data import moves, sgf_reader
 from tengen.data.identity import plain_options
 from tengen.data.records import Record, RecordError, load_records, shorten
 from tengen.errors import OptionError, TengenError
@@ -22,6 +22,7 @@ class Asked:
 
     record: Record
     remarks: tuple[str, ...] = ()  # what its reader should know
+    said: Mapping[int, str] = field(default_factory=dict)  # comments on its moves, which are counted from 0
 
     @property
     def game(self) -> Game:
@@ -81,7 +82,8 @@ def read_game(
         found, more = _fitted(Asked(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
-    return Asked(found, remarks + more)
+    said = sgf_reader.comments(path.read_bytes(), number - 1) if path.suffix.lower() == ".sgf" else {}
+    return Asked(found, remarks + more, said)
 
 
 def _fitted(record: Record, saved: Saved, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """A whole game gone through with a network: what each move was worth, and what would have been better."""
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tengen.data.identity import plain_options
@@ -70,6 +70,7 @@ class Review:
     record: Record
     moves: tuple[Reviewed, ...]
     remarks: tuple[str, ...] = ()
+    said: Mapping[int, str] = field(default_factory=dict)  # what others have said about the moves, counted from 0
 
     @property
     def complete(self) -> bool:
@@ -123,7 +124,7 @@ def review(
             found.append(judged)
             if each is not None:
                 each(found[-1])
-    return Review(engine.found.name, asked.game, asked.record, tuple(found), asked.remarks)
+    return Review(engine.found.name, asked.game, asked.record, tuple(found), asked.remarks, asked.said)
 
 
 def as_dict(review: Review) -> dict[str, Any]:
