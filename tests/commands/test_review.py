@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sgfmill.sgf
 
 from play.networks import untrained
 from tengen.commands import main
@@ -89,3 +90,21 @@ def test_what_is_wrong_is_said(
     assert main(["review", net, *words]) == 2
     assert expected in capsys.readouterr().err
     assert {path.name for path in game.parent.iterdir()} == {"game.txt", "good.txt", "bad.txt", "empty.txt"}
+
+
+@pytest.mark.slow
+def test_a_game_of_go_with_handicap_from_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = untrained(tmp_path / "net", "go", heads=("ownership", "score"), size=7, komi=7.0).path
+    game = tmp_path / "game.sgf"
+    game.write_text(
+        "(;GM[1]FF[4]SZ[5]KM[0.5]RU[Japanese]PB[a]PW[b]HA[2]AB[bb][dd];W[cc]C[hm];B[bc];W[cb];W[bd](;B[];W[])(;B[aa]))"
+    )
+    assert main(["review", str(net), str(game), "--visits", "30", "--plot", str(tmp_path / "plot.png")]) == 0
+    assert "Black (a): 3 moves" in capsys.readouterr().out
+    reviewed = sgfmill.sgf.Sgf_game.from_bytes((tmp_path / "game.reviewed.sgf").read_bytes())
+    assert (reviewed.get_size(), reviewed.get_komi(), reviewed.get_handicap()) == (5, 0.5, None)
+    moves = reviewed.get_main_sequence()[1:]
+    assert [node.get_move()[0] for node in moves] == ["w", "b", "w", "b", "w", "b", "w"]
+    assert moves[0].get("C").endswith("hm")
+    assert moves[-1].get("C").startswith("value ")  # the game is over: White's result by area
+    assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
