@@ -1,4 +1,4 @@
-"""Networks that tests play with: small, and of no use but for that."""
+"""Networks that tests play with: small, and of no use but for that. One kind of engine, which compiles once."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,9 @@ from flax import nnx
 from tengen import games, nets
 from tengen.nets import saving
 from tengen.play.finding import Found, find
+from tengen.play.settings import EngineSettings
+
+QUICK = EngineSettings(visits=30, leaves=2, slots=256)
 
 
 def untrained(folder: Path, game: str, net: str = "b1c8", heads: tuple[nets.Head, ...] = (), **options: Any) -> Found:

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from play.networks import untrained
+from play.networks import QUICK, untrained
 from tengen import games, search
 from tengen.errors import TengenError
 from tengen.play.engine import Engine
@@ -13,8 +13,6 @@ from tengen.play.finding import Found
 from tengen.play.position import IllegalMove
 from tengen.play.settings import EngineSettings
 from tengen.play.thought import Thought
-
-QUICK = EngineSettings(visits=60, leaves=4, slots=256)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from typing import Any
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
 _ABOUT = """Answer GTP commands on the standard input, for Sabaki, GoGui, KGS, CGOS and others. NET is a network's
-folder or a run, whose newest accepted network is meant. Other games than Go speak the same commands with their own moves."""
+folder or a run, whose newest accepted network is meant. Other games than Go speak the same commands with their
+own moves."""
 
 
 def add(subparsers: Any) -> None:

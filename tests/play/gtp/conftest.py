@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from play.gtp.talking import Controller
+from play.networks import QUICK
 from tengen.play.finding import Found
 from tengen.play.gtp import serving
-from tengen.play.settings import EngineSettings, PlaySettings
-
-QUICK = EngineSettings(visits=8, leaves=2, slots=512)
+from tengen.play.settings import PlaySettings
 
 
 @pytest.fixture(scope="session")

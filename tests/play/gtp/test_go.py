@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from play.gtp.talking import Controller
-from play.networks import untrained
+from play.networks import QUICK, untrained
 from tengen.play.finding import Found
 from tengen.play.gtp import serving
-from tengen.play.settings import EngineSettings, PlaySettings
+from tengen.play.settings import PlaySettings
 
 GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 
@@ -300,6 +300,7 @@ def test_the_score_and_the_dead_agree(go: Controller) -> None:
     assert float(points) >= 0.5
 
 
+@pytest.mark.slow
 def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
     go.ask("boardsize 7")
     assert go.ask("genmove b")
@@ -311,7 +312,7 @@ def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
 
 def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
     settings = PlaySettings(visits=2, resign=1.0)  # no chance is good enough
-    dialect = serving.make(go5, settings, EngineSettings(visits=8, leaves=2, slots=512))
+    dialect = serving.make(go5, settings, QUICK)
     moves = [dialect.genmove(["b"]) for _ in range(3)]
     assert "resign" not in moves[:2]
     assert moves[2] == "resign"
@@ -320,7 +321,7 @@ def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
 
 def test_ponders_while_it_waits(go5: Found) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
-    dialect = serving.make(go5, play, EngineSettings(visits=8, leaves=2, slots=512))
+    dialect = serving.make(go5, play, QUICK)
     go = Controller(dialect)
     go.ask("genmove b")
     time.sleep(1)
@@ -372,9 +373,10 @@ def test_a_whole_game_against_gnu_go(go: Controller) -> None:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_networks_without_ownership_take_all_stones_as_alive(tmp_path: Path) -> None:
     found = untrained(tmp_path / "plain", "go", size=5, komi=0.5)
-    dialect = serving.make(found, PlaySettings(visits=2), EngineSettings(visits=2, leaves=1, slots=64))
+    dialect = serving.make(found, PlaySettings(visits=2), QUICK)
     dialect.play(["b", "c3"])
     assert dialect.commands["final_status_list"](["dead"]) == ""
     assert dialect.commands["final_status_list"](["alive"]) == "C3"

@@ -95,9 +95,10 @@ class Report:
         moves = []
         for order, move in enumerate(thought.candidates[: wish.most]):
             rate = winrate(move.value)
+            low, line = _points(bound(rate, move.visits)), " ".join(self._names(move.line))
             moves.append(
                 f"info move {self._name(move)} visits {move.visits} winrate {_points(rate)} "
-                f"prior {_points(move.prior)} lcb {_points(bound(rate, move.visits))} order {order} pv {' '.join(self._names(move.line))}"
+                f"prior {_points(move.prior)} lcb {low} order {order} pv {line}"
             )
         return " ".join(moves)
 
