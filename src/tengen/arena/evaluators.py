@@ -21,9 +21,13 @@ class Evaluator:
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
         """What the network with these parameters says about [B, ...] positions."""
-        outputs = nnx.merge(self.graph, params)(observation.planes, observation.scalars)
+        outputs = self.outputs(params, observation)
         chances = jax.nn.softmax(outputs.value)
         return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2])
+
+    def outputs(self, params: Any, observation: Observation) -> nets.Outputs:
+        """All that its heads say about [B, ...] positions."""
+        return nnx.merge(self.graph, params)(observation.planes, observation.scalars)
 
 
 def saved(path: Path, game: Game, dtype: nets.Dtype = "bfloat16") -> tuple[Evaluator, Any]:

@@ -15,6 +15,7 @@ from tengen.search.settings import Settings
 if TYPE_CHECKING:
     from tengen.search import dump
     from tengen.search.leaves import Evaluation, Leaves, expand, select
+    from tengen.search.pruning import prune
     from tengen.search.result import Result, summarise
     from tengen.search.roots import advance, begin, restart
     from tengen.search.searching import finish, run, simulate, unfinished
@@ -33,6 +34,7 @@ __all__ = [
     "expand",
     "finish",
     "plant",
+    "prune",
     "restart",
     "run",
     "select",
@@ -44,6 +46,7 @@ __all__ = [
 _LATE = {
     "roots": ("advance", "begin", "restart"),
     "leaves": ("Evaluation", "Leaves", "expand", "select"),
+    "pruning": ("prune",),
     "result": ("Result", "summarise"),
     "searching": ("finish", "run", "simulate", "unfinished"),
     "tree": ("Tree", "bytes_needed", "plant"),

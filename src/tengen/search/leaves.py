@@ -100,7 +100,7 @@ def _expand(tree: Tree, path: Path, new: New) -> Tree:
         tree,
         child=put(tree.child, jnp.full(new.logits.shape, NONE))
         .at[below, path.action]
-        .set(path.node.astype(jnp.int16), mode="drop"),
+        .set(path.node.astype(tree.child.dtype), mode="drop"),
         logits=put(tree.logits, new.logits),
         state=jax.tree.map(put, tree.state, new.state),
         value=put(tree.value, new.value),

@@ -62,7 +62,7 @@ def restart(tree: Tree, states: Any, which: Array) -> Tree:
         player=root(tree.player, jax.vmap(game.to_play)(states)),
         over=root(tree.over, jax.vmap(game.is_over)(states)),
         parent=root(tree.parent, NONE),
-        free=chosen(jnp.arange(slots, dtype=jnp.int16), tree.free),
+        free=chosen(jnp.arange(slots, dtype=tree.free.dtype), tree.free),
         used=chosen(1, tree.used),
         root=chosen(0, tree.root),
         kept=jax.tree.map(chosen, kept, tree.kept),
@@ -88,7 +88,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     tree = _without_illegal(tree, root, which & known, look.legal)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
     place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
-    numbers = jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), place.shape)
+    numbers = jnp.broadcast_to(jnp.arange(slots, dtype=tree.free.dtype), place.shape)
     free = jnp.zeros_like(tree.free).at[batch[:, None], place].set(numbers)
     # Only rows of roots are written, so that no table is copied: one that the tree did not know is written anew.
     unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
@@ -132,7 +132,7 @@ def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tre
     return replace(
         tree,
         parent=tree.parent.at[batch[:, None], gone].set(NONE, mode="drop"),
-        child=tree.child.at[at].set(jnp.where(legal, children, NONE).astype(jnp.int16), mode="drop"),
+        child=tree.child.at[at].set(jnp.where(legal, children, NONE).astype(tree.child.dtype), mode="drop"),
         logits=tree.logits.at[at].set(jnp.where(legal, tree.logits[batch, root], -jnp.inf), mode="drop"),
     )
 

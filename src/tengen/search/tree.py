@@ -19,7 +19,8 @@ from tengen.games import Game
 from tengen.search.settings import Settings
 
 NONE = -1
-LARGEST = 32767  # slots are numbered in 16 bits
+LARGEST = 32767  # slots are numbered in 16 bits,
+LARGEST_PLAIN = 2**24  # and in 32 where no GPU program reads them
 
 
 @jax.tree_util.register_dataclass
@@ -27,7 +28,7 @@ LARGEST = 32767  # slots are numbered in 16 bits
 class Tree:
     """B trees of N slots with A actions. A node that waits for its evaluation has no visits."""
 
-    child: Array  # Int16[B, N, A]: the node behind a move, or -1
+    child: Array  # Int16[B, N, A], in trees above LARGEST Int32: the node behind a move, or -1
     logits: Array  # Float16[B, N, A]: log of the prior; -inf for what is not legal
     state: Any  # [B, N, ...]: the positions, without what the whole tree shares; bools as bytes
     visits: Array  # Int32[B, N]
@@ -35,9 +36,9 @@ class Tree:
     value: Array  # Float32[B, N]: what the evaluation said, or the result where the game is over
     player: Array  # Int8[B, N]: who moves
     over: Array  # Int8[B, N]: 1 where the game is over
-    parent: Array  # Int16[B, N]
+    parent: Array  # Int16 or Int32[B, N]
     onward: Array  # Int32[B, N]: what to follow at a node below the root; kept by GPU programs, for them alone
-    free: Array  # Int16[B, N]: all slots; those from `used` on are free
+    free: Array  # Int16 or Int32[B, N]: all slots; those from `used` on are free
     used: Array  # Int32[B]
     root: Array  # Int32[B]
     kept: Any  # [B, ...]: what the game keeps once per tree (see Game.split)
@@ -75,8 +76,13 @@ def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None =
     example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
-    per_node = 4 * game.num_actions + node + 4 + 4 + 4 + 1 + 1 + 2 + 4 + 2
+    number = _number_type(slots).dtype.itemsize
+    per_node = (2 + number) * game.num_actions + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
     return games * (slots * per_node + 8 * game.num_actions + 16 + shared)
+
+
+def _number_type(slots: int) -> Any:
+    return jnp.int16 if slots <= LARGEST else jnp.int32
 
 
 def default_slots(settings: Settings) -> int:
@@ -94,18 +100,20 @@ def plant(game: Game, settings: Settings, states: Any, slots: int | None = None)
     """
     schema.from_options(Settings, asdict(settings), "search")
     slots = default_slots(settings) if slots is None else slots
-    if not 0 < slots <= LARGEST:
-        raise OptionError(f"search: {slots} nodes per tree, expected 1 to {LARGEST}; use fewer simulations")
+    plain = settings.kernels == "plain" or settings.leaves > 1
+    largest = LARGEST_PLAIN if plain else LARGEST
+    if not 0 < slots <= largest:
+        raise OptionError(f"search: {slots} nodes per tree, expected 1 to {largest}; use fewer simulations")
     batch, actions = jax.tree.leaves(states)[0].shape[0], game.num_actions
     _check_memory(bytes_needed(game, settings, batch, slots), batch)
     nodes, kept = jax.vmap(game.split)(states)
-    table = (batch, slots)
+    table, number = (batch, slots), _number_type(slots)
 
     def root_only(values: Array, dtype: Any) -> Array:
         return jnp.zeros((*table, *values.shape[1:]), dtype).at[:, 0].set(values.astype(dtype))
 
     return Tree(
-        child=jnp.full((*table, actions), NONE, jnp.int16),
+        child=jnp.full((*table, actions), NONE, number),
         logits=jnp.full((*table, actions), -jnp.inf, jnp.float16),
         state=jax.tree.map(lambda leaf: root_only(leaf, leaf.dtype), stored(nodes)),
         visits=jnp.zeros(table, jnp.int32),
@@ -113,9 +121,9 @@ def plant(game: Game, settings: Settings, states: Any, slots: int | None = None)
         value=jnp.zeros(table, jnp.float32),
         player=root_only(jax.vmap(game.to_play)(states), jnp.int8),
         over=root_only(jax.vmap(game.is_over)(states), jnp.int8),
-        parent=jnp.full(table, NONE, jnp.int16),
+        parent=jnp.full(table, NONE, number),
         onward=jnp.zeros(table, jnp.int32),
-        free=jnp.broadcast_to(jnp.arange(slots, dtype=jnp.int16), table),
+        free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),
         kept=kept,

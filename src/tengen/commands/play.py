@@ -1,0 +1,62 @@
+"""`tengen play`: a person against a network, on a board of text."""
+
+import argparse
+import random
+import sys
+from typing import Any
+
+from tengen.commands.thinking import add_thinking, engine_settings, play_settings
+from tengen.errors import OptionError
+
+_ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves are
+typed by their names; help says what else can be typed."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("play", help="play against a network", description=_ABOUT)
+    add_thinking(parser)
+    parser.add_argument(
+        "--as", dest="seat", choices=("first", "second", "random"), default="first", help="who you are (default first)"
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="another option of the game than the network was trained with, such as size=7",
+    )
+    parser.add_argument("--seed", type=int, help="for games that begin by chance, and for --as random")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play until the person has had enough."""
+    play, engine = play_settings(args), engine_settings(args)
+    chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
+
+    from tengen.commands.compiling import keep_compiled
+    from tengen.play import finding
+    from tengen.play.console import Console
+    from tengen.play.engine import Engine
+
+    keep_compiled()
+    found = finding.find(args.net)
+    made = Engine(found, _game(found.saved, args.overrides), engine)
+    print("One moment: compiling for this network ...", file=sys.stderr, flush=True)
+    made.warm_up()
+    Console(made, play, chosen, seed=args.seed).run()
+    return 0
+
+
+def _game(saved: Any, texts: list[str]) -> Any:
+    """The game that the network was trained on, with other options."""
+    from tengen import games
+    from tengen.config.override import read_overrides
+
+    overrides, problems = read_overrides(texts)
+    problems += [f"expected --set KEY=VALUE ({one.place})" for one in overrides if len(one.path) != 1]
+    if problems:
+        raise OptionError("; ".join(problems))
+    return games.make(saved.game, **{**saved.options, **{one.path[0]: one.value for one in overrides}})

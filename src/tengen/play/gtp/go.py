@@ -1,0 +1,241 @@
+"""The commands that Go has, or has in its own way."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import games
+from tengen.data import sgf_reader
+from tengen.data.records import Record, RecordError
+from tengen.errors import TengenError
+from tengen.games.core import Game
+from tengen.games.go import Go, GoState
+from tengen.games.go_chains import chains_of
+from tengen.games.text import GO_LETTERS
+from tengen.play.engine import Engine
+from tengen.play.finding import Found
+from tengen.play.gtp import handicap, status
+from tengen.play.gtp.dialect import Dialect, exactly, whole
+from tengen.play.gtp.protocol import GtpError
+from tengen.play.position import IllegalMove
+from tengen.play.settings import EngineSettings, PlaySettings
+
+_LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
+_VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
+_LARGEST_FILE = 50_000_000
+
+
+class GoDialect(Dialect):
+    """Go on any board that the network plays, with any komi; either colour may move at any time."""
+
+    game: Go  # type: ignore[assignment]
+
+    def __init__(self, found: Found, play: PlaySettings, engine: EngineSettings) -> None:
+        self._engines: dict[int, Engine] = {}
+        self._komi = float(found.saved.options["komi"])
+        super().__init__(found, play, engine)
+        self.commands |= {
+            "fixed_handicap": self.fixed_handicap,
+            "place_free_handicap": self.place_free_handicap,
+            "set_free_handicap": self.set_free_handicap,
+            "loadsgf": self.loadsgf,
+            "final_status_list": self.final_status_list,
+            "get_komi": lambda arguments: f"{self._komi:g}",
+            "kgs-genmove_cleanup": self.genmove,  # it plays by area, and takes dead stones off before it passes
+        }
+
+    def _engine(self, game: Game) -> Engine:
+        options = {**self.found.saved.options, "size": game.options.size, "komi": self._komi}
+        options["max_moves"] = max(game.max_moves, _LONGEST_GAME)
+        return super()._engine(games.make("go", **options))
+
+    def _use(self, size: int) -> None:
+        """An engine for boards of that size, which is kept. GtpError if the network cannot play there."""
+        if size == self.game.size:
+            return
+        try:
+            if size not in self._engines:
+                self._engines[self.game.size] = self.engine
+                self._engines[size] = self._engine(games.make("go", size=size))
+            self.engine = self._engines[size]
+        except (TengenError, ValueError):
+            raise GtpError("unacceptable size") from None
+
+    def boardsize(self, arguments: list[str]) -> str:
+        (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
+        self._use(size)
+        return self.clear_board([])
+
+    def clear_board(self, arguments: list[str]) -> str:
+        super().clear_board(arguments)
+        self.engine.revise(self._with_komi)
+        return ""
+
+    def komi(self, arguments: list[str]) -> str:
+        """GTP wants any komi to be taken; the rules know half points up to 400."""
+        (text,) = exactly(arguments, 1, "komi")
+        try:
+            points = float(text)
+        except ValueError:
+            points = math.nan
+        if not math.isfinite(points):
+            raise GtpError("syntax error: komi is not a number")
+        self._komi = round(2 * min(max(points, -400.0), 400.0)) / 2
+        self.engine.revise(self._with_komi)
+        return ""
+
+    def _with_komi(self, state: GoState) -> GoState:
+        return state._replace(komi=jnp.int16(round(2 * self._komi)))
+
+    # Moves
+
+    def action(self, text: str) -> int:
+        """The number of a vertex, legal or not."""
+        if text.lower() == "pass":
+            return self.game.points
+        found = _VERTEX.fullmatch(text.upper())
+        if found:
+            column, row = GO_LETTERS.index(found[1]), int(found[2])
+            if column < self.game.size and row <= self.game.size:
+                return (self.game.size - row) * self.game.size + column
+        raise GtpError("invalid coordinate")
+
+    def names(self, actions: Sequence[int]) -> list[str]:
+        return [self.game.action_name(self.engine.state, action) for action in actions]
+
+    def to_move(self, player: int) -> None:
+        """After two passes the game goes on; where a colour moves twice, the other one passes in between."""
+        state = status.running(self.game, self.engine.state)
+        if int(state.turn) != player:
+            passed = self.engine.position.step(state, self.game.points)
+            state = status.running(self.game, passed)
+        if state is not self.engine.state:
+            self.engine.put(state)
+
+    def moves_left(self) -> float:
+        points, moves = self.game.points, len(self.engine.actions)
+        return max(0.75 * points - moves, 0.2 * points) / 2
+
+    # Handicap
+
+    def fixed_handicap(self, arguments: list[str]) -> str:
+        """Stones at the places that tradition has for them."""
+        (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
+        return self._handicap(handicap.fixed(self.game.size, count))
+
+    def place_free_handicap(self, arguments: list[str]) -> str:
+        """Stones where they are best: the fixed places as far as they go, then the network's choice."""
+        (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
+        if not 2 <= count < self.game.points:
+            raise GtpError("invalid number of stones")
+        self._check_empty()
+        most = handicap.most_fixed(self.game.size)
+        points = handicap.fixed(self.game.size, min(count, most)) if most else []
+        while len(points) < count:
+            liked = self.engine.look(self._position(points, 0)).policy[: self.game.points].copy()
+            liked[points] = -1
+            points.append(int(np.argmax(liked)))
+        return self._handicap(points)
+
+    def set_free_handicap(self, arguments: list[str]) -> str:
+        """Stones where the controller wants them."""
+        try:
+            points = [self.action(text) for text in arguments]
+        except GtpError:
+            raise GtpError("bad vertex list") from None
+        if not 2 <= len(set(points)) == len(points) < self.game.points or self.game.points in points:
+            raise GtpError("bad vertex list")
+        self._handicap(points)
+        return ""
+
+    def _handicap(self, points: list[int]) -> str:
+        self._check_empty()
+        self.engine.reset(self._position(points, 1))
+        return " ".join(self.names(points))
+
+    def _check_empty(self) -> None:
+        if np.asarray(self.engine.state.chains).any() or self._marks:
+            raise GtpError("board not empty")
+
+    def _position(self, black: list[int], turn: int) -> GoState:
+        colours = np.full(self.game.points, -1)
+        colours[black] = 0
+        try:
+            chains = chains_of(colours.tolist(), self.game.size)
+        except ValueError:
+            raise GtpError("bad vertex list") from None
+        return self._with_komi(self.game.position(chains, turn))
+
+    # Records and results
+
+    def loadsgf(self, arguments: list[str]) -> str:
+        """The game in a file, up to the move of that number, which is not made."""
+        name, *rest = exactly(arguments, 1, "a file") + arguments[1:]
+        until = whole(rest[0]) if rest else None
+        record = _record(Path(name))
+        options = record.options
+        before, komi = self.engine, self._komi
+        self._use(options["size"])
+        try:
+            self._komi = float(options.get("komi", komi))
+            start = None if record.start is None else self.game.from_text(record.start)
+            actions = record.actions if until is None else record.actions[: max(until - 1, 0)]
+            self._follow(start, actions)
+        except (ValueError, TengenError) as error:
+            self.engine, self._komi = before, komi
+            raise GtpError(f"cannot load file: {error}") from None
+        return ""
+
+    def _follow(self, start: GoState | None, actions: Sequence[int]) -> None:
+        """A new game from `start`, and its moves. IllegalMove leaves the old one as it was."""
+        steps, marks = list(self.engine.position.steps), list(self._marks)
+        try:
+            self.clear_board([])
+            if start is not None:
+                self.engine.reset(self._with_komi(start))
+            for number, action in enumerate(actions, 1):
+                mark = len(self.engine.position.steps)
+                self.to_move(self.engine.position.player)
+                try:
+                    self._move(action, mark)
+                except GtpError:
+                    raise IllegalMove(f"move {number}, {self.names([action])[0]}, is illegal here") from None
+        except IllegalMove:
+            self._marks[:] = marks
+            self.engine.position.steps[:] = steps
+            self.engine.rewind(len(steps))
+            raise
+
+    def final_score(self, arguments: list[str]) -> str:
+        """By area, without the stones that are dead."""
+        black = status.score(self.engine, self.game)
+        return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+
+    def final_status_list(self, arguments: list[str]) -> str:
+        """The stones of a status, chains in lines. By area, stones in seki are simply alive."""
+        (wanted,) = exactly(arguments, 1, "dead, alive or seki")
+        if wanted not in ("alive", "dead", "seki"):
+            raise GtpError("syntax error: expected dead, alive or seki")
+        if wanted == "seki":
+            return ""
+        dead = status.dead(self.engine, self.game)
+        chains = np.asarray(self.engine.state.chains)
+        chosen = (chains != 0) & (dead == (wanted == "dead"))
+        groups = [np.flatnonzero(chosen & (chains == chain)) for chain in dict.fromkeys(chains[chosen].tolist())]
+        return "\n".join(" ".join(self.names([int(point) for point in group])) for group in groups)
+
+
+def _record(path: Path) -> Record:
+    """The first game of an SGF file."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise GtpError(f"cannot load file: {path.name} is too large")
+        return sgf_reader.read(path.read_bytes())[0]
+    except OSError as error:
+        raise GtpError(f"cannot load file: {error.strerror or error}") from None
+    except (RecordError, ValueError) as error:
+        raise GtpError(f"cannot load file: {error}") from None

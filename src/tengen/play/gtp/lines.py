@@ -1,0 +1,39 @@
+"""Lines that come in while the engine is busy."""
+
+import queue
+import threading
+from collections.abc import Iterable
+
+
+class Lines:
+    """Reads in a thread of its own, so that who thinks can see that somebody waits."""
+
+    def __init__(self, source: Iterable[bytes]) -> None:
+        self.waiting = threading.Event()  # a line, or the end, has come and was not taken yet
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        # A thread that hangs in a read must not keep the process alive.
+        self._thread = threading.Thread(target=self._read, args=(source,), daemon=True)
+        self._thread.start()
+
+    def _read(self, source: Iterable[bytes]) -> None:
+        try:
+            for line in source:
+                self._put(line.decode("utf-8", "replace"))
+        except (OSError, ValueError):  # closed under our hands: the same as its end
+            pass
+        finally:
+            self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        with self._lock:
+            self._lines.put(line)
+            self.waiting.set()
+
+    def next(self) -> str | None:
+        """The next line, waited for; None at the end."""
+        line = self._lines.get()
+        with self._lock:
+            if self._lines.empty():
+                self.waiting.clear()
+        return line

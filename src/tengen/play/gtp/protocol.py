@@ -1,0 +1,51 @@
+"""The form of commands and answers: version 2 of the Go Text Protocol, as its specification has it."""
+
+import re
+from dataclasses import dataclass
+
+from tengen.errors import TengenError
+
+_ID = re.compile(r"(\d+)(?:\s+|$)")
+
+
+class GtpError(TengenError):
+    """A command that fails; the text is the answer."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One line of a controller. The `id` is repeated in the answer; it may be empty."""
+
+    id: str
+    name: str
+    arguments: list[str]
+
+
+def parse(line: str) -> Command | None:
+    """The command in a line; None if there is none, but a comment perhaps."""
+    line = line.replace("\t", " ").partition("#")[0]
+    line = "".join(c for c in line if c >= " " and c != "\x7f").strip()
+    if not line:
+        return None
+    number = _ID.match(line)
+    if number is None:
+        name, *arguments = line.split()
+        return Command("", name, arguments)
+    name, *arguments = line[number.end() :].split() or [""]
+    return Command(number[1], name, arguments)
+
+
+def success(command: Command, text: str = "") -> str:
+    """The answer to a command that was done."""
+    return f"={command.id}{_body(text)}\n\n"
+
+
+def failure(command: Command, text: str) -> str:
+    """The answer to a command that could not be done."""
+    return f"?{command.id}{_body(text)}\n\n"
+
+
+def _body(text: str) -> str:
+    """An empty line would end the answer, and control characters have no place in one."""
+    first, *others = ("".join(c for c in line if c >= " ").rstrip() for line in text.split("\n"))
+    return "\n".join([f" {first}" if first else "", *(line for line in others if line)])
