@@ -28,9 +28,7 @@ from tengen.daemon.protocol import decode, encode  # noqa: E402
 
 _BAD = 0.01  # share of the files
 _KEPT = 400  # files; older ones are removed, as whoever plays would do
-_WARM = (
-    20.0  # seconds after its first network, when all is compiled, from which on a daemon's memory should stay as it is
-)
+_WARM = 20.0  # seconds after its first network from which on a daemon's memory should stay as it is
 _GROWTH = 1.15, 20.0  # times, and MB more, that are still flat
 _TROUBLE = 0.1  # share of the uploads with which something goes wrong
 
