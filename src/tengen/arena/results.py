@@ -65,10 +65,25 @@ def append(path: Path, *results: Result) -> None:
     read(path)  # nothing is added to a file that could not be read again
     try:
         before = path.read_bytes() if path.exists() else b""
-        new = "".join(json.dumps({"schema": SCHEMA, **asdict(result)}) + "\n" for result in results)
-        gap = b"\n" if before and not before.endswith(b"\n") else b""
+    except OSError as error:
+        raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
+    gap = b"\n" if before and not before.endswith(b"\n") else b""
+    _write(path, before + gap + _lines(results))
+
+
+def write(path: Path, *results: Result) -> None:
+    """A file of these results alone: what it held is gone."""
+    _write(path, _lines(results))
+
+
+def _lines(results: tuple[Result, ...]) -> bytes:
+    return "".join(json.dumps({"schema": SCHEMA, **asdict(result)}) + "\n" for result in results).encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(path, before + gap + new.encode())
+        atomic.write_bytes(path, content)
     except OSError as error:
         raise TengenError(f"{path}: the result could not be written: {error.strerror}") from None
 

@@ -31,15 +31,15 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
 
 
-def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Declare `--set`."""
+def add_overrides(parser: argparse.ArgumentParser, words: str = "change one setting") -> None:
+    """Declare `--set`; `words` say what it does."""
     parser.add_argument(
         "--set",
         dest="overrides",
         metavar="SECTION.KEY=VALUE",
         action="append",
         default=[],
-        help="change one setting (may be repeated)",
+        help=f"{words} (may be repeated)",
     )
 
 

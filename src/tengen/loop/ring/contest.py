@@ -1,7 +1,6 @@
 """One match of the gate, in rounds: whether it is decided, and what there is to tell of it.
 
-All rounds together have one set of openings, no two alike, which depend on nothing but the key. Rounds are equally
-large, so that they share one compiled program; where they cannot be, a few games fewer than allowed are played.
+Where the games cannot be shared out evenly among the rounds, a few games fewer than allowed are played.
 """
 
 import datetime
@@ -13,18 +12,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import arena
 from tengen.arena.match import Limits, Match
-from tengen.arena.openings import Openings, openings
+from tengen.arena.played import of_match
 from tengen.arena.players import Player
 from tengen.arena.results import Result
+from tengen.arena.rounds import Rounds
 from tengen.arena.scores import Score, score
 from tengen.data.records import Record
 from tengen.errors import OptionError, TengenError
 from tengen.games import Game
 from tengen.loop.ring.settings import GateSettings
 from tengen.loop.ring.sprt import Sprt
-from tengen.selfplay import start_of
 
 _TINY = 1e-9  # rounding must not ask for half a point more than the share says
 
@@ -63,8 +61,8 @@ class Contest:
         self.plan = Plan.of(settings)
         self.rounds: list[Match] = []
         self._game = game
-        self._opening, self._playing = jax.random.split(key)
-        self._start: Openings | None = None
+        pairs = self.plan.rounds * self.plan.pairs
+        self._to_play = Rounds(game, a, b, key, pairs, self.plan.pairs, settings.opening_moves)
 
     @property
     def results(self) -> np.ndarray:
@@ -93,37 +91,18 @@ class Contest:
 
     def play_round(self) -> Match:
         """The next games, until they are over or the match is decided."""
-        number = len(self.rounds)
-        if self._start is None:
-            self._start = self._openings()
-        mine = slice(number * self.plan.pairs, (number + 1) * self.plan.pairs)
-        start = jax.tree.map(lambda leaf: leaf[mine], self._start)
-        key = jax.random.fold_in(self._playing, number)
-        match = arena.play(self._game, self.a, self.b, key, start=start, until=self._until())
+        self._check_openings()
+        match = self._to_play.play(len(self.rounds), self._until())
         self.rounds.append(match)
         return match
 
     def records(self) -> Iterator[Record]:
         """Of all games that were finished."""
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        number = 0
-        for match in self.rounds:
-            for place in np.flatnonzero(match.finished):
-                number += 1
-                first = bool(match.a_first[place])
-                result = float(match.results[place])
-                yield Record.of(
-                    self._game,
-                    match.actions[place, : match.length[place]],
-                    players=(match.a, match.b) if first else (match.b, match.a),
-                    result=result if first else -result,
-                    ending="forfeit" if match.forfeits[place] else "played out",
-                    network=match.a,
-                    date=date,
-                    id=f"gate-{number:06d}",
-                    opening=match.opening_moves,
-                    start=start_of(self._game, match.seeds[place]),
-                )
+        names = (self.a.name, self.b.name)
+        games = (game for match in self.rounds for game in of_match(match))
+        for number, game in enumerate(games, 1):
+            yield game.record(self._game, names, network=self.a.name, date=date, id=f"gate-{number:06d}")
 
     def told(self) -> dict[str, Any]:
         """What a verdict says of the match, as JSON data."""
@@ -157,9 +136,9 @@ class Contest:
             }
         )
 
-    def _openings(self) -> Openings:
+    def _check_openings(self) -> None:
         try:
-            return openings(self._game, self._opening, self.plan.rounds * self.plan.pairs, self.settings.opening_moves)
+            _ = self._to_play.openings
         except TengenError as error:
             raise OptionError(f"gate.games: {error}") from error
 

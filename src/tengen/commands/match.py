@@ -1,0 +1,207 @@
+"""`tengen match`: two players, many games, and how sure one can be of who is stronger."""
+
+import argparse
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen import atomic
+from tengen.commands.config import add_overrides
+from tengen.commands.part import positive
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.arena.book import Book
+    from tengen.arena.foreign.engine import Terms
+    from tengen.play.entrants import Entrant
+
+_WHO = "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go) or uci:stockfish (chess)"
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("match", help="two players, many games: who is stronger, and how sure is that")
+    parser.add_argument("a", metavar="A", help=_WHO)
+    parser.add_argument("b", metavar="B", help="the same")
+    parser.add_argument("--games", type=positive, default=100, help="in pairs with colours swapped (%(default)s)")
+    parser.add_argument(
+        "--game", metavar="GAME", help="what they play: a game or a configuration (default: the networks' game)"
+    )
+    parser.add_argument("--simulations", type=positive, default=64, help="per move of a network (%(default)s)")
+    parser.add_argument(
+        "--opening-moves", type=_count, default=2, metavar="K", help="random moves that begin each pair (%(default)s)"
+    )
+    parser.add_argument("--seconds-per-move", type=float, metavar="S", help="what foreign engines are given")
+    parser.add_argument("--nodes", type=positive, metavar="N", help="nodes per move for engines that speak UCI")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds after which an engine that says nothing has lost (%(default)s)",
+    )
+    parser.add_argument(
+        "--uci-option",
+        dest="uci_options",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
+    )
+    parser.add_argument(
+        "--parallel", type=positive, metavar="K", help="foreign engines that think at once (default: one per core)"
+    )
+    parser.add_argument(
+        "--tables",
+        type=positive,
+        metavar="T",
+        help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
+    )
+    parser.add_argument(
+        "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the games go (default: matches/A-B)")
+    parser.add_argument("--seed", type=_count, default=0, help="openings and chance (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    add_overrides(parser, "change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play until all games are there, or until Ctrl-C; the same command goes on."""
+    if args.games % 2:
+        raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
+    from tengen.arena.book import Book
+    from tengen.arena.foreign.engine import Terms
+    from tengen.play import entrants
+
+    terms = Terms(
+        seconds=args.seconds_per_move,
+        nodes=args.nodes,
+        patience=args.patience,
+        options=_uci_options(args.uci_options),
+    )
+    terms.check()
+    a, b = entrants.pair(*(entrants.read(text, terms.options) for text in (args.a, args.b)))
+    game, search = _game_and_search(args, a, b)
+    from tengen.data.identity import GameIdentity
+
+    about = {
+        "players": {"a": a.about(), "b": b.about()},
+        "game": GameIdentity.of(game).to_dict(),
+        "opening_moves": args.opening_moves,
+        "seed": args.seed,
+        **({"search": vars(search)} if a.found or b.found else {}),
+        **(_told(terms) if "engine" in (a.kind, b.kind) else {}),
+    }
+    folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"
+    with Book.opened(folder, (a.name, b.name), args.games, about) as book:
+        return _play(args, (a, b), game, search, terms, book)
+
+
+def _play(
+    args: argparse.Namespace, both: "tuple[Entrant, Entrant]", game: Any, search: Any, terms: Any, book: "Book"
+) -> int:
+    import jax
+
+    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.stopping import Stopping
+    from tengen.play import entrants, matching
+    from tengen.play.watching import watching
+
+    keep_compiled()
+    a, b = both
+    cpu, parallel = jax.default_backend() == "cpu", args.parallel or _cores()
+    plan = matching.Plan(
+        games=args.games,
+        opening_moves=args.opening_moves,
+        seed=args.seed,
+        parallel=parallel,
+        # While a player of ours looks at one half of the tables, engines think at the other.
+        tables=max(parallel, args.tables or parallel * (1 if a.kind == b.kind == "engine" else 2)),
+        at_once=max(2, args.batch or (16 if cpu else 256)),
+    )
+    with watching(book) as watch, Stopping(watch.say) as stopping, explaining_memory("--batch or --simulations"):
+        try:
+            if book.missing:
+                before = f", going on after {len(book.played)}" if book.played else ""
+                watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
+                sides = (entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
+                for standing in matching.run(game, (next(sides), next(sides)), plan, book, lambda: stopping.asked):
+                    watch.show(standing)
+        finally:
+            games = book.write(game)
+    _tell(args, book, games, stopping)
+    return stopping.code
+
+
+def _tell(args: argparse.Namespace, book: "Book", games: Path, stopping: Any) -> None:
+    """The result so far."""
+    tally = book.tally
+    print("\n".join(tally.lines()))
+    if tally.games:
+        print(f"games: {games}; result for ratings: {book.folder / 'results.jsonl'}")
+    if args.json:
+        try:
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(args.json, json.dumps(tally.to_dict(), indent=2).encode() + b"\n")
+        except OSError as error:
+            raise TengenError(f"{args.json}: the figures cannot be written: {error.strerror or error}") from None
+    if book.missing:
+        done = f"{len(book.played)} of {book.games} games are kept in {book.folder}"
+        print(f"stopped by {stopping.words}: {done}; the same command goes on")
+
+
+def _game_and_search(args: argparse.Namespace, a: "Entrant", b: "Entrant") -> tuple[Any, Any]:
+    """What is played, and how networks search; `--set` changes both."""
+    from tengen import schema
+    from tengen.arena import players
+    from tengen.config.override import read_overrides
+    from tengen.play import entrants
+    from tengen.search.settings import Settings
+
+    overrides, problems = read_overrides(args.overrides)
+    changes: dict[str, dict[str, Any]] = {"game": {}, "search": {}}
+    for override in overrides:
+        section, *keys = map(str, override.path)
+        if len(keys) != 1 or section not in changes:
+            problems.append(f"expected game.KEY or search.KEY ({override.place})")
+        else:
+            changes[section][keys[0]] = override.value
+    if problems:
+        raise TengenError("\n".join(problems))
+    chosen = {"algorithm": "puct", "simulations": args.simulations} | changes["search"]
+    settings = players.strongest(schema.from_options(Settings, chosen, "search"))
+    return entrants.common_game(a, b, args.game, changes["game"]), settings
+
+
+def _uci_options(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals) or not text.isprintable():
+            raise TengenError(f"--uci-option {text}: expected NAME=VALUE, as in 'Skill Level=3'")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+def _cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _told(terms: "Terms") -> dict[str, Any]:
+    """What engines are told, as JSON data."""
+    return {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
+
+
+def _slug(name: str) -> str:
+    """Part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:60] or "player"
+
+
+def _count(text: str) -> int:
+    """A whole number of at least 0, for argparse."""
+    return 0 if text == "0" else positive(text)

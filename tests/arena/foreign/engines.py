@@ -1,0 +1,20 @@
+"""The fake engine, and the real ones."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from tengen.arena.foreign.engine import Terms
+
+FAKE = Path(__file__).with_name("fake.py")
+GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
+STOCKFISH = shutil.which("stockfish") or shutil.which("/usr/games/stockfish")
+
+PATIENT = Terms(patience=60.0)  # for what must come, however busy the machine
+HASTY = Terms(seconds=0.1, grace=0.4, patience=60.0)  # for moves that never come
+
+
+def fake(protocol: str, behaviour: str, log: Path | None = None) -> str:
+    """The text that means it."""
+    words = [sys.executable, "-S", str(FAKE), protocol, behaviour, *([str(log)] if log else [])]
+    return f"{protocol}:{' '.join(words)}"
