@@ -8,8 +8,8 @@ from typing import Any
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 from tengen.errors import OptionError
 
-_ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves are
-typed by their names; help says what else can be typed."""
+_ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
+are typed by their names; help says what else can be typed."""
 
 
 def add(subparsers: Any) -> None:
