@@ -85,13 +85,17 @@ def test_resigning(engine: Engine, tmp_path: Path) -> None:
     assert (record.result, record.ending, record.players) == (-1.0, "resigned", ("you", "noughts"))
 
 
-def test_games_are_saved_whole(engine: Engine, go5: Found, tmp_path: Path) -> None:
+def test_games_are_saved_whole(engine: Engine, tmp_path: Path) -> None:
     shown = _play(engine, ["b2", "save", f"save {tmp_path / 'game.txt'}", f"save {tmp_path}/game.txt/no"], seat=1)
     assert "Say where" in shown
     assert "cannot be saved" in shown
     (record,) = load_records(tmp_path / "game.txt")
     assert record.actions == engine.actions[: len(record.actions)]
     assert record.values[0] is not None
+
+
+@pytest.mark.slow
+def test_go_is_saved_as_sgf(go5: Found, tmp_path: Path) -> None:
     go = Engine(go5, settings=QUICK)
     assert "Saved to" in _play(go, ["c3", "pass", f"save {tmp_path}/game"])
     (record,) = load_records(tmp_path / "game.sgf")
@@ -100,7 +104,9 @@ def test_games_are_saved_whole(engine: Engine, go5: Found, tmp_path: Path) -> No
     assert len(list(replay(record))) == len(record.actions) + 1
 
 
-@pytest.mark.parametrize(("game", "net"), [("connect_four", "b1c8"), ("hironaka", "mlp1x8")])
+@pytest.mark.parametrize(
+    ("game", "net"), [pytest.param("connect_four", "b1c8", marks=pytest.mark.slow), ("hironaka", "mlp1x8")]
+)
 def test_other_games(game: str, net: str, tmp_path: Path) -> None:
     engine = Engine(untrained(tmp_path / "net", game, net), settings=QUICK)
     for seat in (0, 1):

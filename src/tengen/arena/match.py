@@ -6,7 +6,7 @@ Where a player moves twice running, or one game of a pair is over, a place stays
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -112,10 +112,14 @@ def play(
     A move that is not legal loses its game. With `start`, one pair begins at each of these openings, and `settings`
     say nothing: the rounds of a longer match have parts of one set of openings, so none is played twice.
     """
-    steps = stepwise(game, a, b, key, settings, start=start, until=until)
+    return last(stepwise(game, a, b, key, settings, start=start, until=until))
+
+
+def last(steps: Generator[Underway, None, Match], each: Callable[[Underway], object] = lambda _: None) -> Match:
+    """The match that the steps end in; `each` hears how far it is."""
     while True:
         try:
-            next(steps)
+            each(next(steps))
         except StopIteration as end:
             return end.value
 

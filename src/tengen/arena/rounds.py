@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from tengen.arena.match import NO_MOVE, Limits, Match, Underway, stepwise
+from tengen.arena.match import NO_MOVE, Limits, Match, Underway, last, stepwise
 from tengen.arena.openings import Openings, openings
 from tengen.arena.players import Player
 from tengen.games import Game
@@ -42,8 +42,12 @@ class Rounds:
         """Where the round of that number begins."""
         return min(number * self.size, self.pairs - self.size)
 
+    def play(self, number: int, until: Limits = Limits()) -> Match:  # noqa: B008
+        """One round, until it is over or one of the limits is reached."""
+        return last(self.stepwise(number, until))
+
     def stepwise(self, number: int, until: Limits = Limits()) -> Generator[Underway, None, Match]:  # noqa: B008
-        """One round, until it is over or one of the limits is reached; see `match.stepwise`."""
+        """`play`, a step at a time; see `match.stepwise`."""
         first = self.first_pair(number)
         start = jax.tree.map(lambda leaf: leaf[first : first + self.size], self.openings)
         key = jax.random.fold_in(self._playing, number)

@@ -40,12 +40,12 @@ class Console:
         engine: Engine,
         settings: PlaySettings,
         seat: int,
-        read: Callable[[str], str] = input,
+        read: Callable[[str], str] | None = None,
         write: Callable[[str], None] = print,
         seed: int | None = None,
     ) -> None:
         self._engine, self._settings, self.seat = engine, settings, seat
-        self._read, self._write = read, write
+        self._read, self._write = read or input, write
         self._random = random.Random(seed)
         self._names = ["you", engine.found.name] if seat == 0 else [engine.found.name, "you"]
         self._begin()
@@ -126,9 +126,8 @@ class Console:
     def _examples(self) -> str:
         """Some legal moves."""
         legal = self._legal()
-        return ", ".join(legal[:_EXAMPLES]) + (
-            f" and {len(legal) - _EXAMPLES} more." if len(legal) > _EXAMPLES else "."
-        )
+        more = len(legal) - _EXAMPLES
+        return ", ".join(legal[:_EXAMPLES]) + (f" and {more} more." if more > 0 else ".")
 
     def _legal(self) -> list[str]:
         legal = np.flatnonzero(self._engine.position.legal())

@@ -1,6 +1,7 @@
 """What suits the device that the network runs on."""
 
 import os
+from typing import Any
 
 import jax
 
@@ -19,6 +20,20 @@ def precision(settings: EngineSettings) -> Dtype:
     if settings.precision != "auto":
         return settings.precision
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+
+
+def beside() -> Any:
+    """The CPU (a `jax.Device`), for the tree of a network on an accelerator; None where both are on one device.
+
+    A walk through one tree is a long chain of small steps. An accelerator takes some ten microseconds for each of
+    them, a CPU less than one.
+    """
+    if jax.default_backend() == "cpu":
+        return None
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX was told to leave the CPU alone
+        return None
 
 
 def leaves(settings: EngineSettings) -> int:

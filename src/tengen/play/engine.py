@@ -37,7 +37,8 @@ class Engine:
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
         self.game = found.saved.make_game() if game is None else game
         self.leaves = device.leaves(self.settings)
-        self.evaluate, self.params = evaluators.saved(found.path, self.game, device.precision(self.settings))
+        self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
+        self.params = jax.device_put(params)  # once, not with every call
         self.position = Position(self.game)
         wanted = search.Settings(
             algorithm="puct",
@@ -47,7 +48,11 @@ class Engine:
             kernels="plain",  # pruning and several leaves know nothing of the others
         )
         told = players.strongest(wanted)
-        self._tree = programs.plant(self.game, told, self.position.state, device.slots(self.game, told, self.settings))
+        self._device, self._beside = jax.devices()[0], device.beside()
+        room = device.slots(self.game, told, self.settings)
+        with jax.default_device(self._beside):
+            tree = programs.plant(self.game, told, self.position.state, room)
+        self._tree = tree if self._beside is None else jax.device_put(tree, self._beside)
         self._block = self.leaves
 
     @property
@@ -104,6 +109,7 @@ class Engine:
             action = self.think(visits=1).action
             assert action is not None
             self.play(action)
+            self._tree = programs.prune(self._tree)
             self.undo()
 
     def _forget(self) -> None:
@@ -173,10 +179,19 @@ class Engine:
             self._tree = programs.prune(self._tree)
             used = int(self._tree.used[0])
         begin = time.perf_counter()
-        size = min(self._block, slots - used, self._block if left is None else left)
-        if deadline is not None and size > self.leaves:
-            size = max(self.leaves, min(size, int(size * (deadline - begin) / BLOCK_SECONDS)))
-        self._tree = programs.search_on(self.evaluate, self.params, self._tree, jnp.int32(size))
+        # Whole batches of leaves from an evaluated root on, and no batch in a tree that is full: then a search of so
+        # many visits comes out the same however long its blocks are.
+        size = max(min(self._block, slots - used - self.leaves) // self.leaves, 1) * self.leaves
+        if deadline is not None:
+            share = max(deadline - begin, 0) / BLOCK_SECONDS
+            size = max(min(size, int(size * share)) // self.leaves, 1) * self.leaves
+        size = 1 if int(known.visits) == 0 else size if left is None else min(size, left)
+        if self._beside is None:
+            self._tree = programs.search_on(self.evaluate, self.params, self._tree, jnp.int32(size))
+        else:
+            self._tree = programs.search_beside(
+                self.evaluate, self.params, self._tree, size, self._device, self._beside
+            )
         after = self._roots()
         took = time.perf_counter() - begin
         if size >= self._block and took < BLOCK_SECONDS / 2:

@@ -55,14 +55,43 @@ def prune(tree: search.Tree) -> search.Tree:
 @partial(jax.jit, static_argnames="evaluate", donate_argnames="tree")
 def search_on(evaluate: Evaluator, params: Any, tree: search.Tree, more: Array) -> search.Tree:
     """`more` (Int32[]) visits of the root, of which the first evaluates it if nothing has yet."""
-    before = tree.visits[0, tree.root[0]]
+    tree, before = _begin(tree, more)
     target = before + more
-    budget = jnp.maximum(target - jnp.maximum(before, 1), 1)  # a root's evaluation is no simulation, but needs one
-    # Without noise there is nothing else to begin (`search.begin`), and reading the tables here would copy them.
-    tree = replace(tree, done=jnp.zeros_like(tree.done), budget=budget[None])
     return lax.while_loop(
         lambda tree: tree.visits[0, tree.root[0]] < target, partial(search.simulate, partial(evaluate, params)), tree
     )
+
+
+def search_beside(
+    evaluate: Evaluator, params: Any, tree: search.Tree, more: int, device: Any, beside: Any
+) -> search.Tree:
+    """The same where the tree lies on `beside` and the parameters on `device`: positions and answers travel."""
+    tree, visits = _begin(tree, jnp.int32(more))
+    target = int(visits) + more
+    while int(visits) < target:
+        leaves = _select(tree)
+        said = _evaluate(evaluate, params, jax.device_put(leaves.observation, device))
+        tree, visits = _expand(tree, leaves, jax.device_put(said, beside))
+    return tree
+
+
+@partial(jax.jit, donate_argnames="tree")
+def _begin(tree: search.Tree, more: Array) -> tuple[search.Tree, Array]:
+    """Without noise this is all of `search.begin`; reading the large tables here would have them copied."""
+    visits = tree.visits[0, tree.root[0]]
+    # A root's evaluation is no simulation, but needs a budget.
+    budget = jnp.maximum(visits + more - jnp.maximum(visits, 1), 1)
+    return replace(tree, done=jnp.zeros_like(tree.done), budget=budget[None]), visits
+
+
+_select = jax.jit(search.select)
+_evaluate = jax.jit(lambda evaluate, params, observation: evaluate(params, observation), static_argnums=0)
+
+
+@partial(jax.jit, donate_argnames="tree")
+def _expand(tree: search.Tree, leaves: search.Leaves, said: search.Evaluation) -> tuple[search.Tree, Array]:
+    tree = search.expand(tree, leaves, said)
+    return tree, tree.visits[0, tree.root[0]]
 
 
 @jax.jit

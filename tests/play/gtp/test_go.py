@@ -310,6 +310,7 @@ def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
     assert _stones(go) == ["....."] * 5
 
 
+@pytest.mark.slow
 def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
     settings = PlaySettings(visits=2, resign=1.0)  # no chance is good enough
     dialect = serving.make(go5, settings, QUICK)
@@ -319,6 +320,7 @@ def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
     assert dialect.reg_genmove(["b"]) != "resign"
 
 
+@pytest.mark.slow
 def test_ponders_while_it_waits(go5: Found) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
     dialect = serving.make(go5, play, QUICK)

@@ -109,9 +109,11 @@ class Dialect:
             if "size" not in options:
                 raise GtpError("unacceptable size")
             try:
-                self.engine = self._engine(games.make(self.found.saved.game, **{**options, "size": size}))
+                made = self._engine(games.make(self.found.saved.game, **{**options, "size": size}))
             except (TengenError, ValueError):
                 raise GtpError("unacceptable size") from None
+            made.warm_up()
+            self.engine = made
         return self.clear_board([])
 
     def clear_board(self, arguments: list[str]) -> str:

@@ -59,8 +59,9 @@ class GoDialect(Dialect):
             return
         try:
             if size not in self._engines:
-                self._engines[self.game.size] = self.engine
-                self._engines[size] = self._engine(games.make("go", size=size))
+                made = self._engine(games.make("go", size=size))
+                made.warm_up()  # now: when a move is asked for, a clock may run
+                self._engines |= {self.game.size: self.engine, size: made}
             self.engine = self._engines[size]
         except (TengenError, ValueError):
             raise GtpError("unacceptable size") from None

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from tengen.errors import TengenError
 from tengen.play import finding
@@ -36,7 +36,15 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
                 logged.write(text)
                 logged.flush()
 
-        Session(dialect, _noted(sys.stdin.buffer, logged), write).run()
+        Session(dialect, _noted(_commands(), logged), write).run()
+
+
+def _commands() -> BinaryIO:
+    """The standard input as a file of its own: Python, when it ends, would wait for a thread that reads `sys.stdin`."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # not a real file
+        return sys.stdin.buffer
 
 
 def _opened(log: Path) -> TextIO:
