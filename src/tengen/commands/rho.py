@@ -33,7 +33,9 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--seed", type=_number(0), default=0, metavar="N", help="of the starts (%(default)s)")
     parser.add_argument(
-        "--select", action="store_true", help="HOST is a run: which of its networks is the best host, and the best agent"
+        "--select",
+        action="store_true",
+        help="HOST is a run: which of its networks are the best host and the best agent",
     )
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(run=run)

@@ -102,7 +102,7 @@ class Fixed:
 
 
 def dictionary_order(subsets: np.ndarray) -> np.ndarray:
-    """Int[S]: the numbers of the subsets Bool[S, D], smaller ones first, then as their elements come in a dictionary."""
+    """Int[S]: the numbers of the subsets Bool[S, D], smaller ones first, then as in a dictionary."""
     elements = [tuple(np.flatnonzero(subset)) for subset in subsets]
     return np.array(sorted(range(len(elements)), key=lambda number: (len(elements[number]), elements[number])))
 

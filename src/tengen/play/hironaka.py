@@ -7,48 +7,38 @@ judged by players that were not trained with them: the fixed ones, and networks 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import jax
 
-from tengen import search
-from tengen.arena import players
-from tengen.arena.evaluators import saved
+from tengen.arena import hironaka as arena
+from tengen.arena.hironaka import Role
 from tengen.arena.players import Player
 from tengen.arena.rho import Rho, rho
 from tengen.errors import OptionError, TengenError
 from tengen.games.hironaka import Hironaka
-from tengen.games.hironaka_players import AGENTS, HOSTS, Fixed
 from tengen.play import finding
 from tengen.schema import quote
 
-Role = Literal["host", "agent"]
-
-REFERENCES = {"host": "zeillinger", "agent": "first"}
+REFERENCES: dict[Role, str] = {"host": "zeillinger", "agent": "first"}
 """The fixed player that networks in each role are compared with."""
 
 
 def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Player:
-    """The fixed player of that name, or the network at that path: its best move, or the best of a search.
+    """The fixed player of that name, or the network at that path (of a run: the newest), with or without search.
 
     TengenError says what is neither.
     """
-    fixed = HOSTS if role == "host" else AGENTS
-    if text in fixed:
-        return Player(text, Fixed(game, fixed[text]))
+    if text in arena.names(role):
+        return arena.fixed(text, role, game)
     if not Path(text).exists():
-        known = ", ".join(fixed)
+        known = ", ".join(arena.names(role))
         raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
     return network(finding.find(text), game, simulations)
 
 
 def network(found: finding.Found, game: Hironaka, simulations: int = 0) -> Player:
     """A network on disk as a player in either role; 0 simulations: without search."""
-    evaluate, params = saved(found.path, game, "float32")
-    if simulations == 0:
-        return players.policy(found.name, evaluate, game, params)
-    settings = players.strongest(search.Settings(), simulations)
-    return players.network(f"{found.name}:{simulations}", evaluate, game, settings, params)
+    return arena.network(found.path, found.name, game, simulations)
 
 
 def table(
@@ -100,7 +90,7 @@ def select(
         raise TengenError(f"{run}: no networks to choose from, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
     other: Role = "agent" if role == "host" else "host"
-    fixed = [player(name, other, game) for name in (AGENTS if role == "host" else HOSTS)]
+    fixed = [player(name, other, game) for name in arena.names(other)]
     opponents = [*fixed, *(candidates[place] for place in spread(len(candidates), earlier))]
     key = jax.random.key(seed)
 
@@ -126,5 +116,3 @@ def spread(count: int, wanted: int) -> list[int]:
     """At most `wanted` of the numbers below `count`, evenly spread, the last one always."""
     chosen = min(count, wanted)
     return sorted({count - 1 - number * count // chosen for number in range(chosen)})
-
-
