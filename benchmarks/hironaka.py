@@ -10,6 +10,7 @@ points and must have the same points after each round. Without PyTorch that side
 """
 
 import argparse
+import importlib
 import json
 import os
 import statistics
@@ -27,14 +28,15 @@ from tengen import games
 from tengen.arena.playouts import draw
 from tengen.games.hironaka import Hironaka, live
 
+torch: Any
 try:
-    import torch
+    torch = importlib.import_module("torch")
 except ModuleNotFoundError:
-    torch = None  # pyright: ignore
+    torch = None
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--batch", type=int, nargs="+", default=[4096, 65536], help="games at once")
     parser.add_argument("--rounds", type=int, default=50, help="of one measurement")
     parser.add_argument("--repeats", type=int, default=5, help="measurements, of which the median counts")

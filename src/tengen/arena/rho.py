@@ -1,5 +1,6 @@
 """How soon a host ends Hironaka's games against an agent: the rate rho = games / rounds. See docs/hironaka.md."""
 
+import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from tengen.arena.players import Player, Rule
 from tengen.errors import OptionError
+from tengen.games.core import freeze
 from tengen.games.hironaka import AGENT, HOST, Hironaka, HironakaState, live
 
 NORMAL_95 = 1.959964
@@ -42,7 +44,7 @@ def rho(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> 
         raise OptionError(f"rho: expected at least 2 games, got {games}")
     if host.on_host or agent.on_host:
         raise OptionError("rho: expected players whose rules run on the device")
-    ends = _play(game, host.rule, agent.rule, host.params, agent.params, key, games)
+    ends = _play(game, host, agent, key, games)
     moves, alive = jax.device_get((ends.moves, jax.vmap(lambda points: live(points).sum())(ends.points)))
     return summarise(host.name, agent.name, -(-moves.astype(np.int64) // 2), int((alive > 1).sum()))
 
@@ -54,32 +56,41 @@ def summarise(host: str, agent: str, rounds: np.ndarray, unfinished: int) -> Rho
     """
     mean = float(rounds.mean())
     error = float(rounds.std(ddof=1)) / len(rounds) ** 0.5
-    return Rho(host, agent, len(rounds), int(rounds.sum()), unfinished, 1 / mean, error / mean**2)
+    return Rho(
+        host, agent, len(rounds), int(rounds.sum()), unfinished, len(rounds) / int(rounds.sum()), error / mean**2
+    )
 
 
-@partial(jax.jit, static_argnames=("game", "host", "agent", "games"))
-def _play(
-    game: Hironaka, host: Rule, agent: Rule, host_params: Any, agent_params: Any, key: Array, games: int
-) -> HironakaState:
-    """The final positions of [G] games."""
+def _play(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> HironakaState:
+    """The final positions of [G] games.
+
+    Each player is a program of its own, so that a table of pairs needs as many as it has players.
+    """
     starting, playing = jax.random.split(key)
-    start = jax.vmap(game.init)(jax.random.split(starting, games))
+    states, running = _start(game, starting, games)
+    for number in itertools.count():
+        if not running:
+            return states
+        for_host, for_agent = jax.random.split(jax.random.fold_in(playing, number))
+        states, _ = _move(game, host.rule, HOST, host.params, for_host, states)
+        states, running = _move(game, agent.rule, AGENT, agent.params, for_agent, states)
+    raise AssertionError("no game lasts for ever")
 
-    def choose(rule: Rule, params: Any, key: Array, states: HironakaState, player: int) -> HironakaState:
-        over = jax.vmap(game.is_over)(states)
-        which = ~over & (jax.vmap(game.to_play)(states) == player)
-        actions = rule(params, key, states, which).astype(jnp.int32)
-        moved = jax.vmap(game.step)(states, actions)
-        return jax.tree.map(
-            lambda old, new: jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old), states, moved
-        )
 
-    def a_round(carry: tuple[Array, HironakaState]) -> tuple[Array, HironakaState]:
-        key, for_host, for_agent = jax.random.split(carry[0], 3)
-        states = choose(host, host_params, for_host, carry[1], HOST)
-        return key, choose(agent, agent_params, for_agent, states, AGENT)
+@partial(jax.jit, static_argnames=("game", "games"))
+def _start(game: Hironaka, key: Array, games: int) -> tuple[HironakaState, Array]:
+    """[G] new games, and whether any is under way."""
+    states = jax.vmap(game.init)(jax.random.split(key, games))
+    return states, ~jax.vmap(game.is_over)(states).all()
 
-    def goes_on(carry: tuple[Array, HironakaState]) -> Array:
-        return ~jax.vmap(game.is_over)(carry[1]).all()
 
-    return lax.while_loop(goes_on, a_round, (playing, start))[1]
+@partial(jax.jit, static_argnames=("game", "rule", "player"))
+def _move(
+    game: Hironaka, rule: Rule, player: int, params: Any, key: Array, states: HironakaState
+) -> tuple[HironakaState, Array]:
+    """One move of a player in all games that wait for it, and whether any game is still under way."""
+    over = jax.vmap(game.is_over)(states)
+    which = ~over & (jax.vmap(game.to_play)(states) == player)
+    moved = jax.vmap(game.step)(states, rule(params, key, states, which).astype(jnp.int32))
+    states = jax.vmap(freeze)(~which, states, moved)
+    return states, ~jax.vmap(game.is_over)(states).all()

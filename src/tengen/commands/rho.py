@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -60,44 +61,55 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace, game: Any) -> int:
-    from tengen.games.hironaka_players import AGENTS, HOSTS
     from tengen.play import hironaka
 
-    hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or HOSTS]
-    agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or AGENTS]
+    hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.names("host")]
+    agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or hironaka.names("agent")]
     pairs = hironaka.table(game, hosts, agents, args.games, args.seed)
     if args.json:
         print(json.dumps([asdict(pair) for pair in pairs], indent=1))
-        return 0
+    else:
+        _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
+    return 0
+
+
+def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
     from tengen.arena.rho import NORMAL_95
 
-    left = max(12, *(len(host.name) for host in hosts)) + 2
-    widths = [max(16, len(agent.name)) + 2 for agent in agents]
+    left = max(12, *(len(host) for host in hosts)) + 2
+    widths = [max(16, len(agent)) + 2 for agent in agents]
     print(f"games / rounds, {args.games:,} games a pair, at most {args.moves} rounds; 95 % errors")
-    titles = (f"{agent.name:>{width}}" for agent, width in zip(agents, widths, strict=True))
-    print(f"{'host':<{left}}" + "".join(titles))
+    print(f"{'host':<{left}}" + "".join(f"{agent:>{width}}" for agent, width in zip(agents, widths, strict=True)))
     for host in hosts:
-        print(f"{host.name:<{left}}", end="", flush=True)
+        print(f"{host:<{left}}", end="", flush=True)
         for width in widths:
             pair = next(pairs)
             print(f"{f'{pair.rate:.4f} +-{NORMAL_95 * pair.error:.4f}':>{width}}", end="", flush=True)
         print()
-    return 0
 
 
 def _select(args: argparse.Namespace, game: Any) -> int:
+    """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
     from tengen.play import hironaka
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
-    base, found = Path(args.hosts[0]), []
+    base = Path(args.hosts[0])
+    found = []
     for role in ("host", "agent"):
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
         found.append(chosen)
         if not args.json:
             _show(chosen)
+    best_host, best_agent = found[0].best.player, found[1].best.player
+    hosts = [best_host, hironaka.player("zeillinger", "host", game)]
+    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.names("agent")), best_agent]
+    pairs = hironaka.table(game, hosts, agents, args.games, args.seed + 1)
     if args.json:
-        print(json.dumps([asdict(chosen) for chosen in found], indent=1))
+        listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}
+        print(json.dumps(listed | {"best": [asdict(pair) for pair in pairs]}, indent=1))
+        return 0
+    _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
     return 0
 
 
@@ -110,4 +122,4 @@ def _show(chosen: Any) -> None:
     for standing in chosen.standings:
         cells = "".join(f"{standing.against[name]:>{max(len(name), 8) + 2}.3f}" for name in names)
         print(f"{standing.name:<{left}}{standing.worst:>8.3f}{cells}")
-    print(f"best {chosen.role}: {chosen.best.name}\n")
+    print(f"best {chosen.role}: {chosen.best.path}\n")

@@ -7,17 +7,20 @@ judged by players that were not trained with them: the fixed ones, and networks 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from tengen.arena import hironaka as arena
-from tengen.arena.hironaka import Role
+from tengen.arena.hironaka import Role, names
 from tengen.arena.players import Player
 from tengen.arena.rho import Rho, rho
 from tengen.errors import OptionError, TengenError
 from tengen.games.hironaka import Hironaka
 from tengen.play import finding
 from tengen.schema import quote
+
+__all__ = ["REFERENCES", "Role", "Selection", "Standing", "names", "network", "player", "select", "spread", "table"]
 
 REFERENCES: dict[Role, str] = {"host": "zeillinger", "agent": "first"}
 """The fixed player that networks in each role are compared with."""
@@ -28,10 +31,10 @@ def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Playe
 
     TengenError says what is neither.
     """
-    if text in arena.names(role):
+    if text in names(role):
         return arena.fixed(text, role, game)
     if not Path(text).exists():
-        known = ", ".join(arena.names(role))
+        known = ", ".join(names(role))
         raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
     return network(finding.find(text), game, simulations)
 
@@ -55,9 +58,14 @@ def table(
 class Standing:
     """One network in one role: what it achieved against each opponent as a multiple of the reference's rate there."""
 
-    name: str
+    player: Player
+    path: Path
     role: Role
     against: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        return self.player.name
 
     @property
     def worst(self) -> float:
@@ -77,6 +85,13 @@ class Selection:
     def best(self) -> Standing:
         return self.standings[0]
 
+    def listed(self) -> list[dict[str, Any]]:
+        """As JSON data."""
+        return [
+            {"name": each.name, "path": str(each.path), "worst": each.worst, "against": each.against}
+            for each in self.standings
+        ]
+
 
 def select(
     run: Path, role: Role, game: Hironaka, games: int, *, simulations: int = 0, earlier: int = 3, seed: int = 0
@@ -90,7 +105,7 @@ def select(
         raise TengenError(f"{run}: no networks to choose from, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
     other: Role = "agent" if role == "host" else "host"
-    fixed = [player(name, other, game) for name in arena.names(other)]
+    fixed = [player(name, other, game) for name in names(other)]
     opponents = [*fixed, *(candidates[place] for place in spread(len(candidates), earlier))]
     key = jax.random.key(seed)
 
@@ -102,11 +117,12 @@ def select(
     usual = {opponent.name: rate(reference, opponent) for opponent in opponents}
     standings = [
         Standing(
-            candidate.name,
+            candidate,
+            found.path,
             role,
             {opponent.name: rate(candidate, opponent) / usual[opponent.name] for opponent in opponents},
         )
-        for candidate in candidates
+        for found, candidate in zip(all_of_it, candidates, strict=True)
     ]
     ordered = sorted(standings, key=lambda standing: standing.worst, reverse=role == "host")
     return Selection(role, reference.name, tuple(ordered))
