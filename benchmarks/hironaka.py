@@ -1,7 +1,8 @@
 """Random play of Hironaka's game: moves a second of Tengen next to plain PyTorch, in the same run.
 
     python benchmarks/hironaka.py --batch 4096 65536
-    python benchmarks/hironaka.py --eager          # also the plain version dispatched op by op by JAX
+    python benchmarks/hironaka.py --eager                 # also the plain version dispatched op by op by JAX
+    python benchmarks/hironaka.py --cores 1 --cpu-time    # on a machine that is busy with other work
 
 A round is two moves: the host names a random subset, the agent a random coordinate of it; shift, reduce; a game that
 is over begins again from where it began. The plain version is what the issue of speed is about: the same transition as
@@ -40,13 +41,18 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", default=[4096, 65536], help="games at once")
     parser.add_argument("--rounds", type=int, default=50, help="of one measurement")
     parser.add_argument("--repeats", type=int, default=5, help="measurements, of which the median counts")
+    parser.add_argument("--cores", type=int, help="threads of each side on a CPU (default: all cores)")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="count the time of the processor, not the clock's: for a busy machine"
+    )
     parser.add_argument("--eager", action="store_true", help="also the plain version op by op in JAX (not PyTorch)")
     parser.add_argument("--json", help="also write the results there")
     args = parser.parse_args()
     game: Any = games.make("hironaka", max_moves=10_000)
     device = jax.devices()[0]
     on_gpu = device.platform != "cpu"
-    cores = 1 if on_gpu else len(os.sched_getaffinity(0))
+    cores = 1 if on_gpu else args.cores or len(os.sched_getaffinity(0))
+    clock = time.process_time if args.cpu_time else time.perf_counter
     print(f"Tengen: {device.device_kind}, JAX {jax.__version__}" + ("" if on_gpu else f", {cores} cores"))
     sides: dict[str, Callable[[np.ndarray], Callable[[], None]]] = {
         "tengen": lambda start: tengen_side(game, start, args.rounds, cores)
@@ -54,6 +60,8 @@ def main() -> None:
     if torch is None:
         print("PyTorch is not installed: there is nothing to compare with")
     else:
+        if not on_gpu:
+            torch.set_num_threads(cores)
         where = "cuda" if on_gpu and torch.cuda.is_available() else "cpu"
         print(f"PyTorch {torch.__version__} on {where}, {torch.get_num_threads()} threads")
         sides["pytorch"] = lambda start: torch_side(game, start, args.rounds, where)
@@ -67,9 +75,9 @@ def main() -> None:
         seconds = {name: [] for name in programs}
         for _ in range(args.repeats + 1):  # in turn, so that a busy machine is busy for all; the first compiles
             for name, program in programs.items():
-                began = time.perf_counter()
+                began = clock()
                 program()
-                seconds[name].append(time.perf_counter() - began)
+                seconds[name].append(clock() - began)
         speed = {name: 2 * batch * args.rounds / statistics.median(times[1:]) for name, times in seconds.items()}
         for name, found in speed.items():
             ratio = f"{speed['tengen'] / found:6.1f}x" if name != "tengen" else ""

@@ -17,7 +17,8 @@ tengen=${TENGEN:-tengen}
 config=${CONFIG:-hironaka3}
 
 $tengen run "$config" --base "$folder/host" --set goal.minutes="$minutes" "$@"
-$tengen rho "$folder/host" --select --games "$games" | tee "$folder/select.txt"
+$tengen rho "$folder/host" --select --games "$games" > "$folder/select.txt"
+cat "$folder/select.txt"
 best=$(sed -n 's/^best host: //p' "$folder/select.txt")
 resisting=$(sed -n 's/^best agent: //p' "$folder/select.txt")
 
@@ -26,4 +27,5 @@ $tengen run "$config" --base "$folder/agent" --set run.name=resist --set goal.mi
 {
     $tengen rho "$best" zeillinger --agents random first last "$resisting" "$folder/agent" --games "$games" --seed 2
     $tengen rho "$best" --agents random first last --simulations 64 --games "$games" --seed 2
-} | tee "$folder/rho.txt"
+} > "$folder/rho.txt"
+cat "$folder/rho.txt"
