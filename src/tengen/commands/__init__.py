@@ -16,7 +16,7 @@ from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_PLAY = ("play", "gtp", "analyze", "review", "match")
+_PLAY = ("play", "gtp", "analyze", "review", "match", "rho")
 _COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2

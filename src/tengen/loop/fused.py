@@ -96,7 +96,15 @@ class Fused:
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
         self.collector = Collector(
-            self.base, store, game, self.parts.form, writer, config.data, label, self.counts.sessions
+            self.base,
+            store,
+            game,
+            self.parts.form,
+            writer,
+            config.data,
+            label,
+            self.counts.sessions,
+            self.parts.playing.opponents,
         )
         self._show_rating(label)
         self.weights = self.parts.weights()
