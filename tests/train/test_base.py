@@ -2,10 +2,10 @@
 
 import pytest
 
-from tengen.train import Trainer
+from tengen.train import BaseTrainer
 
 
-class Counting(Trainer[dict[str, int]]):
+class Counting(BaseTrainer[dict[str, int]]):
     """Counts, and gives up at the limit of its configuration."""
 
     _steps = 0
@@ -33,4 +33,4 @@ def test_steps_back_are_refused() -> None:
 
 def test_a_subclass_must_say_how() -> None:
     with pytest.raises(TypeError, match="abstract"):
-        Trainer({})  # pyright: ignore[reportAbstractUsage]
+        BaseTrainer({})  # pyright: ignore[reportAbstractUsage]
