@@ -20,8 +20,10 @@ def keep_compiled() -> None:
 
 
 @contextlib.contextmanager
-def explaining_memory() -> Iterator[None]:
-    """Around work on the device: an error for people if its memory is not enough."""
+def explaining_memory(
+    lower: str = "selfplay.games, search.simulations, train.batch or data.ring_rows",
+) -> Iterator[None]:
+    """Around work on the device: an error for people if its memory is not enough, and what they may lower."""
     import jax
 
     try:
@@ -31,6 +33,5 @@ def explaining_memory() -> Iterator[None]:
             raise
         first = str(error).strip().splitlines()[0][:200]
         raise TengenError(
-            f"the device has not enough memory ({first}): lower selfplay.games, search.simulations, train.batch "
-            "or data.ring_rows, or end other programs that use it"
+            f"the device has not enough memory ({first}): lower {lower}, or end other programs that use it"
         ) from error

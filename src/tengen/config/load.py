@@ -38,13 +38,12 @@ def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | Trai
     document = _read_sections(found.text, Config)
     overrides = list(overrides)
     kind: type[Config] | type[TrainerConfig] = Config
-    data = {**document.data, **{o.path[0]: o.value for o in read_overrides(overrides)[0] if len(o.path) == 1}}
-    if "trainer" in data:
-        name = data["trainer"]
+    chosen = [o for o in read_overrides(overrides)[0] if o.path == ("trainer",)]
+    if chosen or "trainer" in document.data:
+        name = chosen[0].value if chosen else document.data["trainer"]
         if not isinstance(name, str) or name not in KINDS:
-            line = document.lines.get(("trainer",))
-            place = f" ({found.label}, line {line})" if line else ""
-            raise ConfigError([f"trainer: {schema.unknown('trainer', str(name), KINDS)}{place}"])
+            place = chosen[0].place if chosen else f"{found.label}, line {document.lines['trainer',]}"
+            raise ConfigError([f"trainer: {schema.unknown('trainer', str(name), KINDS)} ({place})"])
         kind = KINDS[name]
     return _load(kind, found.label, document, overrides)
 

@@ -243,9 +243,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
         net = self.role(role).net
         if not isinstance(net, nets.Network):
-            raise TengenError(
-                f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}"
-            )
+            raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
         return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
 
     def save(self, folder: Path | str) -> None:
@@ -380,7 +378,10 @@ class Trainer(RoleNames, BaseTrainer[C]):
         other = "agent" if name == "host" else "host"
         mine = self.roles[name]
         found = [(f"{name}_vs_{other}", self.fused_game, self.params)]
+        already = self.roles[other].player
         for text in self.config.evaluation.against:
+            if already is not None and already.name == text:
+                continue
             if text not in self._opponents:
                 self._opponents[text] = rules.parse(text, self.game)
             player = self._opponents[text]

@@ -63,15 +63,14 @@ class ReplayBuffer:
 
     @property
     def total(self) -> int:
-        """Samples ever added."""
+        """Samples that were ever in it."""
         return ring.total(self.state.ring)
 
     def add(self, rows: Mapping[str, Array]) -> None:
         """Add M samples, [M, ...] each, the oldest first. If there are more than fit, the newest are kept."""
         rows = self._checked(rows)
-        count = len(next(iter(rows.values())))
-        for begin in range(max(count - self.capacity, 0), count, self.capacity):
-            self.state = _add(self.state, {name: array[begin:] for name, array in rows.items()})
+        if len(next(iter(rows.values()))):
+            self.state = _add(self.state, {name: array[-self.capacity :] for name, array in rows.items()})
 
     def sample(self, key: Array, batch: int, beta: float | Array = 1.0) -> Drawn:
         """`batch` samples, with replacement; `beta` is how much weights make up for priorities."""

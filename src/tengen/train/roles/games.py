@@ -19,7 +19,7 @@ from tengen.games.hironaka import live
 from tengen.games.players import Rule, draw
 
 Reward = Callable[[str, Any, Any, Array], Array]
-"""(role, state, next state, done) of ONE game and a move of either role -> Float32[]: what that is worth to the role."""
+"""(role, state, next state, done) of ONE game and a move of either role -> Float32[]: what it is worth to the role."""
 
 
 class Transition(NamedTuple):

@@ -74,9 +74,7 @@ class RoleSettings:
     optimizer: OptimizerSettings = setting(REQUIRED, "how gradients change the parameters")
     lr_schedule: NumberSettings = setting(REQUIRED, "by what the learning rate is multiplied")
     er_schedule: NumberSettings = setting(REQUIRED, "how often a random legal action is tried instead, 0 to 1")
-    others_er: float = setting(
-        REQUIRED, "how often the other role plays any legal action meanwhile", low=0, high=1
-    )
+    others_er: float = setting(REQUIRED, "how often the other role plays any legal action meanwhile", low=0, high=1)
     games: int = setting(REQUIRED, "games that are played at once to learn this role", low=1, high=10**6)
     gamma: float = setting(REQUIRED, "what a reward loses with each own move until it comes", low=0, high=1)
     n_step: int = setting(REQUIRED, "own moves that one sample spans", low=1, high=100)
