@@ -158,7 +158,7 @@ class RoleRun:
     def _standing(self) -> Standing:
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
-        kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer)
+        kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
         name = f"{self.config.run.name}-s{self.trainer.step}"
         return Standing(self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning)
 

@@ -128,9 +128,7 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
         rows, weights = _batch(rng), rng.random(_BATCH).astype(np.float32)
         drawn = Drawn(jax.tree.map(jnp.asarray, rows), jnp.zeros(_BATCH, jnp.int32), jnp.asarray(weights))
         nets, errors, figures = learn(nets, {}, drawn, jnp.int32(step))
-        slow, slow_target, slow_errors, slow_loss = _slow(
-            settings, slow, slow_target, rows, weights, 0.5 - 0.1 * step
-        )
+        slow, slow_target, slow_errors, slow_loss = _slow(settings, slow, slow_target, rows, weights, 0.5 - 0.1 * step)
         if (step + 1) % 2 == 0:
             way = 0.3 if settings.target.kind == "polyak" else 1.0
             slow_target = {name: (1 - way) * leaf + way * slow[name] for name, leaf in slow_target.items()}

@@ -1,5 +1,6 @@
 """One role of a game in a trainer: who plays it and, if it learns, all that its learning needs."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Role:
         self.name, self.game, self.settings = name, game, settings
         self.trainable = settings is not None
         self.player: Player | None = None
+        self.rule_of: Callable[[Any, Game], Rule] = Greedy  # how a network (its graph) plays; `rules.Drawn` is another
         self.graph: Any = None
         self.parameters: Parameters = {}  # what gradients change
         self.others: Parameters = {}  # the other variables of the network
@@ -97,7 +99,7 @@ class Role:
     @property
     def rule(self) -> Rule:
         """How it is played. Equal for networks of one form."""
-        return self.player.rule if self.player else Greedy(self.graph, self.game)
+        return self.player.rule if self.player else self.rule_of(self.graph, self.game)
 
     @property
     def params(self) -> Any:
@@ -125,7 +127,7 @@ class Role:
             "others": plain(self.others),
             "optimizer": self.optimizer_state,
             "lane": plain(self.lane),
-            "replay": self.replay_buffer.state if self.replay_buffer else (),
+            "replay": () if self.replay_buffer is None else self.replay_buffer.state,
         }
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -52,6 +52,19 @@ class Greedy:
         return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
 
 
+@dataclass(frozen=True)
+class Drawn(Greedy):
+    """A legal action drawn by the network's policy, whose logits its numbers are: for trainers that learn a policy."""
+
+    def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
+        del which
+        look = jax.vmap(self.game.look)(states)
+        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
+        # In a finished game nothing is legal, and anything will do.
+        legal = look.legal | look.over[:, None]
+        return jax.random.categorical(key, jnp.where(legal, found, -jnp.inf)).astype(jnp.int32)
+
+
 def greedy(name: str, net: nnx.Module, game: Game) -> Player:
     """The player that always follows a network."""
     return Player(name, Greedy(nnx.graphdef(net), game), parameters(net))
