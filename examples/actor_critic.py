@@ -18,17 +18,23 @@ from tengen.train.roles.settings import RoleSettings
 
 @dataclass(frozen=True)
 class Role(RoleSettings):
+    """What a role needs besides what all roles need."""
+
     samples: int = setting(REQUIRED, "samples in a step", low=1, high=10**6)
     entropy: float = setting(REQUIRED, "how much variety is worth", low=0, high=10)
 
 
 @dataclass(frozen=True)
 class Config(config.TrainerConfig):
+    """The whole configuration, which actor_critic.yaml spells out."""
+
     host: Role | None = setting(REQUIRED, "how the host learns")
     agent: Role | None = setting(REQUIRED, "how the agent learns")
 
 
 class ActorCritic(train.Trainer[Config]):
+    """Each step: samples by the present policy, then one step of policy and value on them."""
+
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
         for role in self.roles.values():
