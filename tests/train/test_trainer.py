@@ -61,7 +61,9 @@ def make() -> Callable[..., Fitting]:
 
 
 def test_everything_has_a_name(make: Callable[..., Fitting]) -> None:
-    trainer = make("host.optimizer.learning_rate=0.01", "host.lr_schedule.kind=linear", "host.lr_schedule.final=0.5")
+    trainer: Any = make(
+        "host.optimizer.learning_rate=0.01", "host.lr_schedule.kind=linear", "host.lr_schedule.final=0.5"
+    )
     assert float(trainer.host_lr_scheduler(0)) == pytest.approx(0.01)
     assert float(trainer.host_lr_scheduler(1)) == pytest.approx(0.005)
     assert float(trainer.host_er_scheduler(0)) == 1.0
@@ -90,6 +92,7 @@ def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> Non
 
     value, gradient = jax.value_and_grad(loss)(old)
     made = optimizers.make(role.settings.optimizer)
+    updates: Any
     updates, _ = made.update(gradient, made.init(old), old)
     trainer.advance()  # so that the learning rate is half of what it was
     figures = trainer.update("host", trainer._loss, batch)
@@ -223,7 +226,7 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
         "host.net.name=mlp1x8",
         "evaluation.games=8",
     )
-    figures = module.main(3, overrides)
+    figures = module.main(3, (*overrides, "evaluation.games=8"))
     assert figures["step"] == 3
     assert {"critic_loss", "entropy", "loss"} <= set(figures)
     assert capsys.readouterr().out.startswith("before {'host_vs_agent': ")
