@@ -13,6 +13,8 @@ from jax import Array
 from tengen import nets, schema
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
+from tengen.games.hironaka import Hironaka
+from tengen.games.hironaka_players import HOSTS, Fixed
 from tengen.games.players import First, Player, Random
 from tengen.nets import saving
 from tengen.nets.spec import FILE_NAME
@@ -81,13 +83,20 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
 
 
 def parse(text: str, game: Game) -> Player:
-    """The player that a text names: random, first, last (of the legal actions), or the path of a saved network."""
+    """The player that a text names: random, first, last (of the legal actions), or the path of a saved network.
+
+    Hironaka's game has more of them: the hosts of `games.hironaka_players`.
+    """
+    hosts = HOSTS if isinstance(game, Hironaka) else {}
     if text == "random":
         return Player(text, Random(game))
     if text in ("first", "last"):
         return Player(text, First(game, last=text == "last"))
+    if isinstance(game, Hironaka) and text in hosts:
+        return Player(text, Fixed(game, hosts[text]))
     if "/" not in text and not Path(text).exists():
-        raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, NAMES)}, or the path of a network")
+        known = (*NAMES, *(name for name in hosts if name not in NAMES))
+        raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, known)}, or the path of a network")
     return load_player(text, game)
 
 

@@ -12,7 +12,7 @@ from tengen.schema import REQUIRED, setting
 from tengen.train.settings import OptimizerSettings
 
 PLAYER = r"[^\x00-\x1f\x7f]{1,1000}"
-PLAYER_WORDS = "random, first, last, or the path of a network"
+PLAYER_WORDS = "random, first, last, a host of Hironaka's game (zeillinger, all, spivakovsky), or the path of a network"
 
 
 @dataclass(frozen=True)
