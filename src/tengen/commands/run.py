@@ -166,6 +166,7 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         commands={
             "networks": driver.ring.networks or "none yet",
             "what there is": shlex.join(["tengen", "status", str(driver.base)]),
+            **({} if newest is None else {"play it": shlex.join(["tengen", "play", str(driver.base)])}),
             **commands,
         },
     )
@@ -251,6 +252,8 @@ def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.summary import Summary
 
     ratings, parts = loop.rater.ratings, losses(loop.figures)
+    if loop.network_path is not None:
+        commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
     return Summary(
         name=loop.config.run.name,
         elapsed=loop.counts.seconds,
