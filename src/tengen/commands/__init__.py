@@ -16,7 +16,7 @@ from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, "estimate", "config", "games", "nets", "bench")
+_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, "sweep", "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.
