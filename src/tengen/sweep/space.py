@@ -8,6 +8,7 @@ Names and limits are those of the configuration's own declaration, so what is wr
 """
 
 import dataclasses
+import difflib
 import itertools
 import json
 import math
@@ -282,8 +283,17 @@ def _key(written: str, known: Mapping[str, Known]) -> str:
         raise _Wrong(f"{written}: is a section, expected one of {', '.join(k for k in known if k.startswith(written))}")
     if short:
         raise _Wrong(f"{written}: could be any of {', '.join(short)}; write one of them")
-    near = [key for key in below if key.count(".") == written.count(".")]
-    raise _Wrong(f"{written}: {schema.unknown('key', written, near or {key.partition('.')[0] for key in known})}")
+    words = _unknown(section, last, below) if below else _unknown("", last, list(known))
+    raise _Wrong(f"{written}: {words}")
+
+
+def _unknown(section: str, last: str, below: Sequence[str]) -> str:
+    """The setting of the section that was meant, at any depth, or all that stand in it."""
+    ends = {key.rpartition(".")[2]: key for key in reversed(below)}
+    if near := difflib.get_close_matches(last, ends, n=1):
+        return f"unknown key, did you mean {ends[near[0]]}?"
+    depth = section.count(".") + 1 if section else 0
+    return schema.unknown("key", "", dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below))
 
 
 def _initials(name: str) -> str:

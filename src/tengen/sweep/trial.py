@@ -62,8 +62,8 @@ class TrialSpec:
 class TrialResult:
     """What came of it.
 
-    `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None is one
-    that is no number. `matches` are those of its rating.
+    `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None is
+    one that is no number. `matches` are those of its rating.
     """
 
     status: Literal["done", "failed", "stopped"]
