@@ -57,7 +57,11 @@ class Table(Lines):
         self._table = ""
         self._running: tuple[tuple[str, Path], ...] = ()
         self.live = Live(
-            console=console, refresh_per_second=_REFRESHES, get_renderable=self._draw, vertical_overflow="crop"
+            console=console,
+            refresh_per_second=_REFRESHES,
+            get_renderable=self._draw,
+            vertical_overflow="crop",
+            transient=True,  # the results are printed when all is done
         )
 
     def say(self, text: str) -> None:

@@ -18,7 +18,7 @@ from tengen.sweep.strategies import Job, Number, Round, Strategy
 
 SCHEMA = 1
 UNITS = ("minutes", "steps", "games", "rows")
-_LEARNED = ("game", "net", "run")  # sections that what was learned depends on
+_LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
 _SHOWN = 10  # problems of many settings
 Kind = Literal["grid", "random", "halving", "population"]
 
