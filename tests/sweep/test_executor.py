@@ -1,7 +1,11 @@
 """Threads and shares."""
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from tengen.sweep.executor import Ended, LocalExecutor
 from tengen.sweep.trial import Share, TrialResult, TrialSpec
@@ -66,3 +70,19 @@ def test_stopping_is_seen_by_those_that_run() -> None:
     assert executor.free == 0  # nothing more is begun
     ((_, result),) = all_of(executor, 1)
     assert result.status == "stopped"
+
+
+def test_a_worker_elsewhere_needs_nothing_but_json(tmp_path: Path) -> None:
+    """What an executor of a cluster does: a process that shares nothing with this one runs the real trial."""
+    program = (
+        "import json, sys; from tengen.sweep.trial import TrialSpec, run_trial; assert 'jax' not in sys.modules\n"
+        "print(json.dumps(run_trial(TrialSpec.from_json(json.load(sys.stdin))).to_json()))"
+    )
+    wanted = TrialSpec(
+        "007", str(tmp_path / "none.yaml"), ("goal.steps=5",), str(tmp_path / "run"), str(tmp_path / "log")
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], input=json.dumps(wanted.to_json()), capture_output=True, text=True, check=True
+    )
+    result = TrialResult.from_json(json.loads(told.stdout))
+    assert (result.status, result.why) == ("failed", f"ended with code 2: {tmp_path}/none.yaml: there is no such file")
