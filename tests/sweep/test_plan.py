@@ -81,6 +81,8 @@ def test_budgets_that_are_none(options: dict[str, Any]) -> None:
 def test_contradictions() -> None:
     with pytest.raises(OptionError, match="--minutes and --steps: a trial has one budget"):
         make(minutes=1.0, steps=5)
+    with pytest.raises(OptionError, match="--eta: is for --strategy halving, not for grid"):
+        make(steps=5, eta=2)
     with pytest.raises(OptionError, match=r"train.batch: is both varied and given with --set"):
         make("train.batch=8", steps=5)
 

@@ -154,6 +154,8 @@ def make(
     loaded = load(config, overrides)
     axes = space.parse(grids, randoms, loaded)
     kind: Kind = strategy or ("random" if options.get("trials") is not None or _has_range(axes) else "grid")
+    if options.get("eta") is not None and kind != "halving":
+        raise OptionError(f"--eta: is for --strategy halving, not for {kind}")
     unit, budget = next(iter(given.items()), (None, None))
     keys = {_key(text) for text in overrides}
     if both := [axis.key for axis in axes if axis.key in keys]:

@@ -88,7 +88,8 @@ def _rated(results: Mapping[str, TrialResult]) -> dict[str, Score]:
         return {}
     ratings = arena.fit(played, anchor(played))
     found = {trial: ratings[match.a] for match in played if (trial := match.a.removeprefix("trial "))}
-    return {trial: Score(rating.elo, rating.error) for trial, rating in found.items()}
+    # Rounded, so that equal results are equal scores, whatever the arithmetic did.
+    return {trial: Score(round(rating.elo, 6), rating.error) for trial, rating in found.items()}
 
 
 def _finite(value: float | None) -> float | None:
