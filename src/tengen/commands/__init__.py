@@ -17,7 +17,7 @@ from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
 _PLAY = ("play", "gtp", "analyze", "review", "match", "rho")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "estimate", "config", "games", "nets", "bench")
+_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "sweep", "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.
