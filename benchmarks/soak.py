@@ -8,6 +8,7 @@ network arrived exactly once, and the daemon's memory did not grow. The exit cod
 """
 
 import argparse
+import math
 import random
 import shutil
 import subprocess
@@ -27,7 +28,7 @@ from tengen.daemon.protocol import decode, encode  # noqa: E402
 
 _BAD = 0.01  # share of the files
 _KEPT = 400  # files; older ones are removed, as whoever plays would do
-_WARM = 20.0  # seconds after which a daemon's memory should stay as it is
+_WARM = 20.0  # seconds after its first network from which on a daemon's memory should stay as it is
 _GROWTH = 1.15, 20.0  # times, and MB more, that are still flat
 _TROUBLE = 0.1  # share of the uploads with which something goes wrong
 
@@ -58,6 +59,7 @@ class Life:
             )
         self.began = time.monotonic()
         self.memory: list[tuple[float, float]] = []  # age in seconds, MB
+        self.warm = math.inf  # the age from which on it counts
         self.status: TrainingStatus | None = None
         self.chunks = 0  # that were counted
         self.exported: list[str] = []
@@ -87,7 +89,7 @@ class Life:
 
     def growth(self) -> tuple[float, float] | None:
         """MB at first and at last, once it was warm; None if it did not live that long."""
-        warm = [size for age, size in self.memory if age >= _WARM]
+        warm = [size for age, size in self.memory if age >= self.warm]
         return (warm[0], max(warm[-5:])) if len(warm) > 10 else None
 
     def _read(self) -> None:
@@ -103,6 +105,7 @@ class Life:
                 self._measure()
             elif isinstance(message, NetworkExported):
                 self.exported.append(message.name)
+                self.warm = min(self.warm, self.age + _WARM)
             elif isinstance(message, Error):
                 self.errors.append(message.what)
 

@@ -11,7 +11,8 @@ import pytest
 from oracles.tic_tac_toe import TicTacToe
 from recording import jit, make
 from search.positions import after, stacked
-from tengen.arena.playouts import draw, play_out
+from tengen.arena.playouts import play_out
+from tengen.games.players import draw
 
 COUNT = 4096
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tengen.config import ConfigError, GoalSection, RatingSection, load, render, shipped
+from tengen.config import ConfigError, GoalSection, RatingSection, load, load_any, render, shipped
 from tengen.config.source import find
 from tengen.data.settings import WindowSettings
 from tengen.selfplay.settings import SelfplaySettings
@@ -41,6 +41,7 @@ selfplay:
   last_temperature: 0.25
   halving_plies: 5
   komi_spread: 0.5
+  opponents: []
 search:
   {algorithm: puct, simulations: 12, leaves: 1, c_init: 1.5, c_base: 1e4, fpu_reduction: 0.2, root_fpu_reduction: 0,
    root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, considered: 16, gumbel_scale: 1,
@@ -139,7 +140,7 @@ def test_a_good_file(file: Path) -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_files_are_exactly_what_show_prints(name: str) -> None:
-    config = load(name)
+    config = load_any(name)
     assert config.run.name == name
     assert find(name).text == render(config)
 
@@ -163,10 +164,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 48)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 49)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 74)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 76)",
+        'got "mcts:x" (mine.yaml, line 75)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 77)",
     ]
 
 
@@ -176,13 +177,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 40)"
+        "(mine.yaml, line 41)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 75)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 76)"
     ]
 
 

@@ -254,7 +254,7 @@ def test_stones_without_liberties_are_refused_when_played() -> None:
 
 def test_illegal_moves_are_refused_when_played() -> None:
     (record,) = sgf_reader.read("(;SZ[3];B[bb];W[bb])")
-    with pytest.raises(RecordError, match="move 2: action 4 is not legal here"):
+    with pytest.raises(RecordError, match="move 2: B2 is not legal here"):
         list(moves.replay(record))
 
 
@@ -302,3 +302,11 @@ def test_a_file_is_named(tmp_path: Path) -> None:
 def test_records_of_foreign_files_can_be_written_again() -> None:
     (record,) = sgf_reader.read(FOREIGN)
     assert sgf_reader.read(sgf.write([record])) == [record]
+
+
+def test_comments_are_of_the_moves_that_they_stand_at() -> None:
+    # White moves twice: a pass of Black is put in between.
+    text = r"(;SZ[5]C[root];B[aa]C[one \] two];W[bb];W[cc]C[ three ];B[dd]C[value +0.250])(;SZ[5];B[aa]C[other])"
+    assert sgf_reader.comments(text) == {0: "one ] two", 3: "three"}
+    assert sgf_reader.comments(text.encode(), 1) == {0: "other"}
+    assert len(sgf_reader.read(text)[0].actions) == 5

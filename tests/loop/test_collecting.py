@@ -15,6 +15,7 @@ from tengen.data.store import Store
 from tengen.data.writer import Writer
 from tengen.loop.collecting import Collector
 from tengen.selfplay import Finished
+from tengen.selfplay.opponents import NOBODY, Opponent
 
 GAME = games.make("tic_tac_toe")
 MOVES = [4, 0, 1, 2, 7]  # the middle column: player 0 wins
@@ -99,3 +100,15 @@ def test_records_of_a_share_of_the_games(tmp_path: Path, store: Store) -> None:
     assert records[0].opening == 2
     assert records[0].values == (None, None, 0.25, 0.25, 0.25)
     assert records[0].network == "net-s0-d0"
+
+
+def test_records_name_the_opponent_where_there_was_one(tmp_path: Path, store: Store) -> None:
+    data = tiny("data.chunk_rows=20", "data.record_share=1.0").data
+    opponents = [Opponent("first", 1, 0.5, lambda *_: np.zeros(0)), Opponent("all", 0, 0.2, lambda *_: np.zeros(0))]
+    with Writer() as writer:
+        found = Collector(tmp_path, store, GAME, PLAIN, writer, data, "net-s0-d0", 3, opponents)
+        found.add(finished(3, 1, 0)._replace(extra={"opponent": np.array([0, NOBODY, 1], np.int8)}), 0.0)
+        found.flush()
+    (file,) = (tmp_path / "games" / "net-s0-d0").iterdir()
+    players = [record.players for record in load_records(file)]
+    assert players == [("net-s0-d0", "first"), ("net-s0-d0", "net-s0-d0"), ("all", "net-s0-d0")]

@@ -13,13 +13,13 @@ from tengen.play.matching import Standing
 from tengen.play.watching import Watch, watching
 
 
-def book(tmp_path: Path) -> Book:
-    return Book(tmp_path, ("net", "gnugo"), 10, {})
+def book(tmp_path: Path, name: str = "net") -> Book:
+    return Book(tmp_path, (name, "gnugo"), 10, {})
 
 
 def test_the_line_tells_how_it_stands(tmp_path: Path) -> None:
     now = 100.0
-    kept = book(tmp_path)
+    kept = book(tmp_path, "a name that is far longer than a line should have")
     watch = Watch(kept, Console(file=io.StringIO()), lambda: now)
     assert watch.line() == "0 of 10 games, starting, 00:00:00"
     now = 160.0
@@ -27,7 +27,9 @@ def test_the_line_tells_how_it_stands(tmp_path: Path) -> None:
     watch.show(Standing(2, 4, 120, compiling=True))
     assert ", 4 under way, 120 moves, compiling, 00:01:00" in watch.line()
     watch.show(Standing(2, 4, 123))
-    assert watch.line() == "2 of 10 games, net 75.0 % (+1 =1 -0), 4 under way, 123 moves, 00:01:00, 00:04:00 left"
+    assert watch.line() == (
+        "2 of 10 games, a name that is far lo... 75.0 % (+1 =1 -0), 4 under way, 123 moves, 00:01:00, 00:04:00 left"
+    )
 
 
 def test_plain_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,6 +90,7 @@ class Hall:
             for future in greeted:
                 if future.done():
                     future.result()
+            yield None
             self._start = jax.device_get(self._openings()) if to_play and not stop() else None
             while not stop():
                 while to_play and free:
@@ -111,8 +112,8 @@ class Hall:
 
     @property
     def compiling(self) -> bool:
-        """Whether our player has not moved yet: its first moves take long."""
-        return not self._asked and len(self._crews) < len(self._sides)
+        """Whether the openings, or the first moves of our player, are still to come: both take long."""
+        return self._start is None or (not self._asked and len(self._crews) < len(self._sides))
 
     @property
     def _crews(self) -> list[Crew]:

@@ -5,6 +5,8 @@ for A whenever the other waits for B, so both players always have work for exact
 Where a player moves twice running, or one game of a pair is over, a place stays empty for that round.
 """
 
+import time
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from tengen.errors import OptionError
 from tengen.games import Game
 
 NO_MOVE = -1
+_CALL = 1.0  # seconds that one call to the device should take
 
 
 class Tables(NamedTuple):
@@ -42,6 +45,13 @@ class Limits(NamedTuple):
 
     a: float | Array = np.inf
     b: float | Array = np.inf
+
+
+class Underway(NamedTuple):
+    """How far a match is."""
+
+    over: int  # games
+    moves: int  # in all games, without those of the openings
 
 
 class Turn(NamedTuple):
@@ -97,10 +107,36 @@ def play(
     start: Openings | None = None,
     until: Limits = Limits(),  # noqa: B008
 ) -> Match:
-    """Play a match to the end, or until one of the limits. Players of compiled rules play it in one program.
+    """Play a match to the end, or until one of the limits.
 
     A move that is not legal loses its game. With `start`, one pair begins at each of these openings, and `settings`
     say nothing: the rounds of a longer match have parts of one set of openings, so none is played twice.
+    """
+    return last(stepwise(game, a, b, key, settings, start=start, until=until))
+
+
+def last(steps: Generator[Underway, None, Match], each: Callable[[Underway], object] = lambda _: None) -> Match:
+    """The match that the steps end in; `each` hears how far it is."""
+    while True:
+        try:
+            each(next(steps))
+        except StopIteration as end:
+            return end.value
+
+
+def stepwise(
+    game: Game,
+    a: Player,
+    b: Player,
+    key: Array,
+    settings: MatchSettings = MatchSettings(),  # noqa: B008
+    *,
+    start: Openings | None = None,
+    until: Limits = Limits(),  # noqa: B008
+) -> Generator[Underway, None, Match]:
+    """`play`, which tells about once a second how far it is, and can be left there.
+
+    Between two players of compiled rules the moves of a second are one call of one program.
     """
     opening, playing = jax.random.split(key)
     if start is None:
@@ -109,11 +145,21 @@ def play(
         start = openings(game, opening, settings.games // 2, settings.opening_moves)
     tables = _set_up(game, start)
     until = Limits(*(jnp.float32(points) for points in until))
-    if a.on_host or b.on_host:
-        tables = _play_from_host(game, a, b, playing, tables, until)
-    else:
-        tables = _play(game, a.rule, b.rule, a.params, b.params, playing, tables, until)
-    return _finished(game, a.name, b.name, start, tables)
+    most = 1.0  # rounds of moves in the next call
+    while True:
+        began = time.monotonic()
+        count = max(int(most), 1)
+        if a.on_host or b.on_host:
+            playing, tables = _play_from_host(game, a, b, playing, tables, until, count)
+        else:
+            arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
+            playing, tables = _play(game, *arguments)
+        if not bool(_goes_on(tables, until)):
+            return _finished(game, a.name, b.name, start, tables)
+        seconds = time.monotonic() - began
+        most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))
+        over, length = jax.device_get((tables.over, tables.length))
+        yield Underway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
 
 
 @partial(jax.jit, static_argnames="game")
@@ -137,9 +183,9 @@ def _set_up(game: Game, start: Openings) -> Tables:
 
 @partial(jax.jit, static_argnames=("game", "a", "b"))
 def _play(
-    game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables, until: Limits
-) -> Tables:
-    """All games to the end, or to the limits, on the device."""
+    game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables, until: Limits, most: Array
+) -> tuple[Array, Tables]:
+    """Up to so many rounds of moves on the device, or to the end or the limits; the key to go on with."""
 
     def actions(rule: Rule, params: Any, key: Array, tables: Tables, turn: Turn) -> Array:
         states = _waiting(tables, turn)
@@ -151,20 +197,27 @@ def _play(
             lambda: nothing,
         )
 
-    def a_round(carry: tuple[Array, Tables]) -> tuple[Array, Tables]:
-        key, tables = carry
+    def a_round(carry: tuple[Array, Tables, Array]) -> tuple[Array, Tables, Array]:
+        key, tables, left = carry
         key, for_a, for_b = jax.random.split(key, 3)
         turns = _turns(game, tables)
         chosen_a = actions(a, params_a, for_a, tables, turns[0])
         chosen_b = actions(b, params_b, for_b, tables, turns[1])
-        return key, _move(game, tables, turns, chosen_a, chosen_b)
+        return key, _move(game, tables, turns, chosen_a, chosen_b), left - 1
 
-    return lax.while_loop(lambda carry: _goes_on(carry[1], until), a_round, (key, tables))[1]
+    def more(carry: tuple[Array, Tables, Array]) -> Array:
+        return _goes_on(carry[1], until) & (carry[2] > 0)
+
+    return lax.while_loop(more, a_round, (key, tables, most))[:2]
 
 
-def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits) -> Tables:
+def _play_from_host(
+    game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits, most: int
+) -> tuple[Array, Tables]:
     """The same with at least one player that is a Python function: one round trip per round."""
-    while bool(_goes_on(tables, until)):
+    for _ in range(most):
+        if not bool(_goes_on(tables, until)):
+            break
         key, *keys = jax.random.split(key, 3)
         turns = _turns_compiled(game, tables)
         chosen = [
@@ -172,7 +225,7 @@ def _play_from_host(game: Game, a: Player, b: Player, key: Array, tables: Tables
             for player, turn, now in zip((a, b), turns, keys, strict=True)
         ]
         tables = _move_compiled(game, tables, turns, *chosen)
-    return tables
+    return key, tables
 
 
 def _goes_on(tables: Tables, until: Limits) -> Array:

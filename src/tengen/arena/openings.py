@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from jax import Array, lax
 
-from tengen.arena.playouts import draw
 from tengen.errors import TengenError
 from tengen.games import Game
+from tengen.games.players import draw
 
 _TRIES = 4  # batches of random openings before one more move is played in all of them
 

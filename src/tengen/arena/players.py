@@ -15,45 +15,18 @@ import numpy as np
 from jax import Array, lax
 
 from tengen import schema, search
-from tengen.arena.playouts import draw, play_out
+from tengen.arena.playouts import play_out
 from tengen.errors import OptionError
 from tengen.games import Game, Observation
+from tengen.games.players import Player, Random
+from tengen.games.players import Rule as Rule
 from tengen.search import Evaluation
-
-Rule = Callable[[Any, Array, Any, Array], Array]
-"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: a move wherever `which` says that it has to move."""
 
 Evaluate = Callable[[Any, Observation], Evaluation]
 """(params, observation [B, ...]) -> what the network says."""
 
 MOST_PLAYOUTS = 16_000
 _EXPLORATION = 1.0  # times the square root of the number of moves; see docs/arena.md for how it was chosen
-
-
-@dataclass(frozen=True, eq=False)
-class Player:
-    """Whoever chooses moves. A rule `on_host` is any Python function of NumPy arrays; others are compiled."""
-
-    name: str
-    rule: Rule
-    params: Any = ()
-    on_host: bool = False
-
-    def choose(self, key: Array, states: Any, which: Array) -> Array:
-        """Int32[B]: moves for the positions `states` [B, ...] in the games `which` (Bool[B]), anything in others."""
-        return self.rule(self.params, key, states, which)
-
-    def ask(self, key: Array, states: Any, which: Any) -> Any:
-        """`choose` as the host calls it: compiled, or with NumPy arrays for a rule `on_host`."""
-        if self.on_host:
-            states, which = jax.device_get((states, which))
-            return np.asarray(self.choose(key, states, which), np.int32)
-        return _compiled(self.rule, self.params, key, states, jnp.asarray(which))
-
-
-@partial(jax.jit, static_argnames="rule")
-def _compiled(rule: Rule, params: Any, key: Array, states: Any, which: Array) -> Array:
-    return rule(params, key, states, which).astype(jnp.int32)
 
 
 def random(game: Game) -> Player:
@@ -117,17 +90,6 @@ def parse(text: str, game: Game) -> Player:
     if kind == "random":
         raise OptionError(f"{text}: random takes no number")
     raise OptionError(f"{text}: {schema.unknown('player', kind, ('random', 'mcts'))}; write random or mcts:200")
-
-
-@dataclass(frozen=True)
-class Random:
-    """The rule of `random`."""
-
-    game: Game
-
-    def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
-        del params, which
-        return draw(key, jax.vmap(self.game.legal_actions)(states))
 
 
 @dataclass(frozen=True)

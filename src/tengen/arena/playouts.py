@@ -1,4 +1,4 @@
-"""Random moves, and whole games of them, for a batch on the device."""
+"""Whole games of random moves, for a batch on the device."""
 
 from typing import Any
 
@@ -7,15 +7,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.games import Game
-
-
-def draw(key: Array, legal: Array) -> Array:
-    """Int32[B]: one of the legal moves (Bool[B, A]) each, all equally likely; 0 where nothing is legal."""
-    # One random number per game: drawing one per move, as `categorical` does, costs more than the rules of small games.
-    count = legal.sum(1)
-    index = jnp.floor(jax.random.uniform(key, count.shape) * count).astype(jnp.int32)
-    index = jnp.minimum(index, count - 1)  # rounding could reach `count`
-    return jnp.argmax(jnp.cumsum(legal, 1) > index[:, None], 1).astype(jnp.int32)
+from tengen.games.players import draw
 
 
 def play_out(game: Game, key: Array, states: Any, legal: Array, done: Array) -> Array:

@@ -5,6 +5,7 @@ played again is the same round. Where the pairs cannot be shared out evenly, the
 """
 
 import math
+from collections.abc import Generator
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from tengen.arena.match import NO_MOVE, Limits, Match, play
+from tengen.arena.match import NO_MOVE, Limits, Match, Underway, last, stepwise
 from tengen.arena.openings import Openings, openings
 from tengen.arena.players import Player
 from tengen.games import Game
@@ -43,9 +44,14 @@ class Rounds:
 
     def play(self, number: int, until: Limits = Limits()) -> Match:  # noqa: B008
         """One round, until it is over or one of the limits is reached."""
+        return last(self.stepwise(number, until))
+
+    def stepwise(self, number: int, until: Limits = Limits()) -> Generator[Underway, None, Match]:  # noqa: B008
+        """`play`, a step at a time; see `match.stepwise`."""
         first = self.first_pair(number)
         start = jax.tree.map(lambda leaf: leaf[first : first + self.size], self.openings)
-        return play(self.game, self.a, self.b, jax.random.fold_in(self._playing, number), start=start, until=until)
+        key = jax.random.fold_in(self._playing, number)
+        return stepwise(self.game, self.a, self.b, key, start=start, until=until)
 
 
 def keys(key: Array) -> tuple[Array, Array]:

@@ -16,9 +16,8 @@ from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_PLAYING = ("gtp", "uci", "play", "match", "rate")
-_LOOKING = ("estimate", "config", "games", "nets", "bench")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAYING, *_LOOKING)
+_PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
+_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "sweep", "estimate", "config", "games", "nets", "bench")
 
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.

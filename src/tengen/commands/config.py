@@ -47,8 +47,8 @@ def run_list(args: argparse.Namespace) -> int:
     """Print the shipped configurations, aligned."""
     rows = [("name", "game", "about")]
     for name in configuration.shipped():
-        config = configuration.load(name)
-        rows.append((name, config.game.name, config.run.about))
+        config = configuration.load_any(name)
+        rows.append((name, config.game.name if config.game else "", config.run.about))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, game, about in rows:
         print(f"{name:{widths[0]}}  {game:{widths[1]}}  {about}")
@@ -57,14 +57,14 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print the configuration as YAML."""
-    print(configuration.render(configuration.load(args.config, args.overrides)), end="")
+    print(configuration.render(configuration.load_any(args.config, args.overrides)), end="")
     return 0
 
 
 def run_check(args: argparse.Namespace) -> int:
     """Print what the configuration is, or everything that is wrong with it."""
     try:
-        config = configuration.load(args.config, args.overrides)
+        config = configuration.load_any(args.config, args.overrides)
     except configuration.ConfigError as error:
         count = len(error.problems)
         print(error, file=sys.stderr)
@@ -74,7 +74,15 @@ def run_check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(config: configuration.Config) -> str:
+def _summary(config: configuration.Config | configuration.TrainerConfig) -> str:
     """The game, its options, the network, and how many games are played."""
-    game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in schema.values(config.game)]
-    return f"{', '.join(game)}; {config.net.name}; {config.selfplay.games} games at once".removeprefix("name ")
+    settings = schema.values(config.game) if config.game else ()
+    game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in settings]
+    words = [", ".join(game).removeprefix("name ") or "a game of the program"]
+    if isinstance(config, configuration.Config):
+        words += [config.net.name, f"{config.selfplay.games} games at once"]
+    else:
+        for name, role in (("host", config.host), ("agent", config.agent)):
+            if role is not None:
+                words.append(f"{config.trainer} for {name}, {role.net.name}, {role.games} games at once")
+    return "; ".join(words)

@@ -46,7 +46,9 @@ def _game(name: str) -> "Game":
 
     if name in games.names() or name.startswith("pgx:"):
         return games.make(name)
-    chosen = config.load(name).game
+    chosen = config.load_any(name).game
+    if chosen is None:
+        raise TengenError(f"{name}: names no game, which its program gives")
     return games.make(chosen.name, **vars(chosen.options))
 
 

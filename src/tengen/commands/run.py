@@ -14,6 +14,7 @@ from tengen.errors import OptionError, TengenError
 
 _MODES = ("fused", "sync", "async")
 _PROGRESS = ("auto", "jsonl")
+_AnyConfig = configuration.Config | configuration.TrainerConfig
 
 
 def add(subparsers: Any) -> None:
@@ -51,14 +52,18 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError("--parts: only --mode async has parts to choose from")
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard asks for the progress that it needs; leave out --progress")
-    config = configuration.load(args.config, args.overrides)
+    config = configuration.load_any(args.config, args.overrides)
     base = args.base or Path("runs") / config.run.name
+    if isinstance(config, configuration.TrainerConfig) and args.mode != "fused":
+        raise OptionError(f"--mode {args.mode}: a training of roles ({args.config}) runs in one process; leave it out")
     if args.tui:
         return _dashboard(args, config, base)
+    if not isinstance(config, configuration.Config):
+        return _roles(args, config, base)
     return {"fused": _fused, "sync": _synchronous, "async": _asynchronous}[args.mode](args, config, base)
 
 
-def _dashboard(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
     """The same command as a child of the dashboard."""
     from tengen.commands.tui import show
     from tengen.tui.client import Child
@@ -68,7 +73,7 @@ def _dashboard(args: argparse.Namespace, config: configuration.Config, base: Pat
     return show(Child([*words, "--progress", "jsonl"], "the run", orders=False), config.run.name)
 
 
-def _display(args: argparse.Namespace, config: configuration.Config, **options: Any) -> Any:
+def _display(args: argparse.Namespace, config: _AnyConfig, **options: Any) -> Any:
     """What shows the progress."""
     from tengen.loop.progress import display
 
@@ -161,6 +166,7 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         commands={
             "networks": driver.ring.networks or "none yet",
             "what there is": shlex.join(["tengen", "status", str(driver.base)]),
+            **({} if newest is None else {"play it": shlex.join(["tengen", "play", str(driver.base)])}),
             **commands,
         },
     )
@@ -191,11 +197,63 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
     return stopping.code
 
 
+def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: Path) -> int:
+    """A training of roles."""
+    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.stopping import Stopping
+    from tengen.config import provenance, run_directory
+    from tengen.loop import summary
+    from tengen.loop.roles import RoleRun
+
+    keep_compiled()
+    with run_directory.locked(base):
+        run_directory.write(config, base, provenance.lines())
+        with (
+            _display(args, config) as shown,
+            Stopping(shown.say) as stopping,
+            explaining_memory("games, batch or buffer.capacity of the roles"),
+            RoleRun(config, base, shown, tensorboard=args.tensorboard) as loop,
+        ):
+            loop.prepare()
+            if loop.reason:
+                shown.say(f"nothing to do: {loop.reason}")
+            loop.run(lambda: stopping.asked)
+    reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
+    commands = _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked)
+    told = _roles_summary(loop, reason, commands)
+    print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
+    return stopping.code
+
+
+def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
+    from tengen.loop.reporting import losses
+    from tengen.loop.roles import results
+    from tengen.loop.summary import Summary
+
+    parts = losses(loop.figures)
+    lines = results(loop.evaluation)
+    return Summary(
+        name=loop.config.run.name,
+        elapsed=loop.counts.seconds,
+        games=loop.counts.games,
+        rows=loop.counts.rows,
+        steps=loop.trainer.step,
+        reason=reason,
+        loss=parts.pop("loss", None),
+        losses=parts,
+        table="\n".join(["mean result of the last evaluation (1 is the best, -1 the worst)", *lines]) if lines else "",
+        network=", ".join(map(str, loop.networks)),
+        commands=commands,
+    )
+
+
 def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.reporting import losses
     from tengen.loop.summary import Summary
 
     ratings, parts = loop.rater.ratings, losses(loop.figures)
+    if loop.network_path is not None:
+        commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
     return Summary(
         name=loop.config.run.name,
         elapsed=loop.counts.seconds,

@@ -9,10 +9,12 @@ from tengen.play.settings import EngineSettings, PlaySettings
 _Settings = TypeVar("_Settings")
 
 
-def add_thinking(parser: argparse.ArgumentParser) -> None:
-    """Declare NET and how it thinks."""
+def add_thinking(parser: argparse.ArgumentParser, visits: int = 800) -> None:
+    """Declare NET and how it thinks; `visits` are what the command takes if nothing is said."""
     parser.add_argument("net", metavar="NET", help="a network's folder or file, or a run")
-    parser.add_argument("--visits", type=int, metavar="N", help="visits per move (default 800, unless time is said)")
+    parser.add_argument(
+        "--visits", type=int, metavar="N", help=f"visits per move (default {visits}, unless time is said)"
+    )
     parser.add_argument("--seconds", type=float, metavar="S", help="seconds per move")
     parser.add_argument("--leaves", type=int, metavar="N", help="positions evaluated at once (default: by the device)")
     parser.add_argument("--slots", type=int, metavar="N", help="positions that the search remembers")

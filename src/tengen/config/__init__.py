@@ -4,22 +4,27 @@ config = load("go9", overrides=["game.komi=5.5"])
 config.game.options.size
 """
 
-from tengen.config.load import load
+from tengen.config.load import load, load_any, load_as
 from tengen.config.problems import ConfigError
 from tengen.config.render import render, render_value
 from tengen.config.sections import Config, DataSection, GameSection, GoalSection, NetSection, RatingSection, RunSection
 from tengen.config.source import shipped
+from tengen.config.trainers import DQNConfig, TrainerConfig
 
 __all__ = [
     "Config",
     "ConfigError",
+    "DQNConfig",
     "DataSection",
     "GameSection",
     "GoalSection",
     "NetSection",
     "RatingSection",
     "RunSection",
+    "TrainerConfig",
     "load",
+    "load_any",
+    "load_as",
     "render",
     "render_value",
     "shipped",

@@ -4,24 +4,60 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tengen import schema
 from tengen.config import reader, source
 from tengen.config.override import Override, apply, read_overrides
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
+from tengen.config.trainers import DQNConfig, TrainerConfig
+
+T = TypeVar("T")
+
+
+KINDS: dict[str, type[TrainerConfig]] = {"dqn": DQNConfig}
+"""What the key `trainer` of a configuration may say. Without that key it is a `Config`, of self-play."""
 
 
 def load(config: str | Path, overrides: Iterable[str] = ()) -> Config:
-    """The configuration in a file, or the shipped one of that name, with `section.key=value` overrides.
+    """The configuration of self-play in a file, or the shipped one of that name, with `section.key=value` overrides.
 
     Raises ConfigError with every problem, in the order of the file and then of the overrides.
     """
+    found = load_any(config, overrides)
+    if not isinstance(found, Config):
+        problem = f"of the trainer {found.trainer}, which `tengen run` runs; expected a configuration of self-play"
+        raise ConfigError([f"{config}: {problem}"])
+    return found
+
+
+def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | TrainerConfig:
+    """As `load`, but of whatever kind the key `trainer` names."""
     found = source.find(config)
-    document = _read_sections(found.text)
+    document = _read_sections(found.text, Config)
+    overrides = list(overrides)
+    kind: type[Config] | type[TrainerConfig] = Config
+    chosen = [o for o in read_overrides(overrides)[0] if o.path == ("trainer",)]
+    if chosen or "trainer" in document.data:
+        name = chosen[0].value if chosen else document.data["trainer"]
+        if not isinstance(name, str) or name not in KINDS:
+            place = chosen[0].place if chosen else f"{found.label}, line {document.lines['trainer',]}"
+            raise ConfigError([f"trainer: {schema.unknown('trainer', str(name), KINDS)} ({place})"])
+        kind = KINDS[name]
+    return _load(kind, found.label, document, overrides)
+
+
+def load_as(cls: type[T], config: str | Path, overrides: Iterable[str] = ()) -> T:
+    """As `load`, but of the kind `cls`: a frozen dataclass of settings, such as one's own `TrainerConfig`."""
+    found = source.find(config)
+    return _load(cls, found.label, _read_sections(found.text, cls), overrides)
+
+
+def _load(cls: type[T], label: str, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(document, overrides)
-    places = _Places(found.label, document, applied)
-    instance, problems = schema.check(Config, document.data)
+    places = _Places(label, document, applied)
+    instance, problems = schema.check(cls, document.data)
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
     problems = [p for p in problems if not _is_unread(p.path, document)]
     lines += [_line(p.path, p.message, places.of(p.path)) for p in problems]
@@ -63,13 +99,13 @@ class _Places:
         return _Place((0, math.inf), self.label)
 
 
-def _read_sections(text: str) -> reader.Document:
+def _read_sections(text: str, cls: type) -> reader.Document:
     """The document in `text`, with a mapping at the top, whatever the text holds."""
     document = reader.parse(text)
     if isinstance(document.data, dict):
         return document
     if not document.problems:
-        sections = ", ".join(section.name for section in schema.describe(Config))
+        sections = ", ".join(section.name for section in schema.describe(cls))
         found = "nothing" if document.data is None else schema.quote(document.data)
         message = f"expected the sections {sections}, found {found}"
         document.problems.append(reader.ReadProblem((), message, 1))

@@ -11,7 +11,6 @@ from typing import Any
 
 from tengen import schema
 from tengen.config import reader
-from tengen.config.sections import Config
 
 HEADER = "# A complete Tengen configuration: every key must be here, nothing is filled in behind your back."
 # Beside a longer entry the explanation would run off the screen; it then stands above.
@@ -19,7 +18,7 @@ _WIDEST_ENTRY = 40
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .,+()/-]|:(?=[A-Za-z0-9]))*(?<! )")
 
 
-def render(config: Config) -> str:
+def render(config: Any) -> str:
     """The configuration as commented YAML, ending in a newline."""
     return "\n".join([HEADER, *_lines(config, "")]) + "\n"
 

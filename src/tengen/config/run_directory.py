@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from tengen import atomic, schema
-from tengen.config.load import load
+from tengen.config.load import load_any
 from tengen.config.problems import ConfigError
 from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
+from tengen.config.trainers import TrainerConfig
 
-CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon")
+CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon", "evaluation")
 """Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
+
+
+AnyConfig = Config | TrainerConfig
 
 
 class InUse(ConfigError):
@@ -33,7 +37,7 @@ _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
 
 
-def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
+def write(config: AnyConfig, base: Path, provenance: Iterable[str]) -> Path:
     """Make the run directory `base` one of this configuration, and return the path of its config.yaml.
 
     A run that has this configuration already is left as it is. If it differs in CHANGEABLE sections alone, its file is
@@ -58,7 +62,7 @@ def write(config: Config, base: Path, provenance: Iterable[str]) -> Path:
     return path
 
 
-def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
+def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
     """Take part in the run in `base`, which is made if there is none; whether it was.
 
     Its configuration must be this one, except for CHANGEABLE sections and those settings or sections that are `free`
@@ -71,7 +75,7 @@ def join(config: Config, base: Path, provenance: Iterable[str], free: Iterable[s
     return False
 
 
-def check(config: Config, base: Path, free: Iterable[str] = ()) -> None:
+def check(config: AnyConfig, base: Path, free: Iterable[str] = ()) -> None:
     """As `join`, but nothing is made: ConfigError if there is no run."""
     if not (base / _FILE).exists():
         raise ConfigError([f"{base}: no run is there (a run directory has a {_FILE})"])
@@ -114,7 +118,7 @@ def locked(
         yield
 
 
-def _write(path: Path, config: Config, comments: Iterable[str]) -> None:
+def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
     text = "".join(f"# {line}\n" for line in comments) + render(config)
     atomic.write_bytes(path, text.encode())
 
@@ -129,10 +133,10 @@ def _header(path: Path) -> list[str]:
     return lines
 
 
-def _changes(path: Path, config: Config, free: Iterable[str] = CHANGEABLE) -> list[str]:
+def _changes(path: Path, config: AnyConfig, free: Iterable[str] = CHANGEABLE) -> list[str]:
     """How the file at `path` differs from `config`, key by key; ConfigError if it may not."""
     try:
-        old = load(path)
+        old = load_any(path)
     except ConfigError as error:
         advice = f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
         raise ConfigError([*error.problems, advice]) from None

@@ -126,6 +126,8 @@ class Config:
         game = games.make(self.game.name, **asdict(self.game.options))
         for key, message in nets.problems(nets.spec(self.net.name, self.net.heads), game):
             yield f"net.{key}", message
+        if self.selfplay.opponents and self.game.name != "hironaka":
+            yield "selfplay.opponents", f"expected none, because {self.game.name} has neither host nor agent"
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
         yield from self._sizes()

@@ -78,9 +78,16 @@ def replay(record: Record) -> Iterator[Any]:
     for ply, action in enumerate(record.actions):
         if not (0 <= action < game.num_actions and bool(legal(state)[action])):
             over = " after the game was over" if game.is_over(state) else ""
-            raise RecordError(f"move {ply + 1}: action {action} is not legal here{over}")
+            raise RecordError(f"move {ply + 1}: {_called(game, state, action)} is not legal here{over}")
         state = step(state, np.int32(action))
         yield state
+
+
+def _called(game: Game, state: Any, action: int) -> str:
+    try:
+        return game.action_name(state, action)
+    except ValueError:
+        return f"action {action}"
 
 
 def _check_player(ply: int, move: Move, expected: int) -> None:

@@ -37,17 +37,20 @@ class Ring(NamedTuple):
     @property
     def capacity(self) -> int:
         """C."""
-        return self.rows["weight"].shape[0]
+        return next(iter(self.rows.values())).shape[0]
 
 
 def make(form: RowFormat, capacity: int) -> Ring:
     """An empty ring. Inside `jit` with `out_shardings` it is made where it shall lie."""
     if not 1 <= capacity <= MAX_CAPACITY:
         raise OptionError(f"capacity: expected a whole number from 1 to {MAX_CAPACITY}, got {capacity}")
+    return empty(blank(form, capacity, jnp))
+
+
+def empty(rows: dict[str, Array]) -> Ring:
+    """A ring in which nothing is yet, with room for as many rows as these arrays [C, ...] have."""
     # Every leaf has a buffer of its own, because one buffer cannot be donated twice.
-    return Ring(
-        blank(form, capacity, jnp), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.uint32)
-    )
+    return Ring(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.uint32))
 
 
 def bytes_needed(form: RowFormat, capacity: int) -> int:
@@ -57,11 +60,11 @@ def bytes_needed(form: RowFormat, capacity: int) -> int:
 
 def append(ring: Ring, rows: Rows, count: Array | int) -> Ring:
     """The ring after the first `count` of the M `rows` (padded to M, which is at most C) were added, oldest first."""
-    capacity, length = ring.capacity, rows["weight"].shape[0]
-    if length > capacity:
-        raise ValueError(f"a block of {length} rows does not fit a ring of {capacity}")
     if set(rows) != set(ring.rows):
         raise ValueError(f"expected the fields {', '.join(ring.rows)}, got {', '.join(rows)}")
+    capacity, length = ring.capacity, len(next(iter(rows.values())))
+    if length > capacity:
+        raise ValueError(f"a block of {length} rows does not fit a ring of {capacity}")
     count = jnp.clip(jnp.asarray(count, jnp.int32), 0, length)
     order = jnp.arange(length, dtype=jnp.int32)
     place = (ring.head + order) % capacity

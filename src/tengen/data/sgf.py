@@ -4,7 +4,8 @@ The comment of a game's first node holds the header of the plain text record (`t
 move the search's value, so that nothing is lost between writing and reading (`sgf_reader`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tengen import __version__
@@ -21,12 +22,27 @@ STONES = "XO"  # as Go's `render` shows them
 ENDINGS: dict[str, Ending] = {"R": "resigned", "T": "time", "F": "forfeit"}
 
 
+@dataclass(frozen=True)
+class Annotation:
+    """What somebody has to say about a move."""
+
+    comment: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)  # such as BM, with their values
+    instead: tuple[int, ...] = ()  # actions that should have been played: a variation
+    instead_comment: str = ""
+
+
 def write(records: Iterable[Record]) -> str:
     """The games, one after the other. ValueError if one is not Go."""
-    return "".join(_write(record) for record in records)
+    return "".join(_write(record, {}) for record in records)
 
 
-def _write(record: Record) -> str:
+def write_annotated(record: Record, annotations: Mapping[int, Annotation]) -> str:
+    """One game, with what is said about its moves, counted from 0; the moves of the game stay the main line."""
+    return _write(record, annotations)
+
+
+def _write(record: Record, annotations: Mapping[int, Annotation]) -> str:
     if record.game != "go":
         raise ValueError(f"SGF is for go, and this is a game of {record.game}")
     options = plain_options(game_of(record))
@@ -51,10 +67,25 @@ def _write(record: Record) -> str:
         lines += [f"A{colour}" + "".join(f"[{_point(point, size)}]" for point in points)] if points else []
     lines += [f"PL[{COLOURS[player]}]"] if record.start is not None else []
     lines.append(_property("C", "\n".join(header(record))))
+    variations: list[str] = []  # that come when the main line is over, the last one first
     for ply, (action, value) in enumerate(zip(record.actions, record.values, strict=True)):
-        comment = "" if value is None else _property("C", f"value {shown_value(value)}")
-        lines.append(f";{COLOURS[(player + ply) % 2]}[{_point(action, size)}]{comment}")
+        said = annotations.get(ply, Annotation())
+        words = ([] if value is None else [f"value {shown_value(value)}"]) + ([said.comment] if said.comment else [])
+        comment = _property("C", "\n".join(words)) if words else ""
+        others = "".join(_property(key, text) for key, text in said.properties.items())
+        branch = "(" if said.instead else ""
+        lines.append(f"{branch};{COLOURS[(player + ply) % 2]}[{_point(action, size)}]{others}{comment}")
+        if said.instead:
+            variations.append(_variation(said, player + ply, size))
+    # Each variation stands behind the rest of the game that it is an alternative to.
+    lines[-1] += "".join(f")\n{variation}" for variation in reversed(variations))
     return "\n".join(lines) + ")\n"
+
+
+def _variation(said: Annotation, turn: int, size: int) -> str:
+    comment = _property("C", said.instead_comment) if said.instead_comment else ""
+    moves = [f";{COLOURS[(turn + ply) % 2]}[{_point(action, size)}]" for ply, action in enumerate(said.instead)]
+    return "(" + moves[0] + comment + "".join(moves[1:]) + ")"
 
 
 def result(record: Record) -> str:

@@ -29,6 +29,18 @@ def read(content: bytes | str) -> list[Record]:
     return records
 
 
+def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
+    """What people say about the moves of the game with this number, moves and games counted from 0.
+
+    Comments that Tengen has written begin with a value, and are not among them. RecordError as for `read`.
+    """
+    text = content if isinstance(content, str) else sgf_tree.decode(content)
+    nodes = sgf_tree.main_lines(text)[number]
+    game = _follow(nodes, _size(nodes[0]))
+    found = zip(_plies(game, _first_to_play(game)), game.comments, game.values, strict=True)
+    return {ply: comment for ply, comment, value in found if comment and value is None}
+
+
 class _Game(NamedTuple):
     """What the nodes of a game say."""
 
@@ -36,6 +48,7 @@ class _Game(NamedTuple):
     to_play: int | None  # where that is said
     moves: list[tuple[int, int]]  # (colour, action)
     values: list[float | None]
+    comments: list[str]
 
 
 def _read(nodes: list[Node]) -> Record:
@@ -73,7 +86,7 @@ def _read(nodes: list[Node]) -> Record:
 
 def _follow(nodes: list[Node], size: int) -> _Game:
     """Stones and moves of the main line."""
-    game = _Game({}, None, [], [])
+    game = _Game({}, None, [], [], [])
     for number, node in enumerate(nodes, 1):
         for key, colour in (("AB", 0), ("AW", 1), ("AE", None)):
             if game.moves and key in node:
@@ -90,6 +103,7 @@ def _follow(nodes: list[Node], size: int) -> _Game:
             if key in node:
                 game.moves.append((colour, _action(_first(node, key), size, number)))
                 game.values.append(_value(node))
+                game.comments.append(sgf_tree.unescape(_first(node, "C")).replace("\r", "").strip())
     return game
 
 
@@ -103,14 +117,24 @@ def _first_to_play(game: _Game) -> int:
 
 def _in_turn(game: _Game, first: int, passing: int) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """Actions and values, with a pass where a colour moves twice."""
-    actions, values = [], []
-    for (colour, action), value in zip(game.moves, game.values, strict=True):
-        if (first + len(actions)) % 2 != colour:
+    actions: list[int] = []
+    values: list[float | None] = []
+    for ply, (_, action), value in zip(_plies(game, first), game.moves, game.values, strict=True):
+        if ply > len(actions):
             actions.append(passing)
             values.append(None)
         actions.append(action)
         values.append(value)
     return tuple(actions), tuple(values)
+
+
+def _plies(game: _Game, first: int) -> list[int]:
+    """Which move each of the moves is, if the other colour passes where one moves twice."""
+    plies: list[int] = []
+    for colour, _ in game.moves:
+        following = plies[-1] + 1 if plies else 0
+        plies.append(following + ((first + following) % 2 != colour))
+    return plies
 
 
 def _size(root: Node) -> int:
@@ -142,7 +166,8 @@ def _points(text: str, size: int) -> list[int]:
 
 
 def _value(node: Node) -> float | None:
-    found = re.match(r"value ([+-][01]\.\d{3})\Z", sgf_tree.unescape(_first(node, "C")).strip())
+    """The search's, which is the first line of a comment."""
+    found = re.match(r"value ([+-][01]\.\d{3})(?:[\r\n]|\Z)", sgf_tree.unescape(_first(node, "C")).strip())
     try:
         return parse_value(found[1]) if found else None
     except ValueError:

@@ -15,16 +15,31 @@ calls the move, and the search's value for that player (`-` if there was no sear
 at the beginning of a line are nothing. Several records may follow each other. `options` and `start` are JSON.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from tengen.data import moves
 from tengen.data.moves import Move
-from tengen.data.records import FIRST_LINE, Record, RecordError, header, parse_header, parse_value, shorten, shown_value
+from tengen.data.records import (
+    FIRST_LINE,
+    Record,
+    RecordError,
+    header,
+    one_line,
+    parse_header,
+    parse_value,
+    shorten,
+    shown_value,
+)
 
 
 def write(records: Iterable[Record]) -> str:
     """The records as text, with an empty line between them."""
-    return "\n".join(_write(record) for record in records)
+    return "\n".join(_write(record, {}) for record in records)
+
+
+def write_annotated(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
+    """One record with lines of comment below its moves, which are counted from 0."""
+    return _write(record, comments)
 
 
 def read(text: str) -> list[Record]:
@@ -36,10 +51,11 @@ def read(text: str) -> list[Record]:
     return [_read(lines[a:b]) for a, b in zip(starts, [*starts[1:], len(lines)], strict=True)]
 
 
-def _write(record: Record) -> str:
+def _write(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
     lines = [*header(record), f"moves: {len(record.actions)}"]
     for number, (move, value) in enumerate(zip(moves.named(record), record.values, strict=True), 1):
         lines.append(f"{number} {move.player} {move.name} {shown_value(value)}")
+        lines += [f"# {one_line(comment)}" for comment in comments.get(number - 1, ())]
     return "\n".join(lines) + "\n"
 
 

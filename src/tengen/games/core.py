@@ -82,6 +82,7 @@ class Game(abc.ABC, Generic[State]):
     planes_shape: tuple[int, int, int]  # H, W, C
     num_scalars: int
     extra_targets: ClassVar[tuple[str, ...]] = ()  # what `final_targets` gives
+    roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 
     # The rules
 

@@ -197,17 +197,29 @@ def live(points: Array) -> Array:
 def shift(points: Array, subset: Array, axis: Array) -> Array:
     """Coordinate `axis` becomes the sum over `subset`, in every live point."""
     # In sorted order, because rounding depends on the order and must not depend on how coordinates are named.
-    total = jnp.sort(jnp.where(subset, points, 0), axis=1).sum(1, keepdims=True)
+    total = sum(_ascending([jnp.where(subset[k], points[:, k], 0) for k in range(points.shape[1])]))
     here = jnp.arange(points.shape[1]) == axis
-    return jnp.where(live(points)[:, None] & here, total, points)
+    return jnp.where(live(points)[:, None] & here, jnp.asarray(total)[:, None], points)
+
+
+def _ascending(columns: list[Array]) -> list[Array]:
+    """[D] arrays Float32[M], sorted place by place: so few numbers are exchanged faster than a sort is called."""
+    columns = list(columns)
+    for end in range(len(columns) - 1, 0, -1):
+        for k in range(end):
+            low, high = jnp.minimum(columns[k], columns[k + 1]), jnp.maximum(columns[k], columns[k + 1])
+            columns[k], columns[k + 1] = low, high
+    return columns
 
 
 def reduce(points: Array) -> Array:
     """Remove every point that another live one dominates; of equal points the first stays."""
-    index = jnp.arange(points.shape[0])
-    below = (points[None, :, :] <= points[:, None, :]).all(2) & live(points)[None, :]  # [p, q]: q <= p
-    equal = (points[None, :, :] == points[:, None, :]).all(2)
-    dominated = (below & ~(equal & (index[None, :] >= index[:, None]))).any(1)
+    index = np.arange(points.shape[0])
+    below, above = live(points)[None, :], jnp.asarray(True)  # [p, q]: q <= p, q >= p
+    for k in range(points.shape[1]):  # one coordinate after the other: compilers handle short axes badly
+        below &= points[None, :, k] <= points[:, None, k]
+        above &= points[None, :, k] >= points[:, None, k]
+    dominated = (below & ~(above & (index[None, :] >= index[:, None]))).any(1)
     return jnp.where((live(points) & ~dominated)[:, None], points, REMOVED)
 
 

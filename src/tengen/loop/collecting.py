@@ -1,6 +1,7 @@
 """From what self-play hands out to files: chunks of rows and records of games, written in the background."""
 
 import datetime
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tengen.data.store import Store
 from tengen.data.writer import Writer
 from tengen.games import Game
 from tengen.selfplay import Finished, start_of
+from tengen.selfplay.opponents import NOBODY, Opponent
 
 _RECORDS = 50  # games in a file
 
@@ -37,6 +39,7 @@ class Collector:
         data: DataSection,
         network: str,
         session: int,
+        opponents: Sequence[Opponent] = (),
     ) -> None:
         self.network = network  # whose games they are
         self.written_rows = self.written_games = 0  # that are in files by now
@@ -44,6 +47,7 @@ class Collector:
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
+        self._opponents = opponents
         self._rows: list[Rows] = []
         self._waiting = 0
         self._finished, self._evaluations = 0, 0.0  # that no chunk tells of
@@ -112,6 +116,10 @@ class Collector:
     def _record(self, game: Game, finished: Finished, place: int) -> Record:
         length, opening = int(finished.length[place]), int(finished.opening[place])
         facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
+        players = [self.network, self.network]
+        seat = int(facts.pop("opponent", NOBODY))
+        if seat != NOBODY:
+            players[self._opponents[seat].player] = self._opponents[seat].name
         values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
         session, number = (int(word) for word in finished.number[place])
         return Record.of(
@@ -119,7 +127,7 @@ class Collector:
             finished.action[place, :length],
             komi=facts.get("komi"),
             values=tuple(values),
-            players=(self.network, self.network),
+            players=(players[0], players[1]),
             result=float(finished.result[place]),
             score=facts.get("score"),
             network=self.network,

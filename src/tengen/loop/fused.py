@@ -96,7 +96,15 @@ class Fused:
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
         self.collector = Collector(
-            self.base, store, game, self.parts.form, writer, config.data, label, self.counts.sessions
+            self.base,
+            store,
+            game,
+            self.parts.form,
+            writer,
+            config.data,
+            label,
+            self.counts.sessions,
+            self.parts.playing.opponents,
         )
         self._show_rating(label)
         self.weights = self.parts.weights()
@@ -151,7 +159,11 @@ class Fused:
         def enough() -> bool:
             return stop() or bool(counting.reached(goal, self._now(), self.trainer.step))
 
-        while (steps := min(self.trainer.affordable, self._learning.units)) and not enough():
+        def allowed() -> int:
+            left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
+            return min(self.trainer.affordable, self._learning.units, *left)
+
+        while (steps := allowed()) and not enough():
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
             self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)

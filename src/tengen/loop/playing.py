@@ -15,6 +15,7 @@ from tengen.config import Config
 from tengen.data.rows import RowFormat
 from tengen.games import Game
 from tengen.loop.lanes import Board, Lane, Lanes, boards, lane_devices
+from tengen.loop.opponents import opponents
 from tengen.loop.pacing import Pace
 from tengen.search import Tree
 from tengen.selfplay import Actor, Finished, Selfplay
@@ -36,6 +37,7 @@ class Playing:
         graph, state = nnx.split(net)
         self.evaluate = Evaluator(graph)
         self._shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state)
+        self.opponents = opponents(config.selfplay, self.game)
         self.boards = boards(self.game, config.selfplay)
         self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self.form)
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
@@ -54,7 +56,8 @@ class Playing:
         config, devices = self.config, lane_devices(board.games)
         settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
         form = RowFormat.of(board.game, config.net.heads)
-        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form)
+        more = [self.opponents] if self.opponents else []
+        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form, *more)
         return [Lane(selfplay, device) for device in devices]
 
 

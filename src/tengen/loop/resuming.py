@@ -49,7 +49,7 @@ def resume(
     found, set_aside = trainer.resume(checkpoints)
     notes += [f"a damaged checkpoint: {text}" for text in set_aside]
     if found is None:
-        _refuse_to_forget(checkpoints.folder)
+        refuse_to_forget(checkpoints.folder)
         counts, last = Counts(), -1
     else:
         counts, last = _read(found, checkpoints.folder)
@@ -99,7 +99,7 @@ def _read(found: dict[str, Any], folder: Path) -> tuple[Counts, int]:
         raise TengenError(f"{folder}: the checkpoint is not of such a run ({error})") from None
 
 
-def _refuse_to_forget(folder: Path) -> None:
+def refuse_to_forget(folder: Path) -> None:
     """A training all of whose checkpoints are damaged does not silently begin anew."""
     damaged = sorted(path.name for path in folder.glob("*.corrupt"))
     if damaged:

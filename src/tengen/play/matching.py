@@ -1,7 +1,7 @@
 """A whole match: on the device if both players live there, else in a hall of tables; every game noted as it ends."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,6 +9,7 @@ import jax
 
 from tengen.arena.book import Book
 from tengen.arena.hall import Hall, Side
+from tengen.arena.match import Match
 from tengen.arena.openings import openings
 from tengen.arena.played import of_match
 from tengen.arena.players import Player
@@ -66,10 +67,27 @@ def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: S
         if stop():
             return
         yield Standing(len(book.played), len(here), moves, compiling=not moves)
-        match = rounds.play(number)
+        match = yield from _round(rounds, number, len(book.played), len(here), moves, stop)
+        if match is None:
+            return
         book.add(*of_match(match, first, final_facts(game, match)))
-        moves += int(match.length.sum())
+        moves += int((match.length - match.opening_moves).sum())
     yield Standing(len(book.played), 0, moves)
+
+
+def _round(
+    rounds: Rounds, number: int, finished: int, games: int, moves: int, stop: Stop
+) -> Generator[Standing, None, Match | None]:
+    """One round to its end; None if it was left in the middle."""
+    steps = rounds.stepwise(number)
+    while True:
+        try:
+            found = next(steps)
+        except StopIteration as end:
+            return end.value
+        if stop():
+            return None
+        yield Standing(finished + found.over, games - found.over, moves + found.moves)
 
 
 def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:

@@ -15,6 +15,7 @@ from tengen.play.matching import Standing
 
 _EVERY = 10.0  # seconds between two plain lines
 _REFRESHES = 4  # a second
+_NAME = 24  # letters of a player's name
 
 
 class Watch:
@@ -48,12 +49,14 @@ class Watch:
         words = [f"{len(book.played)} of {book.games} games"]
         score = book.tally.score
         if score is not None:
-            words.append(f"{book.names[0]} {100 * score.share:.1f} % (+{score.wins} ={score.draws} -{score.losses})")
+            name = book.names[0] if len(book.names[0]) <= _NAME else f"{book.names[0][: _NAME - 3]}..."
+            words.append(f"{name} {100 * score.share:.1f} % (+{score.wins} ={score.draws} -{score.losses})")
         if standing is None:
             words.append("starting")
         elif standing.under_way:
-            compiling = ", compiling" if standing.compiling else ""
-            words.append(f"{standing.under_way} under way, {standing.moves} moves{compiling}")
+            words.append(f"{standing.under_way} under way, {standing.moves} moves")
+        if standing is not None and standing.compiling:
+            words.append("compiling")
         words.append(clock(passed))
         fresh, left = len(book.played) - self._before, len(book.missing)
         if fresh and left:

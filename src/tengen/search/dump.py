@@ -3,10 +3,9 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from tengen.search.tree import Tree, restored
+from tengen.search.tree import Tree, node_shape
 
 
 def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> dict[str, Any]:
@@ -34,6 +33,8 @@ class _Reader:
     def __init__(self, tree: Tree, game: int) -> None:
         self.game = tree.game
         self.one: Tree = jax.tree.map(lambda leaf: np.asarray(leaf[game]), tree)
+        self.shape = node_shape(tree.game)
+        self.names: dict[tuple[int, int], str] = {}  # whole trees have thousands, and lines ask for them again
 
     def node(
         self, node: int, move: str | None, mover: int | None, depth: int, least_visits: int, prior: float | None = None
@@ -55,10 +56,9 @@ class _Reader:
         if depth == 0:
             return found
         children = self.children(node)
-        state = self.state(node) if children else None
         for action, child in children:
             if one.visits[child] >= least_visits:
-                name = self.game.action_name(state, action)
+                name = self.name(node, action)
                 chance = float(np.exp(np.float32(one.logits[node, action])))
                 found["children"].append(self.node(child, name, player, depth - 1, least_visits, chance))
         return found
@@ -77,13 +77,22 @@ class _Reader:
         names = []
         while children := self.children(node):
             action, child = children[0]
-            names.append(self.game.action_name(self.state(node), action))
+            names.append(self.name(node, action))
             node = child
         return names
 
+    def name(self, node: int, action: int) -> str:
+        """What the action is called at a node."""
+        if (node, action) not in self.names:
+            # All of a node's moves at once, since making its state is what takes long.
+            state = self.state(node)
+            for each in np.flatnonzero(self.one.child[node] >= 0):
+                self.names[node, int(each)] = self.game.action_name(state, int(each))
+        return self.names[node, action]
+
     def state(self, node: int) -> Any:
-        inner = jax.tree.map(lambda table: jnp.asarray(table[node]), self.one.state)
-        return self.game.join(restored(inner, self.game), self.one.kept)
+        inner = jax.tree.map(lambda table, like: np.asarray(table[node], like.dtype), self.one.state, self.shape)
+        return self.game.join(inner, self.one.kept)
 
 
 def _lines(node: dict[str, Any], indent: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Thousands of games at once, each with its own search, all moving on as soon as they can."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from tengen.selfplay import finished as finished_games
 from tengen.selfplay.finished import Ended, Finished
 from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
 from tengen.selfplay.openings import Openings, prepare
+from tengen.selfplay.opponents import Opponent, answer, seats
 from tengen.selfplay.settings import SelfplaySettings, stride
 
 MOST_PHASES = 48
@@ -50,13 +51,21 @@ class Selfplay:
     """How the games of one run are played: compiled functions of an `Actor` and the parameters of a network."""
 
     def __init__(
-        self, game: Game, evaluate: Evaluate, searching: search.Settings, settings: SelfplaySettings, form: RowFormat
+        self,
+        game: Game,
+        evaluate: Evaluate,
+        searching: search.Settings,
+        settings: SelfplaySettings,
+        form: RowFormat,
+        opponents: Sequence[Opponent] = (),
     ) -> None:
         self.game = game
         self.evaluate = evaluate
         self.searching = searching
         self.settings = settings
         self.form = form
+        self.opponents = tuple(opponents)
+        self.seats = seats(self.opponents, settings.games)
         self.stride = stride(searching.simulations, settings, searching.leaves)
         self.together = max(1, settings.games // 64)  # games whose end is seen to at once
         # A game makes one move in a phase at most, so this is room for so many phases unless all games end together.
@@ -94,8 +103,13 @@ class Selfplay:
         return self._begin(actor, begin, everywhere)
 
     def _empty(self) -> Finished:
-        facts = jax.eval_shape(lambda: self.game.record_facts(self.game.init(jax.random.key(0))))
+        facts = jax.eval_shape(lambda: self._facts(self.game.init(jax.random.key(0)), jnp.int8(0)))
         return finished_games.empty(self.form, self.rows_room, self.games_room, self.game.max_moves, facts)
+
+    def _facts(self, last: Any, seat: Array) -> dict[str, Array]:
+        """What a record says of a game: the game's own facts, and which opponent played in it (-1: none)."""
+        facts = self.game.record_facts(last)
+        return facts | {"opponent": seat} if self.opponents else facts
 
     def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
         """Play on for `phases` times `stride` simulations: the games, and what has ended in them.
@@ -142,20 +156,22 @@ class Selfplay:
         fall = 0.5 ** (actor.ply / settings.halving_plies)
         temperature = settings.last_temperature + (settings.temperature - settings.last_temperature) * fall
         result = search.summarise(tree, key, temperature)
+        player = jax.vmap(game.to_play)(states)
+        action, theirs = answer(self.opponents, self.seats, result.action, player, states, moves, key)
         moment = Moment(
-            action=result.action,
-            player=jax.vmap(game.to_play)(states),
+            action=action,
+            player=player,
             value=result.value,
-            full=actor.full,
+            full=actor.full & ~theirs,  # nobody should learn to move as they do
             observation=look.observation,
             policy=result.policy,
         )
         history = remember(actor.history, actor.ply, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
         if settings.reuse:
-            tree = search.advance(tree, result.action, moves)
+            tree = search.advance(tree, action, moves)
         else:
-            tree = search.restart(tree, jax.vmap(game.step)(states, result.action), moves)
+            tree = search.restart(tree, jax.vmap(game.step)(states, action), moves)
         return replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead), moves
 
     def _end(
@@ -209,7 +225,7 @@ class Selfplay:
             length=length,
             opening=actor.opening[chosen],
             result=jax.vmap(self.game.returns)(last)[:, 0],
-            extra=jax.vmap(self.game.record_facts)(last),
+            extra=jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen]),
             real=real,
         )
 

@@ -12,6 +12,9 @@ from tengen.schema import setting
 _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
 
 
+_OPPONENT = re.compile(r"(host|agent)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
+
+
 class Size(NamedTuple):
     """A board of another size than the game's own."""
 
@@ -27,6 +30,23 @@ def size(text: str) -> Size:
         raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
     side, share, komi = found.groups()
     return Size(int(side), float(share), None if komi is None else float(komi))
+
+
+class Named(NamedTuple):
+    """Somebody who makes the moves of one side in some of the games."""
+
+    role: str  # host or agent
+    name: str  # of a fixed player, or the path of a network
+    share: float  # of the games
+
+
+def named(text: str) -> Named:
+    """What an item of `SelfplaySettings.opponents` says."""
+    found = _OPPONENT.fullmatch(text)
+    if found is None:
+        raise OptionError(f"expected host=PLAYER:SHARE or agent=PLAYER:SHARE, got {text!r}")
+    role, name, share = found.groups()
+    return Named(role, name, float(share))
 
 
 def resized(options: dict[str, Any], to: Size) -> dict[str, Any]:
@@ -73,6 +93,13 @@ class SelfplaySettings:
     halving_plies: float = setting(8.0, "plies in which it comes half as close to that", low=0.1, high=1000)
     komi_spread: float = setting(0.0, "Go: standard deviation of komi about the game's own", low=0, high=100)
 
+    opponents: tuple[str, ...] = setting(
+        (),
+        "Hironaka: who makes the moves of one side in some of the games, so that they are not all against itself",
+        pattern=_OPPONENT.pattern,
+        words="host=PLAYER:SHARE or agent=PLAYER:SHARE, as agent=first:0.1, of a fixed player or a network's path",
+    )
+
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for what does not go together."""
         sizes = [size(text) for text in self.sizes]
@@ -83,6 +110,12 @@ class SelfplaySettings:
         for each in sizes:
             if round(each.share * self.games) < 1:
                 yield "sizes", f"expected a share of at least one game in {self.games}, got {each.share:g}"
+        opponents = [named(text) for text in self.opponents]
+        if sum(each.share for each in opponents) > 1 + 1e-9:
+            yield "opponents", f"expected shares of at most 1 together, got {', '.join(self.opponents)}"
+        for each in opponents:
+            if round(each.share * self.games) < 1:
+                yield "opponents", f"expected a share of at least one game in {self.games}, got {each.share:g}"
         if self.last_temperature > self.temperature:
             yield "last_temperature", f"expected at most temperature, {self.temperature}, got {self.last_temperature}"
 

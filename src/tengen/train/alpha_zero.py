@@ -15,11 +15,11 @@ from tengen.data import ring
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.train import schedules
+from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, Sampler, State
 from tengen.train.settings import TrainSettings
-from tengen.train.trainer import Metrics, Trainer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def from_ring(data: tuple[ring.Ring, Array | int], key: Array, batch: int) -> ri
     return ring.sample(rows, key, batch, window)
 
 
-class AlphaZeroTrainer(Trainer[AlphaZeroConfig]):
+class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     """Owns the network and the state of its training. Rows come from outside: `feed` them, then `train`.
 
     `sample(data, key, batch)` draws a batch of what `feed` was given last, inside the compiled loop.

@@ -41,9 +41,9 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     played: list[str] = []
     play = Contest.play_round
 
-    def noted(contest: Contest) -> Any:
+    def noted(contest: Contest, stop: Any) -> Any:
         played.append(contest.a.name)
-        return play(contest)
+        return play(contest, stop)
 
     monkeypatch.setattr(Contest, "play_round", noted)
     return played

@@ -5,7 +5,7 @@ Where the games cannot be shared out evenly among the rounds, a few games fewer 
 
 import datetime
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,12 +89,18 @@ class Contest:
         """None while more games are needed."""
         return decide(self.settings, self.plan, self.results, self.finished)
 
-    def play_round(self) -> Match:
-        """The next games, until they are over or the match is decided."""
+    def play_round(self, stop: Callable[[], bool] = lambda: False) -> Match | None:
+        """The next games, until they are over or the match is decided; None, and nothing, if `stop` says so before."""
         self._check_openings()
-        match = self._to_play.play(len(self.rounds), self._until())
-        self.rounds.append(match)
-        return match
+        steps = self._to_play.stepwise(len(self.rounds), self._until())
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                self.rounds.append(end.value)
+                return end.value
+            if stop():
+                return None
 
     def records(self) -> Iterator[Record]:
         """Of all games that were finished."""

@@ -117,9 +117,10 @@ class GatePart:
         """The next round, or the verdict."""
         contest, began = running.contest, time.monotonic()
         if contest.decision is None:
-            match = contest.play_round()
+            match = contest.play_round(self._stop)
             running.seconds += time.monotonic() - began
-            self._figures["games"] += int(match.finished.sum())
+            if match is not None:
+                self._figures["games"] += int(match.finished.sum())
         if (decision := contest.decision) is None:
             counts = contest.result
             words = f"candidate {running.entry.name}: {counts.games} of {contest.plan.games} games, {_counted(counts)}"

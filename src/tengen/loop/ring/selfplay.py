@@ -73,6 +73,7 @@ class SelfplayPart:
             self._config.data,
             self.network,
             self._session,
+            self._playing.opponents,
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)

@@ -1,0 +1,106 @@
+"""`tengen analyze`: what a network thinks of one position."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen.commands.looking import add_search, file_or_dash, limits, thinking, whole
+from tengen.commands.thinking import engine_settings
+from tengen.errors import OptionError
+
+if TYPE_CHECKING:
+    from tengen.nets.saving import Saved
+    from tengen.play.looking.asked import Asked
+
+_VISITS = 800
+_LAYERS = ("policy", "visits", "ownership", "line")
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("analyze", help="what a network thinks of a position: text, JSON, picture, tree")
+    add_search(parser, _VISITS)
+    parser.add_argument(
+        "--sgf", "--game", dest="file", type=Path, metavar="FILE", help="a game: SGF, or a text record of any game"
+    )
+    parser.add_argument(
+        "--move", type=whole(0), metavar="N", help="the position after N moves of the game (default: after the last)"
+    )
+    parser.add_argument(
+        "--position", metavar="MOVES", help='moves from the start, or from there on, such as "D4 E5 pass"'
+    )
+    parser.add_argument("--most", type=whole(1), default=10, metavar="N", help="how many moves to list (default: 10)")
+    parser.add_argument(
+        "--json", type=file_or_dash, metavar="FILE", help="write all of it as JSON; - for standard output"
+    )
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it: FILE ends in .svg or .png")
+    parser.add_argument(
+        "--show",
+        metavar="LAYERS",
+        type=_layers,
+        default=("policy", "ownership", "line"),
+        help=f"what the picture shows: some of {','.join(_LAYERS)} (default: policy,ownership,line)",
+    )
+    parser.add_argument(
+        "--dump-tree", type=Path, metavar="FILE", help="write the whole search tree: JSON, or text if FILE ends in .txt"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, search, tell."""
+    from tengen.commands.compiling import keep_compiled
+    from tengen.play import finding
+    from tengen.play.engine import Engine
+    from tengen.play.looking import analysis, picture, report, saving, tree_file
+
+    if args.move is not None and args.file is None:
+        raise OptionError("--move: of which game? Give --sgf FILE too")
+    if args.dump_tree is not None and args.visits == 0:
+        raise OptionError("--dump-tree: with --visits 0 there is no tree; give some visits")
+    alone = args.visits == 0  # the network without a search
+    if alone:
+        args.visits = None
+    visits, seconds = limits(args, _VISITS)
+    settings = engine_settings(args)
+    saving.check_picture(args.picture)
+    for path in (args.picture, args.dump_tree, args.json):
+        saving.check_folder(path)
+    keep_compiled()
+    found = finding.find(args.net)
+    asked = _asked(args, found.saved)
+    with thinking("thinking") as told:
+        engine = Engine(found, asked.game, settings)
+        known = analysis.analyze(engine, asked, 0 if alone else visits, seconds=seconds, each=told)
+    if args.dump_tree is not None:
+        tree_file.save(args.dump_tree, engine.tree)
+    if args.picture is not None:
+        saving.save_picture(args.picture, picture.draw(known, args.show))
+    if args.json is not None:
+        saving.save_json(args.json, analysis.as_dict(known))
+    if args.json != "-":
+        sys.stdout.write(report.as_text(known, args.most))
+        for path in (args.picture, args.json, args.dump_tree):
+            if path is not None:
+                print(f"written: {path}")
+    return 0
+
+
+def _asked(args: argparse.Namespace, saved: "Saved") -> "Asked":
+    from tengen.play.looking import asked
+
+    options = asked.parse_options(args.options)
+    if args.file is None:
+        found = asked.new_game(saved, options)
+    else:
+        found = asked.read_game(args.file, saved, args.which, options, args.move)
+    return found if args.position is None else found.then(args.position)
+
+
+def _layers(text: str) -> tuple[str, ...]:
+    layers = tuple(part.strip() for part in text.split(",") if part.strip())
+    wrong = [layer for layer in layers if layer not in _LAYERS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(_LAYERS)}, got {wrong[0][:40]!r}")
+    return layers

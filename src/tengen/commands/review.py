@@ -1,0 +1,107 @@
+"""`tengen review`: go through a whole game with a network."""
+
+import argparse
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen.commands.looking import add_search, file_or_dash, limits
+from tengen.commands.thinking import engine_settings
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.play.looking.review import Review, Reviewed
+
+_VISITS = 200
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("review", help="go through a game: what each move was worth, and what was better")
+    add_search(parser, _VISITS)
+    parser.add_argument("file", type=Path, metavar="GAME", help="SGF, or a text record of any game")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the game with comments (default: GAME.reviewed.sgf, or .txt)"
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="how the game went: .svg or .png (default: GAME.reviewed.svg)"
+    )
+    parser.add_argument("--json", type=file_or_dash, metavar="FILE", help="write it as JSON; - for standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Review, and write what there is, even after Ctrl-C."""
+    from tengen.commands.compiling import keep_compiled
+    from tengen.commands.stopping import Stopping
+    from tengen.play import finding
+    from tengen.play.engine import Engine
+    from tengen.play.looking import annotated, asked, review, saving
+
+    visits, seconds = limits(args, _VISITS)
+    settings = engine_settings(args)
+    keep_compiled()
+    found = finding.find(args.net)
+    out = args.out or _beside(args.file, annotated.ending(found.saved.game))
+    plot = args.plot or _beside(args.file, ".svg")
+    if out.exists() and out.samefile(args.file):
+        raise TengenError(f"--out {out}: that is the game itself, which would be overwritten")
+    saving.check_picture(plot)
+    for path in (out, plot, args.json):
+        saving.check_folder(path)
+    game = asked.read_game(args.file, found.saved, args.which, asked.parse_options(args.options))
+    if not game.record.actions:
+        raise TengenError(f"{args.file}: there are no moves to review")
+    stop = threading.Event()
+
+    def stopping(words: str) -> None:
+        stop.set()
+        print(words, file=sys.stderr, flush=True)
+
+    with Stopping(stopping) as stopped:
+        with _progress(len(game.record.actions)) as told:
+            engine, second = (Engine(found, game.game, settings) for _ in range(2))
+            known = review.review(engine, game, visits, seconds, stop, told, second)
+        _tell(args, known, out, plot)
+        return stopped.code
+
+
+def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
+    from tengen.play.looking import annotated, review, review_text, saving
+    from tengen.play.looking import plot as plotting
+
+    if not known.moves:
+        print("stopped before the first move was reviewed: nothing was written", file=sys.stderr)
+        return
+    if args.json != "-":
+        sys.stdout.write(review_text.as_text(known))
+    saving.save_bytes(out, annotated.as_text(known).encode())
+    saving.save_picture(plot, plotting.draw(known))
+    if args.json is not None:
+        saving.save_json(args.json, review.as_dict(known))
+    if args.json != "-":
+        print("\nwritten:", ", ".join(str(path) for path in (out, plot, args.json) if path is not None))
+
+
+def _beside(game: Path, ending: str) -> Path:
+    return game.with_name(f"{game.stem}.reviewed{ending}")
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[["Reviewed"], None]]:
+    """A bar on a terminal, plain lines elsewhere; gives what to call with every move."""
+    from tengen.play.looking import review_text
+
+    if not sys.stderr.isatty():
+        yield lambda each: print(review_text.progress(each, total), file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reviewing", total=total)
+        yield lambda each: bar.update(task, completed=each.number, description=review_text.progress(each, total))

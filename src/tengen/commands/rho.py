@@ -1,0 +1,125 @@
+"""`tengen rho`: how soon hosts end Hironaka's games against agents."""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tengen.errors import TengenError
+
+_MOST = 1_000_000
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("rho", help="Hironaka's game: the rate at which hosts end games against agents")
+    parser.add_argument(
+        "hosts", nargs="*", metavar="HOST", help="random, all, zeillinger, spivakovsky, a network or a run (all fixed)"
+    )
+    parser.add_argument(
+        "--agents", nargs="+", metavar="AGENT", help="random, first, last, a network or a run (all fixed)"
+    )
+    parser.add_argument("--games", type=_number(2), default=5000, metavar="N", help="games per pair (%(default)s)")
+    parser.add_argument("--dimension", type=_number(2), default=3, metavar="N", help="coordinates (%(default)s)")
+    parser.add_argument("--points", type=_number(2), default=5, metavar="N", help="points (%(default)s)")
+    parser.add_argument(
+        "--max-value", type=_number(1), default=20, metavar="N", help="largest coordinate at first (%(default)s)"
+    )
+    parser.add_argument("--moves", type=_number(1), default=40, metavar="N", help="rounds at most (%(default)s)")
+    parser.add_argument("--reposition", action="store_true", help="subtract the smallest values after every shift")
+    parser.add_argument(
+        "--simulations", type=_number(0), default=0, metavar="N", help="of networks, 0: without search (%(default)s)"
+    )
+    parser.add_argument("--seed", type=_number(0), default=0, metavar="N", help="of the starts (%(default)s)")
+    parser.add_argument(
+        "--select",
+        action="store_true",
+        help="HOST is a run: which of its networks are the best host and the best agent",
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(run=run)
+
+
+def _number(low: int) -> Any:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= _MOST):
+            raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {_MOST}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, row by row while it is measured."""
+    from tengen import games
+
+    options = {"dimension": args.dimension, "max_points": args.points, "max_value": args.max_value}
+    game: Any = games.make("hironaka", **options, max_moves=2 * args.moves, reposition=args.reposition)
+    return _select(args, game) if args.select else _table(args, game)
+
+
+def _table(args: argparse.Namespace, game: Any) -> int:
+    from tengen.play import hironaka
+
+    hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.names("host")]
+    agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or hironaka.names("agent")]
+    pairs = hironaka.table(game, hosts, agents, args.games, args.seed)
+    if args.json:
+        print(json.dumps([asdict(pair) for pair in pairs], indent=1))
+    else:
+        _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
+    return 0
+
+
+def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
+    from tengen.arena.rho import NORMAL_95
+
+    left = max(12, *(len(host) for host in hosts)) + 2
+    widths = [max(16, len(agent)) + 2 for agent in agents]
+    print(f"games / rounds, {args.games:,} games a pair, at most {args.moves} rounds; 95 % errors")
+    print(f"{'host':<{left}}" + "".join(f"{agent:>{width}}" for agent, width in zip(agents, widths, strict=True)))
+    for host in hosts:
+        print(f"{host:<{left}}", end="", flush=True)
+        for width in widths:
+            pair = next(pairs)
+            print(f"{f'{pair.rate:.4f} +-{NORMAL_95 * pair.error:.4f}':>{width}}", end="", flush=True)
+        print()
+
+
+def _select(args: argparse.Namespace, game: Any) -> int:
+    """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
+    from tengen.play import hironaka
+
+    if len(args.hosts) != 1 or args.agents:
+        raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
+    base = Path(args.hosts[0])
+    found = []
+    for role in ("host", "agent"):
+        chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
+        found.append(chosen)
+        if not args.json:
+            _show(chosen)
+    best_host, best_agent = found[0].best.player, found[1].best.player
+    hosts = [best_host, hironaka.player("zeillinger", "host", game)]
+    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.names("agent")), best_agent]
+    pairs = hironaka.table(game, hosts, agents, args.games, args.seed + 1)
+    if args.json:
+        listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}
+        print(json.dumps(listed | {"best": [asdict(pair) for pair in pairs]}, indent=1))
+        return 0
+    _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
+    return 0
+
+
+def _show(chosen: Any) -> None:
+    wanted = "higher" if chosen.role == "host" else "lower"
+    print(f"{chosen.role}s, rates as multiples of {chosen.reference}'s, {wanted} is better; the best first")
+    left = max(len(standing.name) for standing in chosen.standings) + 2
+    names = list(chosen.best.against)
+    print(f"{'':<{left}}{'worst':>8}" + "".join(f"{name:>{max(len(name), 8) + 2}}" for name in names))
+    for standing in chosen.standings:
+        cells = "".join(f"{standing.against[name]:>{max(len(name), 8) + 2}.3f}" for name in names)
+        print(f"{standing.name:<{left}}{standing.worst:>8.3f}{cells}")
+    print(f"best {chosen.role}: {chosen.best.path}\n")

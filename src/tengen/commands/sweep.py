@@ -1,0 +1,150 @@
+"""`tengen sweep`: many runs of one configuration, to find good settings."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tengen.commands.config import add_overrides
+from tengen.errors import OptionError
+
+_STRATEGIES = ("grid", "random", "halving", "population")
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser("sweep", help="try many settings, and say which are good (docs/sweep.md)")
+    parser.add_argument(
+        "config",
+        metavar="CONFIG",
+        nargs="?",
+        help="a YAML file, or a name from `tengen config list`; without it, the sweep in --base goes on",
+    )
+    add_overrides(parser)
+    varied = parser.add_argument_group("what is varied")
+    varied.add_argument("--grid", metavar="KEY=A,B,C", action="append", default=[], help="a list of values to try")
+    varied.add_argument(
+        "--random", metavar="KEY=LOW..HIGH[:log]", action="append", default=[], help="a range, or a list, to draw from"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--strategy",
+        choices=_STRATEGIES,
+        metavar="HOW",
+        help="grid: all combinations; random: --trials of them; halving: of --trials the best 1/--eta go on with more; "
+        "population: --population of them, the best copied and perturbed over --generations",
+    )
+    how.add_argument("--trials", type=int, metavar="N", help="how many settings to draw")
+    how.add_argument("--eta", type=int, default=None, metavar="N", help="halving: 1 of so many goes on (3)")
+    how.add_argument("--population", type=int, metavar="N", help="population: how many there are at a time")
+    how.add_argument("--generations", type=int, metavar="G", help="population: how often the worst are replaced")
+    how.add_argument("--seed", type=int, default=None, metavar="N", help="of what is drawn (0)")
+    budget = parser.add_argument_group("how long a full trial goes on (default: the configuration's own goal)")
+    budget.add_argument("--minutes", type=float, metavar="M")
+    for unit in ("steps", "games", "rows"):
+        budget.add_argument(f"--{unit}", type=int, metavar="N")
+    seen = parser.add_argument_group("what is looked at")
+    seen.add_argument(
+        "--metric", metavar="NAME", help="rating (on one scale for all), loss, value_loss, or another of metrics.jsonl"
+    )
+    seen.add_argument("--best", choices=("high", "low"), metavar="WAY", help="high or low (losses: low; others: high)")
+    where = parser.add_argument_group("where")
+    where.add_argument("--base", type=Path, metavar="SWEEP", help="its folder (default: sweeps/<name of the run>)")
+    where.add_argument("--parallel", type=int, metavar="K", help="trials at once (one a GPU, or one for two cores)")
+    where.add_argument("--retry", action="store_true", help="run those again that have failed")
+    where.add_argument("--show", action="store_true", help="run nothing, show what there is")
+    where.add_argument("--json", action="store_true", help="the results for programs, on standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run what is left of the sweep, and print the results."""
+    from tengen.config import run_directory
+    from tengen.sweep import machine
+    from tengen.sweep.driver import Driver
+    from tengen.sweep.executor import LocalExecutor
+
+    say = _say_to(sys.stderr if args.json else sys.stdout)
+    folder, planned = _planned(args, say)
+    if args.show:
+        return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
+    devices, cores = machine.gpus(), machine.cores()
+    count = machine.usual(devices, cores) if args.parallel is None else args.parallel
+    if not 1 <= count <= 1000:
+        raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
+    with run_directory.locked(folder.path, what=f"the sweep in {folder.path}"):
+        planned = folder.open() if planned is None else folder.begin(planned)
+        driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, cores)), say)
+        if args.retry:
+            say(f"running {driver.retry()} failed trials again")
+        code = _drive(driver, args.json)
+    shown = _results(driver, args.json)
+    return code or shown
+
+
+def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
+    """The folder, and the plan that was asked for; None if it is the one in the folder."""
+    from tengen.sweep import plan
+    from tengen.sweep.folder import Folder
+
+    if args.config is None:
+        if args.base is None:
+            raise OptionError("give a CONFIG to begin a sweep, or --base SWEEP to go on with one")
+        if given := [name for name in ("grid", "random", "overrides", "strategy", "metric") if getattr(args, name)]:
+            name = given[0].replace("overrides", "set")
+            raise OptionError(f"--{name}: to go on with a sweep leave it out; to begin one give a CONFIG")
+        return Folder(args.base), None
+    if args.show and not (args.grid or args.random):
+        raise OptionError("--show: the sweep's folder is enough: tengen sweep --base SWEEP --show")
+    found = plan.make(
+        args.config,
+        args.overrides,
+        args.grid,
+        args.random,
+        strategy=args.strategy,
+        metric=args.metric,
+        best=args.best,
+        budgets={unit: getattr(args, unit) for unit in plan.UNITS},
+        **{name: getattr(args, name) for name in ("trials", "eta", "population", "generations", "seed")},
+    )
+    for note in found.notes:
+        say(f"note: {note}")
+    return Folder(args.base or Path("sweeps") / found.config.run.name), found
+
+
+def _drive(driver: Any, for_programs: bool) -> int:
+    """Run it: on a terminal with a table that is kept up to date. The exit code."""
+    from tengen.commands.stopping import Stopping
+    from tengen.sweep.live import screen
+
+    with screen(driver, sys.stderr if for_programs else sys.stdout) as shown, Stopping(shown.say) as stopping:
+        driver.run(lambda: stopping.asked)
+    if stopping.asked:
+        stream = sys.stderr if for_programs else sys.stdout
+        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}", file=stream)
+    return stopping.code
+
+
+def _results(driver: Any, for_programs: bool) -> int:
+    """Print them; 1 if trials have failed and none has done well."""
+    from tengen.sweep import report
+
+    found = report.make(driver)
+    if for_programs:
+        print(json.dumps(report.values(found), indent=1))
+    else:
+        parts = [report.table(found), report.effects(found), report.ending(found, driver)]
+        print("\n\n".join(filter(None, parts)))
+        print(f"plot:      {driver.folder.path / 'plot.svg'}")
+    ended = [row for row in found.rows if row.status in ("done", "failed")]
+    return 1 if ended and all(row.status == "failed" for row in ended) else 0
+
+
+def _say_to(stream: Any) -> Any:
+    import time
+
+    def say(text: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {text}", file=stream, flush=True)
+
+    return say

@@ -1,0 +1,179 @@
+"""A training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and going on after a kill.
+
+What a step does depends on its number alone, so a run that was killed and goes on from a checkpoint learns what it
+would have learned without.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+from tengen import nets
+from tengen.config import ConfigError, DQNConfig, TrainerConfig
+from tengen.errors import TengenError
+from tengen.loop import counting
+from tengen.loop.counting import Counts
+from tengen.loop.metrics import Metrics, TensorBoard
+from tengen.loop.pacing import Pace
+from tengen.loop.progress import Display, Goal, figure
+from tengen.loop.reporting import Reporter, Standing
+from tengen.loop.resuming import SESSION, refuse_to_forget
+from tengen.train import Checkpoints, DQNTrainer, Trainer
+
+TRAINER = "main"
+_SECONDS = 1.0  # that one call to the trainer should take
+_NEVER = 10**15  # steps
+
+
+class RoleRun:
+    """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` learns."""
+
+    def __init__(self, config: TrainerConfig, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+        self.config, self.base = config, base
+        self.counts = Counts()
+        self.figures: Mapping[str, float] = {}
+        self.evaluation: Mapping[str, float] = {}  # the last
+        self._display, self._tensorboard = display, tensorboard
+        self._closing = contextlib.ExitStack()
+        self._pace = Pace(_SECONDS, amount=10)
+        self.networks: list[Path] = []  # the last that were saved
+        self._learning = 0.0  # seconds, without compiling
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._closing.close()
+        else:  # what went wrong first is what the reader must see
+            with contextlib.suppress(TengenError):
+                self._closing.close()
+
+    def prepare(self) -> None:
+        """Open the directory, build everything, and go on where an earlier process stopped."""
+        config, closing = self.config, self._closing
+        tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
+        self._metrics = closing.enter_context(Metrics(self.base))
+        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
+        self.reporter.show("building the networks", Standing(self.counts))
+        self.trainer = make(config)
+        self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.checkpoints)
+        closing.callback(self.checkpoints.close)
+        found = self.trainer.resume(self.checkpoints)
+        for note in self._metrics.notes:
+            self.reporter.say(note)
+        if found is None:
+            refuse_to_forget(self.checkpoints.folder)
+        else:
+            self._resume(*found)
+        self.counts = self._now(sessions=self.counts.sessions + 1)
+        self._checkpointed = self.trainer.step
+        self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step})
+
+    def _resume(self, extras: Mapping[str, Any], set_aside: tuple[str, ...]) -> None:
+        for text in set_aside:
+            self.reporter.say(f"a damaged checkpoint: {text}")
+        try:
+            seconds, sessions = float(extras["seconds"]), int(extras["sessions"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TengenError(f"{self.checkpoints.folder}: the checkpoint is not of such a run ({error})") from None
+        self._metrics.advance(seconds)
+        self.counts = replace(self.counts, sessions=sessions)
+        self.reporter.say(f"going on from step {self.trainer.step:,}")
+
+    @property
+    def reason(self) -> str:
+        """Which part of the goal is reached, in words; empty if none is."""
+        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Learn until the goal is reached or `stop` says so; then write everything."""
+        began = self.trainer.step
+        while not stop() and not self.reason:
+            self._learn()
+            if self.trainer.step % self.config.evaluation.interval == 0:
+                self._evaluate()
+            if self.trainer.step - self._checkpointed >= self.config.checkpoints.interval:
+                self._checkpoint()
+            self.reporter.report(self._standing())
+        self._finish(learned=self.trainer.step > began)
+
+    def _learn(self) -> None:
+        """About a second's steps, or until the next evaluation or the end."""
+        interval, step = self.config.evaluation.interval, self.trainer.step
+        steps = min(self._pace.units, interval - step % interval)
+        if self.config.goal.steps is not None:
+            steps = min(steps, self.config.goal.steps - step)
+        self._show("learning" if self._pace.calls else "compiling the games and the learner")
+        began = time.monotonic()
+        self.figures = self.trainer.train(steps, evaluation_interval=_NEVER)
+        self._learning += (time.monotonic() - began) * bool(self._pace.calls)
+        self._pace = self._pace.after(steps, time.monotonic() - began)
+        self.counts = self._now()
+
+    def _evaluate(self) -> None:
+        self._show("evaluating")
+        self.evaluation = self.trainer.evaluate()
+        self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
+        self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
+        self._save_networks()
+        self.reporter.paused()
+
+    def _save_networks(self) -> None:
+        """RUN/models/<run>-<role>-s<step>, for those that other parts of Tengen can read."""
+        self.networks = []
+        for name, role in self.trainer.roles.items():
+            if role.settings is not None and isinstance(role.net, nets.Network):
+                folder = self.base / "models" / f"{self.config.run.name}-{name}-s{self.trainer.step}"
+                self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
+                self.networks.append(folder)
+
+    def _checkpoint(self) -> None:
+        if self.trainer.step > self._checkpointed:
+            self._show("writing a checkpoint")
+            now = self._now()
+            self.checkpoints.save(self.trainer.checkpoint({"seconds": now.seconds, "sessions": now.sessions}))
+            self._checkpointed = self.trainer.step
+
+    def _finish(self, learned: bool) -> None:
+        """Everything on disk."""
+        self._show("writing")
+        self._checkpoint()
+        self.checkpoints.wait()
+        if learned:
+            self._save_networks()
+        self.counts = self._now()
+        self._show("done")
+        self.reporter.report(self._standing(), now=True)
+
+    def _now(self, sessions: int | None = None) -> Counts:
+        """The counts as they are now."""
+        trainer = self.trainer
+        sessions = self.counts.sessions if sessions is None else sessions
+        return Counts(trainer.games, trainer.samples, 0.0, self._metrics.elapsed, sessions)
+
+    def _standing(self) -> Standing:
+        batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
+        learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
+        kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
+        name = f"{self.config.run.name}-s{self.trainer.step}"
+        return Standing(self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning)
+
+    def _show(self, stage: str) -> None:
+        self.reporter.show(stage, self._standing())
+
+
+def make(config: TrainerConfig) -> Trainer[Any]:
+    """The trainer that a configuration names."""
+    if isinstance(config, DQNConfig):
+        return DQNTrainer(config)
+    raise ConfigError([f"trainer: {config.trainer} is not one that `tengen run` knows; make it in a program"])
+
+
+def results(evaluation: Mapping[str, float]) -> list[str]:
+    """host_vs_random 0.92 (12.1 moves) ..."""
+    pairs = [name for name in evaluation if not name.endswith(("_length", "_lost"))]
+    return [f"{name} {figure(evaluation[name])} ({evaluation[f'{name}_length']:.1f} moves)" for name in pairs]

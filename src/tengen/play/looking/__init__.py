@@ -1,0 +1,1 @@
+"""Looking at positions and games: what a network thinks, as text, JSON and pictures."""

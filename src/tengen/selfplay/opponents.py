@@ -1,0 +1,60 @@
+"""Somebody else who makes the moves of one side in some of the games.
+
+Two players that learn from each other alone may agree on a private game. Whoever makes the moves here is not learned
+from: such games teach the other side only, and what they are worth against that opponent.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+NOBODY = -1
+
+Rule = Callable[[Any, Array, Any, Array], Array]
+"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: as in `tengen.arena.players`."""
+
+
+class Opponent(NamedTuple):
+    """One of them."""
+
+    name: str
+    player: int  # whose moves it makes
+    share: float  # of the games
+    rule: Rule
+    params: Any = ()
+
+
+def seats(opponents: Sequence[Opponent], games: int) -> np.ndarray:
+    """Int8[B]: which opponent plays in each of the places for games, -1 for none; a place keeps its opponent."""
+    ends = np.round(np.cumsum([0.0, *(opponent.share for opponent in opponents)]) * games).astype(int)
+    found = np.full(games, NOBODY, np.int8)
+    for number, (start, end) in enumerate(itertools.pairwise(ends)):
+        found[start:end] = number
+    return found
+
+
+def answer(
+    opponents: Sequence[Opponent],
+    seats: np.ndarray,
+    actions: Array,
+    player: Array,
+    states: Any,
+    moves: Array,
+    key: Array,
+) -> tuple[Array, Array]:
+    """The `actions` Int32[B] with those of the opponents, and Bool[B] where these are theirs.
+
+    `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B] where a move is made at all.
+    """
+    theirs = jnp.zeros(len(seats), bool)
+    for number, opponent in enumerate(opponents):
+        here = jnp.asarray(seats == number) & (player == opponent.player)
+        chosen = opponent.rule(opponent.params, jax.random.fold_in(key, number), states, here & moves)
+        actions = jnp.where(here, chosen.astype(actions.dtype), actions)
+        theirs |= here
+    return actions, theirs

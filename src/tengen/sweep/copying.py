@@ -1,0 +1,57 @@
+"""A run directory copied, to go on from there with other settings."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tengen import atomic
+from tengen.errors import TengenError
+
+# The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
+_LEFT = ("config.yaml", ".lock", "ratings")
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """Copy what a run has learned and played. Nothing is done if `target` is there; it appears when it is complete.
+
+    Rows, which are most of it and never change once written, are links to the same files where there can be any.
+    """
+    if target.exists():
+        return
+    for left in target.parent.glob(f".{target.name}.*.part"):  # of a copy that was interrupted
+        shutil.rmtree(left, ignore_errors=True)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, temporary, ignore=_ignored(source), copy_function=_copy)
+        temporary.rename(target)
+        atomic.sync_folder(target.parent)
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise TengenError(f"{source}: cannot be copied to {target}: {_why(error)}") from None
+
+
+def _ignored(top: Path) -> Callable[[str, list[str]], list[str]]:
+    def ignore(folder: str, names: list[str]) -> list[str]:
+        half = [name for name in names if name.startswith(".") and name.endswith(".part")]
+        return [*half, *(name for name in names if name in _LEFT and Path(folder) == top)]
+
+    return ignore
+
+
+def _copy(source: str, target: str) -> str:
+    if source.endswith(".npz"):
+        try:
+            os.link(source, target)
+            return target
+        except OSError:  # another disk, or one without links
+            pass
+    return shutil.copy2(source, target)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, shutil.Error) and error.args and error.args[0]:
+        return str(error.args[0][0][2])
+    return error.strerror or str(error)

@@ -1,0 +1,73 @@
+"""Where trials run. The driver knows only `free`, `submit`, `collect` and `stop`.
+
+`LocalExecutor` runs them as processes of this machine, a thread waiting for each. An executor for a cluster hands
+`spec.to_json()` to a worker that calls `run_trial(TrialSpec.from_json(data)).to_json()`, and needs no more than that.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
+
+Ended = tuple[TrialSpec, TrialResult]
+
+
+class Executor(Protocol):
+    """Runs trials."""
+
+    @property
+    def free(self) -> int:
+        """How many more it would start at once."""
+        ...
+
+    def submit(self, spec: TrialSpec) -> None:
+        """Start a trial; only while there is something free."""
+        ...
+
+    def collect(self, timeout: float) -> list[Ended]:
+        """Those that have ended since the last call; waits up to so many seconds for one."""
+        ...
+
+    def stop(self) -> None:
+        """Ask all that run to write everything and end; `collect` gives them as they do."""
+        ...
+
+
+class LocalExecutor:
+    """As many at once as there are shares of this machine."""
+
+    def __init__(self, shares: Sequence[Share], run: Callable[..., TrialResult] = run_trial) -> None:
+        self._idle = list(reversed(shares))
+        self._run = run
+        self._ended: queue.Queue[tuple[TrialSpec, TrialResult, Share]] = queue.Queue()
+        self._stopping = threading.Event()
+
+    @property
+    def free(self) -> int:
+        return 0 if self._stopping.is_set() else len(self._idle)
+
+    def submit(self, spec: TrialSpec) -> None:
+        share = self._idle.pop()
+        threading.Thread(target=self._work, args=(spec, share), name=f"trial {spec.trial}", daemon=True).start()
+
+    def collect(self, timeout: float) -> list[Ended]:
+        found: list[Ended] = []
+        while True:
+            try:
+                spec, result, share = self._ended.get(timeout=0 if found else timeout)
+            except queue.Empty:
+                return found
+            self._idle.append(share)
+            found.append((spec, result))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _work(self, spec: TrialSpec, share: Share) -> None:
+        try:
+            result = self._run(spec, share, self._stopping.is_set)
+        except Exception as error:  # a bug here must not leave the driver waiting for ever
+            result = TrialResult("failed", why=f"{type(error).__name__}: {error}")
+        self._ended.put((spec, result, share))

@@ -1,0 +1,134 @@
+"""The folder of a sweep. Every file in it is complete or absent, so a driver that is killed leaves a good one.
+
+SWEEP/plan.json, config.yaml   what the sweep is                SWEEP/rounds.json      which trials were decided on
+SWEEP/trials/007/              the run of a trial                SWEEP/results/007-0.json   what came of it in round 0
+SWEEP/logs/007.log             all that it said                  SWEEP/table.txt, results.json, plot.svg   for people
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tengen import atomic
+from tengen import config as configuration
+from tengen.config import ConfigError
+from tengen.errors import TengenError
+from tengen.sweep.plan import Plan, Planned, load
+from tengen.sweep.strategies import Job, Round
+from tengen.sweep.trial import TrialResult, TrialSpec
+
+T = TypeVar("T")
+_PLAN, _ROUNDS, _CONFIG = "plan.json", "rounds.json", "config.yaml"
+_DIFFERENCES = 10
+
+
+class Folder:
+    """Reads and writes it. TengenError says what cannot be read or written, and why."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / _PLAN).exists()
+
+    def begin(self, planned: Planned) -> Planned:
+        """Write down what the sweep is, or see that it is the one that is there; the plan to go on with."""
+        text = configuration.render(planned.config)
+        if not self.exists:
+            self.write(_CONFIG, text)
+            self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
+            return self.open()
+        there = self.open()
+        decided = planned.plan.decides and any(each.scores is not None for each in self.rounds())
+        problems = _differences(there.plan, planned.plan, free=() if decided else ("metric", "highest"))
+        if there.config != planned.config:
+            before = configuration.render(there.config).splitlines()
+            lines = difflib.unified_diff(before, text.splitlines(), lineterm="", n=0)
+            problems += [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        if problems:
+            few = problems[:_DIFFERENCES] + (["..."] if len(problems) > _DIFFERENCES else [])
+            go_on = f"go on with it (tengen sweep --base {self.path}), or choose another --base"
+            raise ConfigError([*few, f"{self.path}: is another sweep; {go_on}"])
+        if there.plan != planned.plan:  # another figure to look at, and nothing was decided by the old one
+            self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
+        return self.open()
+
+    def open(self) -> Planned:
+        """The plan that is there. TengenError if there is none."""
+        if not self.exists:
+            raise TengenError(f"{self.path}: no sweep is there (it would have a {_PLAN}); give a CONFIG to begin one")
+        plan = self._read(self.path / _PLAN, Plan.from_json)
+        file = self.path / _CONFIG
+        load(file)  # says what is wrong with it
+        return Planned(plan, str(file.absolute()))
+
+    def rounds(self) -> list[Round]:
+        """Those that were decided on."""
+        path = self.path / _ROUNDS
+        if not path.exists():
+            return []
+        return self._read(path, lambda data: [Round.from_json(each) for each in data["rounds"]])
+
+    def keep_rounds(self, rounds: Sequence[Round]) -> None:
+        self.write(_ROUNDS, json.dumps({"rounds": [each.to_json() for each in rounds]}, indent=1) + "\n")
+
+    def result(self, job: Job, number: int) -> TrialResult | None:
+        """What came of a trial in a round; None if that is not known yet."""
+        path = self._result(job, number)
+        return self._read(path, TrialResult.from_json) if path.exists() else None
+
+    def keep_result(self, job: Job, number: int, result: TrialResult) -> None:
+        path = self._result(job, number)
+        self.write(str(path.relative_to(self.path)), json.dumps(result.to_json(), indent=1) + "\n")
+
+    def forget_result(self, job: Job, number: int) -> None:
+        self._result(job, number).unlink(missing_ok=True)
+
+    def trial(self, trial: str) -> Path:
+        """The run directory of a trial."""
+        return self.path / "trials" / trial
+
+    def log(self, trial: str) -> Path:
+        return self.path / "logs" / f"{trial}.log"
+
+    def spec(self, job: Job, overrides: Sequence[str]) -> TrialSpec:
+        """What an executor is given."""
+        files = (self.path / _CONFIG, self.trial(job.trial), self.log(job.trial))
+        config, folder, log = (str(file.absolute()) for file in files)
+        return TrialSpec(job.trial, config, tuple(overrides), folder, log)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_bytes(path, text.encode())
+        except OSError as error:
+            raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+    def _result(self, job: Job, number: int) -> Path:
+        return self.path / "results" / f"{job.trial}-{number}.json"
+
+    def _read(self, path: Path, understand: Callable[[Mapping[str, Any]], T]) -> T:
+        try:
+            return understand(json.loads(path.read_bytes()))
+        except OSError as error:
+            raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
+        except TengenError as error:
+            raise TengenError(f"{path}: {error}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise TengenError(
+                f"{path}: is damaged ({type(error).__name__}: {str(error)[:100]}); mend it, or choose another --base"
+            ) from None
+
+
+def _differences(old: Plan, new: Plan, free: Sequence[str]) -> list[str]:
+    """Key by key, without those that are free."""
+    before, after = old.to_json(), new.to_json()
+    return [
+        f"{key}: {json.dumps(before[key])} -> {json.dumps(after[key])}"
+        for key in before
+        if before[key] != after[key] and key not in free
+    ]

@@ -1,0 +1,241 @@
+"""What a sweep is: the configuration, what is varied in it, by which strategy, and how large a trial is.
+
+A plan is made and checked before anything starts, kept as `plan.json` beside the configuration, and never changes.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from tengen import config as configuration
+from tengen.config import ConfigError
+from tengen.errors import OptionError, TengenError
+from tengen.sweep import space, strategies
+from tengen.sweep.scoring import RATING, Metric
+from tengen.sweep.space import Settings, Space
+from tengen.sweep.strategies import Job, Number, Round, Strategy
+
+SCHEMA = 1
+UNITS = ("minutes", "steps", "games", "rows")
+_LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
+_SHOWN = 10  # problems of many settings
+Kind = Literal["grid", "random", "halving", "population"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All but the configuration. `budget` is that of a full trial, in `unit`; None: the configuration's own goal."""
+
+    strategy: Kind
+    axes: tuple[Mapping[str, Any], ...]
+    metric: str
+    highest: bool
+    unit: str | None = None
+    budget: Number | None = None
+    trials: int | None = None
+    eta: int = 3
+    population: int | None = None
+    generations: int | None = None
+    seed: int = 0
+
+    @property
+    def looks_at(self) -> Metric:
+        return Metric(self.metric, self.highest)
+
+    @property
+    def decides(self) -> bool:
+        """Whether scores decide how it goes on."""
+        return self.strategy in ("halving", "population")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self), "axes": [dict(axis) for axis in self.axes]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Plan":
+        """TengenError if it is of another version; KeyError, TypeError or ValueError if it is no plan."""
+        if data["schema"] != SCHEMA:
+            raise TengenError(f"written by another version of Tengen (schema {data['schema']!r})")
+        return Plan(**{**{k: v for k, v in data.items() if k != "schema"}, "axes": tuple(data["axes"])})
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with its configuration."""
+
+    plan: Plan
+    source: str  # the configuration's name or file
+    sets: tuple[str, ...] = ()  # overrides of it that all trials have
+    notes: tuple[str, ...] = ()  # for people
+
+    @functools.cached_property
+    def config(self) -> Any:
+        """What all trials have in common, checked."""
+        return load(self.source, self.sets)
+
+    @property
+    def space(self) -> Space:
+        return space.from_json(self.plan.axes, self.problems)
+
+    @property
+    def strategy(self) -> Strategy:
+        plan = self.plan
+        return strategies.make(
+            plan.strategy,
+            self.space,
+            plan.budget,
+            trials=plan.trials,
+            eta=plan.eta,
+            population=plan.population,
+            generations=plan.generations,
+            seed=plan.seed,
+            kept=frozenset(key for axis in plan.axes if _is_kept(key := axis["key"])),
+        )
+
+    def problems(self, settings: Settings) -> Sequence[str]:
+        """What is wrong with these settings together."""
+        return self._wrong([space.override(key, value) for key, value in settings.items()])
+
+    def overrides(self, job: Job, first: Round) -> tuple[str, ...]:
+        """The settings of a trial as `tengen run` takes them; always the same for a trial, except for its budget."""
+        changes = dict(job.settings)
+        apart = int(job.trial) if self.plan.strategy == "population" else _repeated(job, first)
+        if apart and "run.seed" not in changes:  # the same settings with the same seed would be the same run
+            changes["run.seed"] = (self.config.run.seed + apart) % 2**32
+        if self.plan.unit is not None:
+            changes[f"goal.{self.plan.unit}"] = job.budget
+        return tuple(space.override(key, value) for key, value in changes.items())
+
+    def check(self) -> None:
+        """ConfigError or OptionError, if the first round could not be started as it is planned."""
+        self._check_metric()
+        first = self.strategy.following(())
+        assert first is not None
+        problems: dict[str, None] = {}
+        for job in first.jobs:
+            problems.update(dict.fromkeys(self._wrong(self.overrides(job, first))))
+        if problems:
+            more = [f"... and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+            raise ConfigError([*list(problems)[:_SHOWN], *more])
+
+    def _wrong(self, changes: Sequence[str]) -> tuple[str, ...]:
+        try:
+            load(self.source, merged(self.sets, changes))
+        except ConfigError as error:
+            return error.problems
+        return ()
+
+    def _check_metric(self) -> None:
+        rating = getattr(self.config, "rating", None)
+        if self.plan.metric == RATING and rating is not None and not rating.references:
+            raise OptionError(
+                "--metric rating: needs players that all trials meet; "
+                "give some, as with --set 'rating.references=[random, mcts:100]'"
+            )
+
+
+def make(
+    config: str,
+    overrides: Sequence[str],
+    grids: Sequence[str],
+    randoms: Sequence[str],
+    *,
+    strategy: Kind | None = None,
+    metric: str | None = None,
+    best: str | None = None,
+    budgets: Mapping[str, Number | None],
+    **options: Any,
+) -> Planned:
+    """From what was written on the command line. ConfigError and OptionError say what is wrong."""
+    given = {unit: amount for unit, amount in budgets.items() if amount is not None}
+    if len(given) > 1:
+        words = " and ".join(f"--{unit}" for unit in given)
+        raise OptionError(f"{words}: a trial has one budget; give the other limit with --set goal.KEY=N")
+    loaded = load(config, overrides)
+    axes = space.parse(grids, randoms, loaded)
+    kind: Kind = strategy or ("random" if options.get("trials") is not None or _has_range(axes) else "grid")
+    if options.get("eta") is not None and kind != "halving":
+        raise OptionError(f"--eta: is for --strategy halving, not for {kind}")
+    unit, budget = next(iter(given.items()), (None, None))
+    keys = {_key(text) for text in overrides}
+    if both := [axis.key for axis in axes if axis.key in keys]:
+        raise OptionError(f"{both[0]}: is both varied and given with --set; leave one of them out")
+    sets = tuple(overrides)
+    if unit is not None:
+        others = [f"goal.{other}=null" for other in UNITS if other != unit and f"goal.{other}" not in keys]
+        sets = merged(sets, [*others, space.override(f"goal.{unit}", budget)])
+        load(config, sets)
+    elif kind in ("halving", "population"):
+        unit, budget = _own_goal(loaded, kind)
+    elif all(getattr(loaded.goal, each) is None for each in UNITS):
+        raise OptionError("trials would never end: give --minutes, --steps, --games or --rows")
+    name = metric or (RATING if getattr(getattr(loaded, "rating", None), "references", ()) else "loss")
+    looked = Metric.of(name, best)
+    plan = Plan(
+        kind, tuple(axis.to_json() for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
+    )
+    planned = Planned(plan, config, sets)
+    if plan.decides:
+        planned = _scheduled(planned, {axis.key for axis in axes})
+    planned.check()
+    return planned
+
+
+def load(config: Any, overrides: Sequence[str] = ()) -> Any:
+    """A configuration of whatever kind `tengen run` takes."""
+    return configuration.load_any(config, overrides)
+
+
+def merged(sets: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
+    """Overrides, the changes taking the place of those of the same setting."""
+    changed = {_key(text) for text in changes}
+    return (*(text for text in sets if _key(text) not in changed), *changes)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+def _own_goal(config: Any, kind: str) -> tuple[str, Number]:
+    goal = {unit: amount for unit in UNITS if (amount := getattr(config.goal, unit)) is not None}
+    if len(goal) != 1:
+        raise OptionError(f"--strategy {kind}: shares a budget out; give --minutes, --steps, --games or --rows")
+    return next(iter(goal.items()))
+
+
+def _scheduled(planned: Planned, varied: set[str]) -> Planned:
+    """A learning rate that falls until the run ends must know that the end of a round is not that."""
+    plan, config = planned.plan, planned.config
+    schedule = getattr(getattr(config, "train", None), "schedule", None)
+    if schedule is None or schedule.kind != "cosine" or schedule.length is not None:
+        return planned
+    if "train.schedule.length" in varied:
+        return planned
+    if plan.unit == "steps" and isinstance(plan.budget, int) and plan.budget > schedule.warmup:
+        sets = merged(planned.sets, [space.override("train.schedule.length", plan.budget)])
+        note = f"the learning rate falls over all {plan.budget:,} steps of a full trial"
+        return replace(planned, sets=sets, notes=(note,))
+    note = (
+        "train.schedule: the learning rate falls to its lowest at the end of every round and rises again; with --steps "
+        "it would fall over a whole trial, with --set train.schedule.kind=constant it would stay"
+    )
+    return replace(planned, notes=(note,))
+
+
+def _known(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _has_range(axes: Sequence[space.Axis]) -> bool:
+    return any(isinstance(axis, space.Range) for axis in axes)
+
+
+def _is_kept(key: str) -> bool:
+    """Whether what was learned depends on it: the game, a network (of a role, too), the kind of an optimiser."""
+    parts = key.split(".")
+    return any(part in _LEARNED for part in parts[:-1]) or parts[-1] == "kind" or key == "reward"
+
+
+def _repeated(job: Job, first: Round) -> int:
+    """How many trials before it have the same settings."""
+    return sum(1 for other in first.jobs if other.settings == job.settings and other.trial < job.trial)

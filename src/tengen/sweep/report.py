@@ -1,0 +1,217 @@
+"""What a sweep has found, for people and for programs: a table, the best first, and what each setting did."""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tengen.loop.dots import letters
+from tengen.sweep.driver import Driver, figure
+from tengen.sweep.scoring import Score, comparable
+from tengen.sweep.strategies import Number
+
+_BAR, _FEW = 30, 8  # characters of a bar; values of a setting that get one each
+_COLUMNS, _LINES = 60, 10  # of a chart
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trial."""
+
+    trial: str
+    settings: Mapping[str, Any]
+    score: Score | None
+    status: str  # waiting, running, done, failed
+    round: int  # the last that it took part in, from 1
+    budget: Number | None  # up to that
+    source: str | None  # the trial that it began as a copy of
+    why: str  # it failed
+    values: Mapping[str, float | None]
+    history: tuple[tuple[Number, float], ...]  # budget and score (in the metric's unit) of each round
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of them, the best first: those that came furthest, and of these by their score."""
+
+    metric: str
+    highest: bool
+    strategy: str
+    unit: str | None
+    rows: tuple[Row, ...]
+
+    @property
+    def best(self) -> Row | None:
+        return next((row for row in self.rows if row.score is not None), None)
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.rows[0].settings) if self.rows else []
+
+
+def make(driver: Driver) -> Report:
+    """As things are now."""
+    plan, results, scores = driver.planned.plan, driver.results(), driver.scores()
+    sign = 1 if plan.highest else -1
+    rows: dict[str, Row] = {}
+    for number, each in enumerate(driver.rounds):
+        for job in each.jobs:
+            before = rows.get(job.trial)
+            result, score = results.get(job.trial), (each.scores or {}).get(job.trial)
+            step = ((job.budget, sign * score),) if score is not None and job.budget is not None else ()
+            ended = driver.result(job, number) is not None
+            rows[job.trial] = Row(
+                job.trial,
+                job.settings,
+                scores.get(job.trial),
+                "running" if job.trial in driver.running else result.status if result and ended else "waiting",
+                number + 1,
+                job.budget,
+                job.source or (before.source if before else None),
+                result.why if result and ended else "",
+                result.values if result else {},
+                (*(before.history if before else ()), *step),
+            )
+    order = comparable(scores, plan.looks_at)
+    ranked = sorted(rows.values(), key=lambda row: (-row.round, -order.get(row.trial, -float("inf")), row.trial))
+    return Report(plan.metric, plan.highest, plan.strategy, plan.unit, tuple(ranked))
+
+
+def table(report: Report) -> str:
+    """Aligned text, a line for each trial."""
+    names = short_names(report.keys)
+    decides = report.strategy in ("halving", "population")
+    copied = any(row.source for row in report.rows)
+    heading = ["trial", *names, report.metric, "steps", "games", "minutes"]
+    heading += (["round"] if decides else []) + (["from"] if copied else []) + [""]
+    lines = [heading]
+    for row in report.rows:
+        cells = [row.trial, *(value_words(row.settings[key]) for key in report.keys)]
+        cells.append(figure(row.score) if row.score else "-")
+        cells += [_count(row.values.get(f"progress.{name}")) for name in ("steps", "games")]
+        elapsed = row.values.get("progress.elapsed")
+        cells.append(f"{elapsed / 60:.1f}" if elapsed is not None else "")
+        cells += ([str(row.round)] if decides else []) + ([row.source or ""] if copied else [])
+        cells.append(row.status if not row.why else f"{row.status}: {row.why[:60]}")
+        lines.append(cells)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
+    last = len(heading) - 1
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column in (0, last) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def effects(report: Report) -> str:
+    """What each setting did: bars for a few values, dots for many."""
+    scored = [row for row in report.rows if row.score is not None]
+    if len(scored) < 2:
+        return ""
+    parts = []
+    for key, name in zip(report.keys, short_names(report.keys), strict=True):
+        values = list(dict.fromkeys(json.dumps(row.settings[key]) for row in scored))
+        if len(values) < 2:
+            continue
+        numbers = all(_is_number(row.settings[key]) for row in scored)
+        lines = _dots(scored, key) if numbers and len(values) > _FEW else _bars(scored, key, values, report.highest)
+        parts.append("\n".join([f"{report.metric} by {name}", *lines]))
+    return "\n\n".join(parts)
+
+
+def values(report: Report) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "metric": report.metric,
+        "highest": report.highest,
+        "strategy": report.strategy,
+        "unit": report.unit,
+        "trials": [asdict(row) | {"settings": dict(row.settings), "values": dict(row.values)} for row in report.rows],
+    }
+
+
+def ending(report: Report, driver: Driver) -> str:
+    """The best trial, and where it is."""
+    best = report.best
+    if best is None:
+        return "no trial has a score"
+    folder = driver.folder.trial(best.trial)
+    job = next(job for each in reversed(driver.rounds) for job in each.jobs if job.trial == best.trial)
+    sets = [f"--set={text}" for text in driver.planned.overrides(job, driver.rounds[0])]
+    again = shlex.join(["tengen", "run", str(driver.folder.path / "config.yaml"), *sets])
+    settings = ", ".join(f"{key}={value_words(value)}" for key, value in best.settings.items())
+    return "\n".join(
+        [f"best:      trial {best.trial} ({settings})", f"its run:   {folder}", f"run anew:  {again} --base RUN"]
+    )
+
+
+def short_names(keys: Sequence[str]) -> list[str]:
+    """The last parts of names, as long as they differ."""
+    lasts = [key.rpartition(".")[2] for key in keys]
+    return [last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)]
+
+
+def value_words(value: Any) -> str:
+    """A setting for people."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _bars(rows: Sequence[Row], key: str, written: Sequence[str], highest: bool) -> list[str]:
+    """The best and the mean of each value."""
+    by_value: dict[str, list[float]] = {text: [] for text in written}
+    for row in rows:
+        if row.score is not None:
+            by_value[json.dumps(row.settings[key])].append(row.score.value)
+    found = [(json.loads(text), scores) for text, scores in by_value.items()]
+    if all(_is_number(value) for value, _ in found):
+        found.sort(key=lambda pair: pair[0])
+    means = [sum(scores) / len(scores) for _, scores in found]
+    low, high = min(means), max(means)
+    width = max(len(value_words(value)) for value, _ in found)
+    lines = []
+    for (value, scores), mean in zip(found, means, strict=True):
+        best = max(scores) if highest else min(scores)
+        bar = "#" * round(1 + (_BAR - 1) * ((mean - low) / (high - low) if high > low else 1))
+        figures = f"mean {mean:>9.4g}  best {best:>9.4g}  of {len(scores):>3}"
+        lines.append(f"  {value_words(value):>{width}}  {figures}  {bar}")
+    return lines
+
+
+def _dots(rows: Sequence[Row], key: str) -> list[str]:
+    """A star for each trial."""
+    points = [(float(row.settings[key]), row.score.value) for row in rows if row.score is not None]
+    places = placed([x for x, _ in points])
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    span = high - low or 1.0
+    dots = {
+        (round(place * (_COLUMNS - 1)), round((high - y) / span * (_LINES - 1)))
+        for place, (_, y) in zip(places, points, strict=True)
+    }
+    labels = {0: f"{high:.4g}", _LINES - 1: f"{low:.4g}"}
+    width = max(map(len, labels.values()))
+    body = [f"{labels.get(n, ''):>{width}} |{line}".rstrip() for n, line in enumerate(letters(dots, _COLUMNS, _LINES))]
+    first, last = (f"{end(x for x, _ in points):.4g}" for end in (min, max))
+    floor = " " * (width + 1) + "+" + "-" * _COLUMNS
+    return [*body, floor, " " * (width + 2) + f"{first}{last:>{_COLUMNS - len(first)}}"]
+
+
+def placed(numbers: Sequence[float]) -> list[float]:
+    """Numbers between 0 and 1 in proportion, or in proportion to their logarithms if they span more than a decade."""
+    low, high = min(numbers), max(numbers)
+    scale = math.log if low > 0 and high / low > 10 else float
+    first, last = scale(low), scale(high)
+    return [(scale(number) - first) / (last - first) if last > first else 0.5 for number in numbers]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"

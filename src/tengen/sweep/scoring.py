@@ -1,0 +1,96 @@
+"""How good trials are: a figure of their metrics, or their strength on one scale for all of them.
+
+A run's own rating is no common scale: how strong `mcts:100` is against `random` is estimated anew in each run, from the
+few games of its own networks. So the matches of all trials are rated together, with the references as the same players.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tengen import arena
+from tengen.arena.ratings import anchor
+from tengen.errors import OptionError
+from tengen.schema import unknown
+from tengen.sweep.trial import TrialResult
+
+RATING = "rating"
+_REFERENCE = re.compile(r"random|mcts:[0-9]+")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is looked at. `highest`: more is better."""
+
+    name: str
+    highest: bool
+
+    @staticmethod
+    def of(name: str, best: str | None = None) -> "Metric":
+        """By name; losses, errors and regrets are better the lower they are, unless it is said otherwise."""
+        low = re.search(r"loss|error|regret", name) is not None
+        return Metric(name, best == "high" if best else not low)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of one trial, in the metric's own unit. `error` is half of a 95 % interval, None where nobody knows it."""
+
+    value: float
+    error: float | None = None
+
+
+def scores(results: Mapping[str, TrialResult], metric: Metric) -> dict[str, Score]:
+    """Of the trials that have one; those that failed have none."""
+    good = {trial: result for trial, result in results.items() if result.status != "failed"}
+    if metric.name == RATING and any(result.matches for result in good.values()):
+        return _rated(good)
+    found = {trial: figure(result.values, metric.name) for trial, result in good.items()}
+    return {trial: Score(value) for trial, value in found.items() if value is not None}
+
+
+def comparable(found: Mapping[str, Score], metric: Metric) -> dict[str, float]:
+    """Such that more is better."""
+    return {trial: score.value if metric.highest else -score.value for trial, score in found.items()}
+
+
+def figure(values: Mapping[str, float | None], name: str) -> float | None:
+    """The figure of that name: its full name, or the end of one after a dot; `progress` before other kinds."""
+    names = {RATING: "rating.elo"}
+    wanted = names.get(name, name)
+    if wanted in values:
+        return _finite(values[wanted])
+    ends = [full for full in values if full.endswith(f".{wanted}")]
+    # A loss by the name that the trainer gave it comes before one that is shown.
+    ends.sort(key=lambda full: (not full.startswith("progress."), "figures" not in full, full))
+    return _finite(values[ends[0]]) if ends else None
+
+
+def check(result: TrialResult, metric: Metric) -> None:
+    """OptionError if a trial that has ended well knows no such figure at all."""
+    known = list(result.values)
+    ends = {".".join(parts[start:]) for name in known for parts in [name.split(".")] for start in range(len(parts))}
+    if result.status == "done" and known and metric.name != RATING and metric.name not in ends:
+        short = sorted({name.rpartition(".")[2] for name in known})
+        raise OptionError(f"--metric {metric.name}: {unknown('figure', metric.name, short)}")
+
+
+def _rated(results: Mapping[str, TrialResult]) -> dict[str, Score]:
+    """The newest network of each trial, which is called like the trial, by its games against the references."""
+    played = [
+        arena.Result(f"trial {trial}", b, wins, draws, losses)
+        for trial, result in results.items()
+        for a, b, wins, draws, losses in result.matches
+        if a == result.matches[-1][0] and _REFERENCE.fullmatch(b)
+    ]
+    if not played:
+        return {}
+    ratings = arena.fit(played, anchor(played))
+    found = {trial: ratings[match.a] for match in played if (trial := match.a.removeprefix("trial "))}
+    # Rounded, so that equal results are equal scores, whatever the arithmetic did.
+    return {trial: Score(round(rating.elo, 6), rating.error) for trial, rating in found.items()}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,310 @@
+"""What a sweep varies: settings of the configuration by their full names, each a list of values or a range.
+
+    --grid train.optimizer.learning_rate=1e-3,3e-4      a list, written as in YAML
+    --random train.optimizer.learning_rate=1e-4..1e-2:log
+    --random search.simulations=16..64
+
+Names and limits are those of the configuration's own declaration, so what is wrong is said before anything starts.
+"""
+
+import dataclasses
+import difflib
+import itertools
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tengen import schema
+from tengen.config import ConfigError, reader
+from tengen.schema.declaration import Rule, declared, expected, without_none
+
+Settings = dict[str, Any]  # value by full name, in plain data
+MOST = 1000  # trials that a sweep may have: each is checked before the first begins
+_DRAWS = 200  # tries to draw settings that go together
+_DIGITS = 4  # of a drawn number: more cannot be read, and mean nothing
+_FACTORS = (0.8, 1.25)
+_ANEW = 0.25  # how often a perturbed setting is drawn anew instead
+
+
+@dataclass(frozen=True)
+class Known:
+    """A setting of the configuration: its present value, its type without `| None`, and its limits."""
+
+    value: Any
+    kind: Any
+    rule: Rule
+
+    @property
+    def expected(self) -> str:
+        return expected(self.kind, self.rule)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a list of values."""
+
+    key: str
+    values: tuple[Any, ...]
+
+    def draw(self, source: random.Random) -> Any:
+        return source.choice(self.values)
+
+    def perturb(self, value: Any, source: random.Random) -> Any:
+        """A neighbour in the list where it is one of numbers, otherwise any."""
+        if not all(_is_number(each) for each in self.values) or value not in self.values:
+            return self.draw(source)
+        ordered = sorted(self.values)
+        place = ordered.index(value) + source.choice((-1, 1))
+        return ordered[min(max(place, 0), len(ordered) - 1)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": self.key, "values": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two others, both included. `step`: it is a whole multiple of that; 0 for any number."""
+
+    key: str
+    low: float
+    high: float
+    log: bool = False
+    step: float = 0
+
+    def draw(self, source: random.Random) -> Any:
+        share = source.random()
+        if self.log:
+            return self.fit(self.low * (self.high / self.low) ** share)
+        return self.fit(self.low + (self.high - self.low) * share)
+
+    def perturb(self, value: Any, source: random.Random) -> Any:
+        """A little more or less, or sometimes any other."""
+        if source.random() < _ANEW:
+            return self.draw(source)
+        factor = source.choice(_FACTORS)
+        moved = self.fit(value * factor)
+        if moved == value and self.step:  # too small a number for a factor to change it
+            moved = self.fit(value + math.copysign(self.step, factor - 1))
+        return moved
+
+    def fit(self, number: float) -> Any:
+        """The nearest that is allowed."""
+        if not self.step:
+            return min(max(float(f"{number:.{_DIGITS}g}"), self.low), self.high)
+        first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)
+        multiple = min(max(round(number / self.step), first), last) * self.step
+        return int(multiple) if float(self.step).is_integer() else multiple
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": self.key, "low": self.low, "high": self.high, "log": self.log, "step": self.step}
+
+
+Axis = Choice | Range
+
+
+@dataclass(frozen=True)
+class Space:
+    """All that is varied. `problems` says what is wrong with settings together; empty if nothing is."""
+
+    axes: tuple[Axis, ...]
+    problems: Callable[[Settings], Sequence[str]] = lambda settings: ()
+
+    @property
+    def size(self) -> int | None:
+        """How many different settings there are; None if one of them is a range."""
+        if any(isinstance(axis, Range) for axis in self.axes):
+            return None
+        return math.prod(len(axis.values) for axis in self.axes if isinstance(axis, Choice))
+
+    def all(self) -> Iterator[Settings]:
+        """Every combination, the last setting changing fastest. Only of lists."""
+        keys = [axis.key for axis in self.axes]
+        for values in itertools.product(*(axis.values for axis in self.axes if isinstance(axis, Choice))):
+            yield dict(zip(keys, values, strict=True))
+
+    def draw(self, count: int, source: random.Random) -> list[Settings]:
+        """So many settings, all different as long as there are others. ConfigError if almost none go together."""
+        if self.size is not None and self.size <= MOST:
+            every = list(self.all())
+            source.shuffle(every)
+            good = list(itertools.islice((each for each in every if not self.problems(each)), count))
+            if not good:
+                raise ConfigError(_together(self.problems(every[0])))
+            return [good[number % len(good)] for number in range(count)]
+        found: list[Settings] = []
+        while len(found) < count:
+            found.append(self._one(source, found))
+        return found
+
+    def perturb(self, settings: Settings, source: random.Random, kept: Iterable[str] = ()) -> Settings:
+        """Settings near these, that go together; those that are `kept` stay as they are. At worst the same ones."""
+        fixed = set(kept)
+        for _ in range(_DRAWS):
+            moved = {
+                axis.key: settings[axis.key] if axis.key in fixed else axis.perturb(settings[axis.key], source)
+                for axis in self.axes
+            }
+            if not self.problems(moved):
+                return moved
+        return dict(settings)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [axis.to_json() for axis in self.axes]
+
+    def _one(self, source: random.Random, others: Sequence[Settings]) -> Settings:
+        problems: Sequence[str] = ()
+        same = None
+        for _ in range(_DRAWS):
+            settings = {axis.key: axis.draw(source) for axis in self.axes}
+            problems = self.problems(settings)
+            if not problems and settings not in others:
+                return settings
+            same = settings if not problems else same
+        if same is not None:
+            return same
+        raise ConfigError(_together(problems))
+
+
+def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
+    """Undo `to_json`."""
+    axes: list[Axis] = []
+    for axis in data:
+        if "values" in axis:
+            axes.append(Choice(axis["key"], tuple(axis["values"])))
+        else:
+            axes.append(Range(**axis))
+    return Space(tuple(axes), problems)
+
+
+def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Axis, ...]:
+    """The axes that were written on the command line. ConfigError with every problem."""
+    known = dict(settings(config))
+    axes: dict[str, Axis] = {}
+    problems: list[str] = []
+    for option, text in [*(("--grid", text) for text in grids), *(("--random", text) for text in randoms)]:
+        place = f"({option} {text})"
+        try:
+            axis = _axis(text, option, known)
+        except _Wrong as wrong:
+            problems.append(f"{wrong} {place}")
+            continue
+        if axis.key in axes:
+            problems.append(f"{axis.key}: given twice {place}")
+        axes[axis.key] = axis
+    if not axes and not problems:
+        problems.append("nothing to vary: give --grid KEY=VALUE,VALUE or --random KEY=LOW..HIGH at least once")
+    if problems:
+        raise ConfigError(problems)
+    return tuple(axes.values())
+
+
+def settings(section: Any, path: str = "") -> Iterator[tuple[str, Known]]:
+    """Every setting of a configuration by its full name, without the sections themselves."""
+    for name, annotation, rule, _ in declared(type(section)):
+        value = getattr(section, name)
+        if not isinstance(rule, Rule):  # a variant: its settings stand beside the others
+            yield from settings(value, path)
+        elif dataclasses.is_dataclass(value):
+            yield from settings(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", Known(value, without_none(annotation) or annotation, rule)
+
+
+def override(key: str, value: Any) -> str:
+    """A setting as `--set` takes it: JSON is YAML."""
+    return f"{key}={json.dumps(value, ensure_ascii=False)}"
+
+
+class _Wrong(Exception):
+    """What is wrong with one option, in words."""
+
+
+def _axis(text: str, option: str, known: Mapping[str, Known]) -> Axis:
+    written, equals, values = text.partition("=")
+    if not equals or not written.strip() or not values.strip():
+        raise _Wrong(f"expected {option} section.key=values")
+    key = _key(written.strip(), known)
+    if key.startswith("goal."):
+        raise _Wrong(f"{key}: how long a trial goes on is said by --minutes, --steps, --games or --rows")
+    low, dots, rest = values.partition("..")
+    if not dots:
+        return _choice(key, values)
+    if option == "--grid":
+        raise _Wrong(f"{key}: --grid takes a list of values; for a range write --random {text}")
+    high, _, scale = rest.partition(":")
+    if scale not in ("", "log"):
+        raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
+    return _range(key, low, high, bool(scale), known[key])
+
+
+def _choice(key: str, text: str) -> Choice:
+    found = reader.parse(f"[{text}]")
+    if found.problems:
+        raise _Wrong(f"{key}: {found.problems[0].message}")
+    values = tuple(found.data)
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise _Wrong(f"{key}: {schema.quote(value)} is given twice")
+    return Choice(key, values)
+
+
+def _range(key: str, low: str, high: str, log: bool, known: Known) -> Range:
+    ends = reader.plain(low.strip()), reader.plain(high.strip())
+    if known.kind not in (int, float):
+        raise _Wrong(f"{key}: is no number but {known.expected}; write a list of values")
+    if not all(_is_number(end) and math.isfinite(end) for end in ends):
+        raise _Wrong(f"{key}: expected LOW..HIGH, two numbers, got {schema.quote(f'{low}..{high}')}")
+    if not ends[0] < ends[1]:
+        raise _Wrong(f"{key}: expected LOW..HIGH with the lower number first, got {low}..{high}")
+    if log and ends[0] <= 0:
+        raise _Wrong(f"{key}: a logarithmic range must begin above 0, not at {low}")
+    rule = known.rule
+    if (rule.low is not None and ends[0] < rule.low) or (rule.high is not None and ends[1] > rule.high):
+        raise _Wrong(f"{key}: expected {known.expected}, got {low}..{high}")
+    step = rule.multiple_of or (1 if known.kind is int else 0)
+    if step and math.ceil(ends[0] / step) > math.floor(ends[1] / step):
+        raise _Wrong(f"{key}: there is no {known.expected} in {low}..{high}")
+    return Range(key, *ends, log=log, step=step)
+
+
+def _key(written: str, known: Mapping[str, Known]) -> str:
+    """The full name of a setting: as written, or the only one that it can be short for."""
+    if written in known:
+        return written
+    section, _, last = written.rpartition(".")
+    below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
+    short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]
+    if len(short) == 1:
+        return short[0]
+    if any(key.startswith(f"{written}.") for key in known):
+        raise _Wrong(f"{written}: is a section, expected one of {', '.join(k for k in known if k.startswith(written))}")
+    if short:
+        raise _Wrong(f"{written}: could be any of {', '.join(short)}; write one of them")
+    words = _unknown(section, last, below) if below else _unknown("", last, list(known))
+    raise _Wrong(f"{written}: {words}")
+
+
+def _unknown(section: str, last: str, below: Sequence[str]) -> str:
+    """The setting of the section that was meant, at any depth, or all that stand in it."""
+    ends = {key.rpartition(".")[2]: key for key in reversed(below)}
+    if near := difflib.get_close_matches(last, ends, n=1):
+        return f"unknown key, did you mean {ends[near[0]]}?"
+    depth = section.count(".") + 1 if section else 0
+    return schema.unknown("key", "", dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below))
+
+
+def _initials(name: str) -> str:
+    """lr, of learning_rate; none of a single word."""
+    words = name.split("_")
+    return "".join(word[:1] for word in words) if len(words) > 1 else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _together(problems: Sequence[str]) -> list[str]:
+    return [*problems, "no settings were found that go together; narrow the ranges, or change others with --set"]

@@ -1,0 +1,248 @@
+"""Which trials come next, with which settings and how large a budget, from what the earlier ones scored.
+
+A sweep is a sequence of rounds. A strategy is a pure function from the rounds so far, each with the scores of its
+trials, to the next round; it holds no state and draws from a source that depends on the seed and the round alone. So
+the rounds, which are plain data, are all that has to be kept, and the same rounds always lead to the same next one.
+
+A budget is what a trial has been given in all, over every round that it took part in; the plan's is that of a full one.
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+from tengen.errors import OptionError
+from tengen.sweep.space import MOST, Settings, Space
+
+Number = int | float
+Scores = Mapping[str, float | None]  # by trial: the higher the better; None if it failed or has none
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial's share of a round: go on until all of the budget is used."""
+
+    trial: str  # its number, as "007"
+    settings: Settings
+    budget: Number | None  # None: the configuration's own goal
+    source: str | None = None  # the trial whose run it begins with a copy of
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Trials that run side by side. `scores` are there when all of them have ended."""
+
+    jobs: tuple[Job, ...]
+    scores: Scores | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "jobs": [job.to_json() for job in self.jobs],
+            "scores": None if self.scores is None else dict(self.scores),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Round":
+        return Round(tuple(Job(**job) for job in data["jobs"]), data["scores"])
+
+
+class Strategy(Protocol):
+    """Decides."""
+
+    def following(self, rounds: Sequence[Round]) -> Round | None:
+        """The next round, all before having been scored; None when there is nothing more to do."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination, each with the whole budget."""
+
+    space: Space
+    budget: Number | None
+
+    def following(self, rounds: Sequence[Round]) -> Round | None:
+        return None if rounds else _beginning(list(self.space.all()), self.budget)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """So many settings drawn at random, each with the whole budget."""
+
+    space: Space
+    budget: Number | None
+    trials: int
+    seed: int
+
+    def following(self, rounds: Sequence[Round]) -> Round | None:
+        if rounds:
+            return None
+        return _beginning(self.space.draw(self.trials, _source(self.seed, 0)), self.budget)
+
+
+@dataclass(frozen=True)
+class Halving:
+    """Many begin with little, and of each round the best 1/eta go on with eta times as much, up to the whole budget.
+
+    `trials` None: begin with every combination.
+    """
+
+    space: Space
+    budget: Number
+    trials: int | None
+    eta: int
+    seed: int
+
+    def following(self, rounds: Sequence[Round]) -> Round | None:
+        if not rounds:
+            drawn = self.trials is not None
+            first = self.space.draw(self.trials or 0, _source(self.seed, 0)) if drawn else list(self.space.all())
+            return _beginning(first, self._budget(0, len(first)))
+        began, number = len(rounds[0].jobs), len(rounds)
+        wanted = began // self.eta**number
+        best = ranked(rounds[-1])[:wanted]
+        if not best:
+            return None
+        budget = self._budget(number, began)
+        return Round(tuple(Job(job.trial, job.settings, budget) for job in best))
+
+    def _budget(self, number: int, began: int) -> Number:
+        """Of a round; the last one has the whole."""
+        left = _rounds(began, self.eta) - 1 - number
+        return _part(self.budget, 1, self.eta**left)
+
+
+@dataclass(frozen=True)
+class Population:
+    """All go on, generation by generation; after each the worst are replaced by perturbed copies of the best.
+
+    `kept`: settings that a copy takes over as they are, since what was learned depends on them.
+    """
+
+    space: Space
+    budget: Number
+    population: int
+    generations: int
+    seed: int
+    share: float = 0.25  # of the population that is replaced, and that is copied from
+    kept: frozenset[str] = frozenset()
+
+    def following(self, rounds: Sequence[Round]) -> Round | None:
+        number = len(rounds)
+        if number == self.generations:
+            return None
+        budget = _part(self.budget, number + 1, self.generations)
+        source = _source(self.seed, number)
+        if not rounds:
+            return _beginning(self.space.draw(self.population, source), budget)
+        order = ranked(rounds[-1])
+        if not order:
+            return None
+        few = max(1, math.floor(self.share * self.population))
+        best = order[:few]
+        # Those that failed are gone, and others among the worst only as far as there are better ones.
+        replaced = max(self.population - len(order), min(few, self.population - len(best)))
+        staying = order[: self.population - replaced]
+        used = len({job.trial for earlier in rounds for job in earlier.jobs})
+        jobs = [Job(job.trial, job.settings, budget) for job in staying]
+        for _ in range(replaced):
+            parent = source.choice(best)
+            settings = self.space.perturb(parent.settings, source, self.kept)
+            jobs.append(Job(_name(used), settings, budget, parent.trial))
+            used += 1
+        return Round(tuple(jobs))
+
+
+def make(
+    kind: Literal["grid", "random", "halving", "population"],
+    space: Space,
+    budget: Number | None,
+    *,
+    trials: int | None = None,
+    eta: int = 3,
+    population: int | None = None,
+    generations: int | None = None,
+    seed: int = 0,
+    kept: frozenset[str] = frozenset(),
+) -> Strategy:
+    """The strategy of that name. OptionError says which of its options is missing, wrong or another one's."""
+    _refuse_others(kind, trials=trials, population=population, generations=generations)
+    if trials is not None and not 1 <= trials <= MOST:
+        raise OptionError(f"--trials: expected a whole number from 1 to {MOST}, got {trials}")
+    if kind in ("halving", "population") and budget is None:
+        raise OptionError(f"--strategy {kind}: says who gets more; give --minutes, --steps, --games or --rows to share")
+    if kind == "grid" or (kind == "halving" and trials is None):
+        if space.size is None:
+            ranges = ", ".join(axis.key for axis in space.axes if not hasattr(axis, "values"))
+            need = "takes lists alone" if kind == "grid" else "needs --trials N"
+            raise OptionError(f"--strategy {kind}: {need}, because {ranges} is a range")
+        if space.size > MOST:
+            raise OptionError(
+                f"the grid has {space.size:,} combinations, more than {MOST:,}; try some: --strategy random --trials N"
+            )
+    if kind == "grid":
+        return Grid(space, budget)
+    if kind == "random":
+        if trials is None:
+            raise OptionError("--strategy random: needs --trials N, how many settings to draw")
+        return Drawn(space, budget, trials, seed)
+    assert budget is not None
+    if kind == "halving":
+        if not 2 <= eta <= 100:
+            raise OptionError(f"--eta: expected a whole number from 2 to 100, got {eta}")
+        return Halving(space, budget, trials, eta, seed)
+    if population is None or generations is None:
+        raise OptionError("--strategy population: needs --population N and --generations G")
+    if not 2 <= population <= MOST:
+        raise OptionError(f"--population: expected a whole number from 2 to {MOST}, got {population}")
+    if not 1 <= generations <= 10_000:
+        raise OptionError(f"--generations: expected a whole number from 1 to 10000, got {generations}")
+    return Population(space, budget, population, generations, seed, kept=kept)
+
+
+def ranked(finished: Round) -> list[Job]:
+    """The jobs of a round that have a score, the best first; of equal ones the earlier."""
+    scores = finished.scores or {}
+    scored = [(score, job) for job in finished.jobs if (score := scores.get(job.trial)) is not None]
+    return [job for _, job in sorted(scored, key=lambda pair: -pair[0])]
+
+
+def _refuse_others(kind: str, **options: object) -> None:
+    """Options that mean nothing to a strategy are mistakes."""
+    owner = {"trials": ("random", "halving"), "population": ("population",), "generations": ("population",)}
+    for name, value in options.items():
+        if value is not None and kind not in owner[name]:
+            raise OptionError(f"--{name}: is for --strategy {' or '.join(owner[name])}, not for {kind}")
+
+
+def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:
+    return Round(tuple(Job(_name(number), each, budget) for number, each in enumerate(settings)))
+
+
+def _rounds(began: int, eta: int) -> int:
+    """How often so many can be divided by eta until one is left, and one more."""
+    rounds = 1
+    while began >= eta:
+        began //= eta
+        rounds += 1
+    return rounds
+
+
+def _part(whole: Number, over: int, under: int) -> Number:
+    """over / under of the budget; steps, games and rows are whole, and never none."""
+    if isinstance(whole, int):
+        return max(1, -(-whole * over // under))
+    return whole * over / under
+
+
+def _name(number: int) -> str:
+    return f"{number:03}"
+
+
+def _source(seed: int, number: int) -> random.Random:
+    return random.Random(f"tengen sweep {seed} {number}")

@@ -1,0 +1,205 @@
+"""One trial: an ordinary `tengen run` in a folder of its own, and what it measured.
+
+    result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
+
+Everything that goes in and comes out is plain data (`to_json`, `from_json`), and nothing else is shared with whoever
+calls: any executor, on any machine that sees the folder, can run a trial. One that was interrupted goes on when it is
+run again, and one that has used its budget ends at once.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from tengen import arena
+from tengen.config import run_directory
+from tengen.errors import TengenError
+from tengen.loop import metrics
+from tengen.loop.ring.children import GRACE, PARENT, PATIENCE
+
+Stop = Callable[[], bool]
+_BEAT = 0.1  # seconds between two looks at a process
+_TAIL = 1 << 14  # bytes of a log
+_LINES, _WIDEST = 12, 300  # of it that are kept of a failure
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a trial may use of the machine."""
+
+    cores: tuple[int, ...] = ()  # none: all
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """What to run. Paths are texts; a relative one is relative to the folder in which the sweep was started."""
+
+    trial: str
+    config: str  # the file
+    overrides: tuple[str, ...]  # `section.key=value`, the budget among them
+    folder: str  # the run directory
+    log: str  # the file to whose end all that the run says is added
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"overrides": list(self.overrides)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "TrialSpec":
+        return TrialSpec(**{**data, "overrides": tuple(data["overrides"])})
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What came of it.
+
+    `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None is
+    one that is no number. `matches` are those of its rating.
+    """
+
+    status: Literal["done", "failed", "stopped"]
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    matches: tuple[tuple[str, str, int, int, int], ...] = ()  # a, b, wins of a, draws, losses
+    why: str = ""  # it failed
+    lines: tuple[str, ...] = ()  # the last that it said, if it failed
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "matches": [list(match) for match in self.matches], "lines": list(self.lines)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "TrialResult":
+        matches = tuple((str(a), str(b), int(w), int(d), int(x)) for a, b, w, d, x in data["matches"])
+        return TrialResult(**{**data, "matches": matches, "lines": tuple(data["lines"])})
+
+
+def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: False) -> TrialResult:
+    """Run it until its budget is used, or until `stop` asks it to write everything and end. No TengenError."""
+    try:
+        if not _wait_for_folder(Path(spec.folder), stop):
+            return TrialResult("stopped")
+        code, killed = _run(spec, share or Share(), stop)
+        found = measured(Path(spec.folder))
+    except TengenError as error:
+        return TrialResult("failed", why=str(error).splitlines()[0], lines=tuple(str(error).splitlines()[:_LINES]))
+    except OSError as error:
+        return TrialResult("failed", why=f"{error.filename or spec.folder}: {error.strerror or error}")
+    if code == 0:
+        return found
+    if stop() and (killed or code in (-signal.SIGTERM, 128 + signal.SIGTERM)):
+        return TrialResult("stopped", found.values, found.matches)
+    lines = _last_lines(Path(spec.log))
+    how = f"ended with code {code}" if code > 0 else f"was ended by {_signal(-code)}"
+    why = f"{how}: {lines[-1]}" if lines else how
+    return TrialResult("failed", found.values, found.matches, why, lines)
+
+
+def measured(folder: Path) -> TrialResult:
+    """What a run directory tells of itself, as the result of a trial that is done."""
+    values: dict[str, float | None] = {}
+    for line in metrics.read(folder / metrics.NAME).lines:
+        unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
+        for name, value in _leaves(line):
+            full = f"{line['kind']}.{name}"
+            values[full] = values.get(full) if value is None and unlearned else value
+    played = arena.read(folder / "ratings" / "results.jsonl")
+    return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))
+
+
+def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
+    """Numbers, and what could be one."""
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _leaves(inner, f"{path}{key}.")
+        elif inner is None or (isinstance(inner, int | float) and not isinstance(inner, bool)):
+            yield f"{path}{key}", inner
+
+
+def command(spec: TrialSpec) -> list[str]:
+    """What runs it."""
+    sets = [f"--set={text}" for text in spec.overrides]
+    return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
+
+
+def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
+    """The exit code, and whether it had to be killed."""
+    log = Path(spec.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # It is told who started it, and ends by itself if that one is killed (`commands/stopping.py`).
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **share.environment, PARENT: str(os.getpid())}
+    with log.open("ab", buffering=0) as file:
+        line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {json.dumps(spec.overrides, ensure_ascii=False)}\n"
+        file.write(line.encode(errors="backslashreplace"))
+        process = subprocess.Popen(
+            command(spec),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env=environment,
+            start_new_session=True,  # a terminal's Ctrl-C reaches only who started it
+        )
+    if share.cores and hasattr(os, "sched_setaffinity"):
+        # Libraries count the cores that they may use when they start, which takes Python longer than this.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(process.pid, share.cores)
+    return _wait(process, stop)
+
+
+def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
+    asked: float | None = None
+    while True:
+        try:
+            return process.wait(_BEAT), False
+        except subprocess.TimeoutExpired:
+            pass
+        if asked is None and stop():
+            asked = time.monotonic()
+            process.terminate()
+        elif asked is not None and time.monotonic() - asked > GRACE:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return process.wait(), True
+
+
+def _wait_for_folder(folder: Path, stop: Stop) -> bool:
+    """Until nobody runs there: whoever did so for a driver that was killed needs a moment to end. False if stopped."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with run_directory.locked(folder):
+                return True
+        except run_directory.InUse:
+            if time.monotonic() > end:
+                raise
+        if stop():
+            return False
+        time.sleep(_BEAT)
+
+
+def _last_lines(log: Path) -> tuple[str, ...]:
+    """The last that was said since the last start."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ()
+    lines = ["".join(c if c.isprintable() else " " for c in line).rstrip() for line in text.splitlines()]
+    starts = [number for number, line in enumerate(lines) if line.startswith("== ")]
+    lines = lines[starts[-1] + 1 :] if starts else lines
+    return tuple(line[:_WIDEST] for line in lines if line.strip())[-_LINES:]
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,154 @@
+"""A training of roles as a run: what it leaves behind, and going on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from loop.tiny import Listener, after, never
+from tengen.arena import play, players
+from tengen.arena.settings import MatchSettings
+from tengen.commands import main
+from tengen.config import load_any
+from tengen.errors import TengenError
+from tengen.loop import metrics
+from tengen.loop.roles import RoleRun, make, results
+from tengen.play import finding
+from tengen.train import load_player
+
+TINY = (
+    "game.max_points=2",
+    "game.max_value=4",
+    "agent.games=4",
+    "agent.batch=8",
+    "agent.net.name=mlp1x8",
+    "agent.buffer.capacity=64",
+    "agent.first_samples=16",
+    "agent.roll_out_samples=8",
+    "agent.roll_out_interval=3",
+    "evaluation.interval=10",
+    "evaluation.games=4",
+    "checkpoints.interval=15",
+    "goal.steps=20",
+)
+
+
+def ran(base: Path, *overrides: str, stop: Any = never) -> RoleRun:
+    """A run that went on until its goal or `stop`."""
+    settings = {text.partition("=")[0]: text for text in (*TINY, *overrides)}
+    with RoleRun(load_any("dqn_hironaka2", settings.values()), base, Listener()) as run:
+        run.prepare()
+        run.run(stop)
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RoleRun:
+    return ran(tmp_path_factory.mktemp("roles"))
+
+
+def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
+    assert whole.reason == "20 steps are learned"
+    lines = metrics.read(whole.base / metrics.NAME).lines
+    kinds = [line["kind"] for line in lines]
+    assert kinds[0] == "session"
+    assert [line["steps"] for line in lines if line["kind"] == "evaluation"] == [10, 20]
+    last = [line for line in lines if line["kind"] == "progress"][-1]
+    assert (last["steps"], last["rows"], last["games"]) == (20, whole.trainer.samples, whole.trainer.games)
+    assert last["figures"]["loss"] > 0
+    names = sorted(path.name for path in (whole.base / "models").iterdir())
+    assert names == ["dqn_hironaka2-agent-s10", "dqn_hironaka2-agent-s20"]
+    found = finding.find(whole.base)
+    assert found.name == "dqn_hironaka2-agent-s20"
+    assert found.saved.info["role"] == "agent"
+    shown: Any = whole._display
+    assert any(text.startswith("step 10: agent_vs_host -") for text in shown.said)
+    assert results({"a": 0.5, "a_length": 3.0, "a_lost": 0.1}) == ["a 0.50 (3.0 moves)"]
+
+
+def test_its_network_plays_matches(whole: RoleRun) -> None:
+    game = whole.trainer.game
+    player = load_player(whole.networks[0], game)
+    match = play(game, player, players.random(game), jax.random.key(0), MatchSettings(games=4, opening_moves=0))
+    assert match.finished.all()
+    assert not match.forfeits.any()
+
+
+def test_stopped_and_resumed(whole: RoleRun, tmp_path: Path) -> None:
+    """The same networks, buffers and games as in one go."""
+    stopped = ran(tmp_path, stop=after(1))
+    assert 0 < stopped.trainer.step < 20
+    resumed = ran(tmp_path)
+    assert resumed.trainer.step == 20
+    shown: Any = resumed._display
+    assert f"going on from step {stopped.trainer.step}" in shown.said
+    jax.tree.map(np.testing.assert_array_equal, resumed.trainer.checkpoint().state, whole.trainer.checkpoint().state)
+    assert resumed.counts.sessions == 2
+    again = ran(tmp_path)
+    assert again.reason == "20 steps are learned"
+    assert again.trainer.step == 20
+
+
+def test_damaged_checkpoints_are_not_forgotten(whole: RoleRun, tmp_path: Path) -> None:
+    base = tmp_path / "run"
+    (base / "train" / "main" / "step_000000005.corrupt").mkdir(parents=True)
+    with pytest.raises(TengenError, match="no good checkpoint is left"):
+        ran(base)
+
+
+def test_commands_that_need_self_play(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["run", "dqn_hironaka2", "--mode", "sync", "--base", str(tmp_path)]) == 2
+    assert "--mode sync: a training of roles (dqn_hironaka2) runs in one process" in capsys.readouterr().err
+    assert main(["selfplay", "dqn_hironaka2", "--base", str(tmp_path)]) == 2
+    assert "expected a configuration of self-play" in capsys.readouterr().err
+    assert main(["config", "check", "dqn_hironaka2"]) == 0
+    assert "; dqn for agent, mlp2x128, 256 games at once)" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trainer_of_somebody_else() -> None:
+    class Other:
+        trainer = "mine"
+
+    with pytest.raises(TengenError, match="mine is not one that `tengen run` knows"):
+        make(Other())  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_killed_and_interrupted(whole: RoleRun, tmp_path: Path) -> None:
+    """SIGKILL in the middle, then Ctrl-C, then to the end."""
+    base = tmp_path / "run"
+    goal = 400
+    words = [sys.executable, "-m", "tengen", "run", "dqn_hironaka2", "--base", str(base)]
+    for text in (*TINY[:-2], f"goal.steps={goal}", "checkpoints.interval=20"):
+        words += ["--set", text]
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")}
+    for number in (signal.SIGKILL, signal.SIGINT):
+        process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        _wait_for_checkpoint(base, process)
+        process.send_signal(number)
+        process.communicate(timeout=300)
+        assert process.returncode in (-9, 130, 0)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=True)
+    assert f"{goal} steps are learned" in done.stdout
+    lines = metrics.read(base / metrics.NAME).lines
+    assert json.dumps(lines[-1])
+    assert max(line["steps"] for line in lines if line["kind"] == "progress") == goal
+
+
+def _wait_for_checkpoint(base: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until there is one more than at the call."""
+    folder = base / "train" / "main"
+    before = set(folder.glob("step_*"))
+    limit = time.monotonic() + 300
+    while process.poll() is None and set(folder.glob("step_*[0-9]")) <= before:
+        assert time.monotonic() < limit
+        time.sleep(0.05)

@@ -1,0 +1,100 @@
+"""Games in which somebody else makes the moves of one side."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from recording import jit
+from selfplay.plans import EVALUATOR, SESSION, evaluate
+from tengen import games
+from tengen.data.rows import RowFormat
+from tengen.games.hironaka_players import AGENTS, HOSTS, Fixed
+from tengen.search import Settings
+from tengen.selfplay import Selfplay, SelfplaySettings, on_host
+from tengen.selfplay.opponents import NOBODY, Opponent, seats
+from tengen.selfplay.settings import named
+
+GAME: Any = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
+SEATED = (
+    Opponent("first", 1, 0.5, Fixed(GAME, AGENTS["first"])),
+    Opponent("zeillinger", 0, 0.25, Fixed(GAME, HOSTS["zeillinger"])),
+)
+
+
+@pytest.fixture(scope="module")
+def played() -> Any:
+    """Two calls of eight games: four against the agent, two against the host, two among themselves."""
+    settings = SelfplaySettings(games=8, full_share=1.0, opening_moves=0)
+    form = RowFormat.of(GAME, ())
+    how = Selfplay(GAME, evaluate(GAME.num_actions), Settings(simulations=4), settings, form, SEATED)
+    actor = jit(how._start)(jax.random.key(5))
+    _, finished = jit(how._play)(EVALUATOR, actor, np.int32(40), np.uint32(SESSION))
+    return jax.tree.map(np.asarray, on_host(finished))
+
+
+def test_opponents_make_their_moves_and_nobody_learns_them(played: Any) -> None:
+    """Every game is replayed with the rules: who moved how, and which rows there are of it."""
+    step, look = jax.jit(GAME.step), jax.jit(GAME.to_play)
+    choices = [jax.jit(lambda state, rule=rule: rule(GAME, jax.random.key(0), state)) for rule in _rules()]
+    start = jax.jit(GAME.init)
+    rows = {(int(game), int(ply)) for (_, game), ply in zip(played.rows["game"], played.rows["ply"], strict=True)}
+    seen: dict[int, int] = {}
+    free = 0
+    for place in range(len(played.length)):
+        seat = int(played.extra["opponent"][place])
+        seen[seat] = seen.get(seat, 0) + 1
+        state = start(jax.random.wrap_key_data(jnp.asarray(played.seed[place])))
+        for ply in range(played.length[place]):
+            action = int(played.action[place, ply])
+            theirs = seat != NOBODY and int(look(state)) == SEATED[seat].player
+            assert ((int(played.number[place, 1]), ply) in rows) == (not theirs)
+            if theirs:
+                assert action == int(choices[seat](state))
+            elif seat != 0 and int(look(state)) == 1:
+                free += action != int(choices[0](state))
+            state = step(state, jnp.int32(action))
+        assert bool(GAME.is_over(state))
+    assert set(seen) == {NOBODY, 0, 1}
+    assert free > 0  # others do not always do what the opponent would
+
+
+def _rules() -> list[Any]:
+    return [AGENTS["first"], HOSTS["zeillinger"]]
+
+
+@pytest.mark.parametrize("games_", [1, 7, 8, 512])
+def test_places_are_shared_out(games_: int) -> None:
+    shares = [0.3, 0.2, 0.5]
+    found = seats([Opponent("x", 0, share, AGENTS["first"]) for share in shares], games_)
+    assert found.dtype == np.int8
+    assert len(found) == games_
+    counts = np.bincount(found, minlength=3)
+    assert np.abs(counts - np.array(shares) * games_).max() <= 1
+    assert (seats([], games_) == NOBODY).all()
+
+
+def test_what_a_text_says() -> None:
+    assert named("agent=first:0.1") == ("agent", "first", 0.1)
+    assert named("host=runs/a/models/x-s1:1.0") == ("host", "runs/a/models/x-s1", 1.0)
+
+
+@pytest.mark.parametrize("text", ["", "first:0.1", "agent=first", "agent=:0.1", "agent=first:2", "agent=a:b:0.5"])
+def test_what_says_nothing(text: str) -> None:
+    with pytest.raises(ValueError, match="expected host=PLAYER:SHARE"):
+        named(text)
+
+
+@pytest.mark.parametrize(
+    ("opponents", "message"),
+    [
+        (("agent=first:0.6", "host=all:0.6"), "expected shares of at most 1"),
+        (("agent=first:0.001",), "expected a share of at least one game in 8"),
+    ],
+)
+def test_shares_that_do_not_go_together(opponents: tuple[str, ...], message: str) -> None:
+    ((key, found),) = SelfplaySettings(games=8, opponents=opponents).check_together()
+    assert key == "opponents"
+    assert message in found
