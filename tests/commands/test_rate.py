@@ -59,8 +59,8 @@ def test_a_run_is_rated_and_the_next_time_goes_on(tmp_path: Path, capsys: pytest
     root = xml.fromstring((run / "ratings" / "ratings.svg").read_text())
     assert "samples learned" in {element.text for element in root.iter()}
 
-    figures = tmp_path / "out" / "table.json"
-    assert rate(*words, "--total-games", 8, "--json", figures, "--plot", tmp_path / "p.svg") == 0
+    figures = tmp_path / "table.json"
+    assert rate(*words, "--total-games", 8, "--json", figures, "--plot", tmp_path / "p.png") == 0
     results = arena.read(file)
     assert results[:1] == first
     assert [result.games for result in results[1:]] == [4, 4]
@@ -68,7 +68,7 @@ def test_a_run_is_rated_and_the_next_time_goes_on(tmp_path: Path, capsys: pytest
     assert (about["zero"], about["games"], about["simulations"]) == ("n1", 12, 2)
     assert {one["name"] for one in about["players"]} == {"n1", "n2"}
     assert any("n4" in note for note in about["left_out"])
-    assert (tmp_path / "p.svg").exists()
+    assert (tmp_path / "p.png").exists()
 
     for how in (["--no-play"], ["--games", 0]):
         assert rate(*words, *how) == 0
@@ -98,6 +98,8 @@ def test_a_table_needs_no_games_to_be_played(tmp_path: Path, capsys: pytest.Capt
         (["--results", "nowhere"], "--results nowhere"),
         (["--anchors", "nobody"], "nobody: there is no such file"),
         (["--anchors", "uci:cat"], "play chess"),
+        (["--plot", "x.gif"], "SVG or PNG"),
+        (["--json", "nowhere/x.json"], "no folder"),
         (["--zero", "nobody", "--no-play"], "--zero nobody"),
         (["--only", "x*"], "--only x*"),
         pytest.param(

@@ -1,12 +1,11 @@
 """`tengen rate`: how strong all networks of a run are, and matches where that is least certain."""
 
 import argparse
-import json
+import contextlib
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen import atomic
 from tengen.commands.engines import add_engines, cores, count, read_terms
 from tengen.commands.part import positive
 from tengen.errors import TengenError
@@ -45,8 +44,8 @@ def add(subparsers: Any) -> None:
     add_engines(parser)
     parser.add_argument("--batch", type=positive, metavar="N", help="games at once (default: 256, on a CPU 16)")
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="where the picture goes (RUN/ratings/ratings.svg)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="an .svg or .png (RUN/ratings/ratings.svg)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there; -: standard output")
     parser.set_defaults(run=run)
 
 
@@ -133,6 +132,7 @@ def _line(rating: "Rating", event: Any) -> str:
 def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
     """The table, the picture, the data."""
     from tengen.play import standings
+    from tengen.play.looking import saving
 
     ratings = rating.ratings
     print(standings.table(ratings, shutil.get_terminal_size((100, 24)).columns))
@@ -140,10 +140,12 @@ def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
     plot = args.plot or args.base / "ratings" / "ratings.svg"
     if played:
         print(f"{ratings.anchor} is 0; +- holds 95 %; {_searching(simulations)}; plot: {plot}")
-        _write(plot, _picture(rating, ratings))
+        with contextlib.suppress(OSError):  # what is wrong is said when it is written to
+            (args.base / "ratings").mkdir(exist_ok=True)
+        saving.save_picture(plot, _picture(rating, ratings))
     if args.json:
         about = {"run": str(args.base), "simulations": simulations, "left_out": rating.notes}
-        _write(args.json, json.dumps(standings.to_dict(ratings, about), indent=2) + "\n")
+        saving.save_json(args.json, standings.to_dict(ratings, about))
 
 
 def _picture(rating: "Rating", ratings: Any) -> str:
@@ -161,14 +163,6 @@ def _picture(rating: "Rating", ratings: Any) -> str:
     return rating_plot.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(path, text.encode())
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
 def _say_notes(rating: "Rating", said: int) -> int:
     """Those about players who were left out, each once; how many were said."""
     for note in rating.notes[said:]:
@@ -182,10 +176,15 @@ def _searching(simulations: int) -> str:
 
 def _check(args: argparse.Namespace) -> None:
     """What argparse does not."""
+    from tengen.play.looking import saving
+
     if args.games % 2:
         raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
     if args.total_games is not None and args.total_games < 2:
         raise TengenError(f"--total-games: expected at least 2, since games come in pairs, got {args.total_games}")
+    saving.check_picture(args.plot)
+    for path in (args.plot, args.json):
+        saving.check_folder(path)
     for name in ("minutes", "error"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:

@@ -5,17 +5,16 @@ import pytest
 from tengen.play.thought import Candidate, Thought
 from tengen.play.uci import report
 from tengen.play.uci.options import Options
-from tengen.play.uci.protocol import COMMANDS, Go, parse, parse_go, parse_option, parse_position
+from tengen.play.uci.protocol import COMMANDS, Command, Go, parse, parse_go, parse_option, parse_position
 
 
 def test_what_is_not_understood_is_passed_over() -> None:
-    assert parse("joho debug on") is not None
-    assert parse("joho debug on").name == "debug"  # the specification's own example
-    assert parse("  go   movetime\t100 \r\n").words == ("movetime", "100")
+    assert parse("joho debug on") == Command("debug", ("on",))  # the specification's own example
+    assert parse("  go   movetime\t100 \r\n") == Command("go", ("movetime", "100"))
     for line in ("", "   ", "debugon", "GO", "\x00\xff", "e2e4", "�"):
         assert parse(line) is None
     for name in COMMANDS:
-        assert parse(name).name == name
+        assert parse(name) == Command(name, ())
 
 
 def test_positions() -> None:
@@ -51,19 +50,24 @@ def test_go(line: str, wanted: Go) -> None:
     assert parse_go(tuple(line.split())) == wanted
 
 
+def limit(go: Go, player: int, overhead: float) -> float:
+    found = go.limit(player, overhead)
+    assert found is not None
+    return found
+
+
 def test_time_is_shared_out() -> None:
     assert Go().limit(0, 0.1) is None
     assert Go(seconds=1.0).limit(0, 0.1) == pytest.approx(0.9)
-    assert 0 < Go(seconds=0.05).limit(0, 0.1) <= 0.05
+    assert 0 < limit(Go(seconds=0.05), 0, 0.1) <= 0.05
     clock = Go(clock=(60.0, 30.0))
-    assert clock.limit(0, 0.0) == pytest.approx(2 * clock.limit(1, 0.0))
-    assert Go(clock=(60.0, 60.0), increment=(2.0, 0.0)).limit(0, 0.0) > clock.limit(0, 0.0) + 1
-    assert Go(clock=(60.0, 60.0), moves_to_go=1).limit(0, 0.0) > 30
+    assert limit(clock, 0, 0.0) == pytest.approx(2 * limit(clock, 1, 0.0))
+    assert limit(Go(clock=(60.0, 60.0), increment=(2.0, 0.0)), 0, 0.0) > limit(clock, 0, 0.0) + 1
+    assert limit(Go(clock=(60.0, 60.0), moves_to_go=1), 0, 0.0) > 30
     for left in (0.0, 0.01, 0.1, 1.0, 10.0, 1000.0):  # never more than there is, but for the last hundredth
         for increment in (0.0, 1.0, 100.0):
             for to_go in (None, 1, 2, 40, 10**6):
-                limit = Go((left, left), (increment, increment), to_go).limit(0, 0.0)
-                assert 0 < limit <= max(0.9 * left, 0.01)
+                assert 0 < limit(Go((left, left), (increment, increment), to_go), 0, 0.0) <= max(0.9 * left, 0.01)
 
 
 def test_a_game_by_the_clock_is_not_lost_on_time() -> None:
@@ -71,7 +75,7 @@ def test_a_game_by_the_clock_is_not_lost_on_time() -> None:
     for seconds, increment in ((60.0, 0.0), (10.0, 0.1), (1.0, 0.2)):
         left = seconds
         for _ in range(100):
-            left -= Go((left, left), (increment, increment)).limit(0, 0.1) + 0.05
+            left -= limit(Go((left, left), (increment, increment)), 0, 0.1) + 0.05
             assert left > 0
             left += increment + (0.05 if left < 0.3 else 0)
 

@@ -234,9 +234,10 @@ def test_positions_follow_one_another(board: Board) -> None:
     board.engine.think(visits=8)
     visits = int(board.engine.tree.visits[0, board.engine.tree.root[0]])
     assert visits >= 8
-    assert board.set(None, ("e2e4", "e7e5", board.name(board.engine.think(visits=8).action))) is None
+    best = board.engine.think(visits=8).candidates[0]
+    assert board.set(None, ("e2e4", "e7e5", board.name(best.action))) is None
     assert len(board.engine.actions) == 3  # played on, not set up again
-    assert "e9e5" in board.set(None, ("d2d4", "e9e5", "c2c4"))
+    assert "e9e5" in (board.set(None, ("d2d4", "e9e5", "c2c4")) or "")
     assert board.engine.actions == (board.game.parse_action(board.game.init(_key()), "d2d4"),)
     assert board.set("8/8/8/8/8/8/8/8 w - - 0 1", ()) is not None
     assert len(board.engine.actions) == 1  # as it was
