@@ -290,7 +290,7 @@ def test_python_chess_knows_the_same_moves(board: Board) -> None:
             special = [move for move in moves if move.promotion or other.is_castling(move) or other.is_en_passant(move)]
             move = rng.choice(special or moves)
             kinds |= {
-                str(move.promotion),
+                move.promotion,
                 other.is_castling(move) and "castles",
                 other.is_en_passant(move) and "passes",
             }
