@@ -1,8 +1,10 @@
 """What all tests share."""
 
+import contextlib
+import gc
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,21 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
 hypothesis.settings.load_profile("tengen")
+
+
+# Of the 65,530 pieces of memory that Linux lets a process have, every compiled program takes about nine; a process
+# without any left dies in the middle of loading the next one.
+_MOST_PIECES = 30_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs() -> Iterator[None]:
+    """Forget compiled programs before there are too many of them for one process."""
+    yield
+    with contextlib.suppress(OSError):  # only Linux tells
+        if Path("/proc/self/maps").read_bytes().count(b"\n") > _MOST_PIECES:
+            jax.clear_caches()
+            gc.collect()
 
 
 @pytest.fixture(scope="session")
