@@ -118,8 +118,9 @@ def test_training_and_evaluations(make: Callable[..., Fitting]) -> None:
     assert told == [("training", n) if kind else ("evaluation", n) for kind, n in _expected()]
     assert trainer.asked == 25
     assert trainer.train(0) == {"step": 25, "steps": 0}
-    with pytest.raises(ValueError, match="no negative number of steps"):
-        trainer.train(-1)
+    for steps in (-1, 1.5, True, "many"):
+        with pytest.raises(OptionError, match="steps: expected a whole number of at least 0, got"):
+            trainer.train(steps)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="evaluation_interval: expected"):
         trainer.train(1, evaluation_interval=0)
 
@@ -130,6 +131,53 @@ def _expected() -> list[tuple[bool, int]]:
 
 def test_steps_that_nobody_counts(make: Callable[..., Fitting]) -> None:
     assert make(kind=Idle).train(7) == {"asked": 7.0, "step": 7, "steps": 7}
+
+
+class Quiet(Idle):
+    """Returns whatever it was told to."""
+
+    returned: Any = None
+
+    def _train(self, steps: int) -> Any:
+        return self.returned
+
+
+def test_figures_that_are_none(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make(kind=Quiet)
+    assert trainer.train(2) == {"step": 2, "steps": 2}
+    trainer.returned = {"loss": jnp.arange(3)}
+    with pytest.raises(OptionError, match="_train: loss: expected a number, got ndarray"):
+        trainer.train(1)
+    trainer.returned = 3.0
+    with pytest.raises(OptionError, match="_train: expected figures by name, or None, got float"):
+        trainer.train(1)
+
+
+def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    """`load` gives back what was saved last, or `save` says why it would not."""
+    trainer: Any = make()
+    trainer.save(tmp_path)
+    trainer.update("host", trainer._loss, trainer.roll_out("host", 8))
+    trainer.save(tmp_path)
+    again: Any = make()
+    again.load(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, again.role("host").parameters, trainer.role("host").parameters)
+    trainer.train(1)
+    trainer.save(tmp_path)
+    with pytest.raises(TengenError, match="has a checkpoint of step 1, later than this one of step 0"):
+        again.save(tmp_path)
+
+
+def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match='evaluation.against: "randm": unknown player, did you mean random'):
+        make("evaluation.against=[randm]")
+    with pytest.raises(OptionError, match="evaluation.against: .*/x/model.safetensors: there is no such file"):
+        make("evaluation.against=[/tmp/x]")
+
+
+def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match="reward: expected returns, because turns has no points"):
+        Fitting(replace(small(), reward="finished"), game=Turns())
 
 
 def test_roll_outs(make: Callable[..., Fitting]) -> None:

@@ -72,16 +72,19 @@ class Checkpoints:
         """Those that are there, oldest first."""
         return tuple(sorted(self._manager.all_steps()))
 
-    def save(self, checkpoint: Checkpoint) -> None:
+    def save(self, checkpoint: Checkpoint, *, replace: bool = False) -> None:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
-        Waits for the one before, and raises TengenError if that could not be written.
+        Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
+        already, unless it may `replace` that.
         """
         layout, blob = _joined(flat(checkpoint.state))
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
         sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
         try:
+            if replace and checkpoint.step in self._manager.all_steps():
+                self._manager.delete(checkpoint.step)
             self._manager.save(
                 checkpoint.step,
                 args=ocp.args.Composite(
