@@ -21,6 +21,7 @@ from tengen.loop.pacing import Pace
 from tengen.loop.progress import Display, Goal, figure
 from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.resuming import SESSION, refuse_to_forget
+from tengen.loop.ring import models
 from tengen.train import Checkpoints, DQNTrainer, Trainer
 
 TRAINER = "main"
@@ -123,11 +124,13 @@ class RoleRun:
         self.reporter.paused()
 
     def _save_networks(self) -> None:
-        """RUN/models/<run>-<role>-s<step>, for those that other parts of Tengen can read."""
+        """RUN/models/<run>-<role>-s<samples>-d<rows>, for those that other parts of Tengen can read."""
         self.networks = []
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
-                folder = self.base / "models" / f"{self.config.run.name}-{name}-s{self.trainer.step}"
+                learned = self.trainer.step * getattr(role.settings, "batch", 1)
+                called = models.name_of(self.config.run.name, name, learned, self.trainer.samples)
+                folder = self.base / models.ACCEPTED / called
                 self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
                 self.networks.append(folder)
 
