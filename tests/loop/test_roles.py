@@ -124,6 +124,13 @@ def test_stopped_and_resumed(whole: RoleRun, tmp_path: Path) -> None:
     assert again.trainer.step == 20
 
 
+def test_the_end_is_evaluated(tmp_path: Path) -> None:
+    run = ran(tmp_path, "goal.steps=13")
+    lines = metrics.read(tmp_path / metrics.NAME).lines
+    assert [line["steps"] for line in lines if line["kind"] == "evaluation"] == [10, 13]
+    assert len(run.networks) == 1
+
+
 def test_damaged_checkpoints_are_not_forgotten(whole: RoleRun, tmp_path: Path) -> None:
     base = tmp_path / "run"
     (base / "train" / "main" / "step_000000005.corrupt").mkdir(parents=True)

@@ -42,6 +42,7 @@ class RoleRun:
         self._pace = Pace(_SECONDS, amount=10)
         self.networks: list[Path] = []  # the last that were saved
         self._learning = 0.0  # seconds, without compiling
+        self._evaluated = 0  # at which step
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +101,9 @@ class RoleRun:
             if self.trainer.step - self._checkpointed >= self.config.checkpoints.interval:
                 self._checkpoint()
             self.reporter.report(self._standing())
+        # How it ended is what people and sweeps look at; who stops a run wants it to stop.
+        if self.reason and self.trainer.step > max(began, self._evaluated):
+            self._evaluate()
         self._finish(learned=self.trainer.step > began)
 
     def _learn(self) -> None:
@@ -117,7 +121,7 @@ class RoleRun:
 
     def _evaluate(self) -> None:
         self._show("evaluating")
-        self.evaluation = self.trainer.evaluate()
+        self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
         self._save_networks()

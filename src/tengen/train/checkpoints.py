@@ -104,10 +104,11 @@ class Checkpoints:
             self._manager.reload()  # or it takes what could not be written to be there
             raise self._unwritten(error) from error
 
-    def restore(self, template: Any) -> tuple[Checkpoint, tuple[str, ...]] | None:
+    def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
         """The newest checkpoint that can be read, like `template`, and what was set aside; None if there are none.
 
-        TengenError if none of them can be read, or if the newest good one is of another network or optimiser.
+        TengenError if none of them can be read, or if the newest good one is not like it; `parts` says, for people,
+        what then is another one.
         """
         self.wait()
         set_aside: list[str] = []
@@ -118,7 +119,7 @@ class Checkpoints:
                 text = f"{self._path(step).name}: {error}"
                 set_aside.append(text if self._read_only else self._set_aside(step, str(error)))
                 continue
-            state = unflat(arrays, template, f"{self._path(step)}: of another network or optimiser than this one")
+            state = unflat(arrays, template, f"{self._path(step)}: of another {parts} than this one")
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")

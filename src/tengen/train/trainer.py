@@ -295,7 +295,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         for role in self.roles.values():
             if role.settings is not None:
                 self._lane(role)
-        found = checkpoints.restore(self._state())
+        found = checkpoints.restore(self._state(), "network or optimiser, buffer, n_step or number of games")
         if found is None:
             return None
         checkpoint, set_aside = found

@@ -99,7 +99,9 @@ def test_damaged_checkpoints(tmp_path: Path) -> None:
         again.load(tmp_path)
     trainer.save(tmp_path / "other")
     wider = train.DQNTrainer(small(*_CHAIN, "host.net.name=mlp1x8"), game=Chain())
-    with pytest.raises(TengenError, match="of another network or optimiser"):
+    with pytest.raises(
+        TengenError, match="of another network or optimiser, buffer, n_step or number of games than this one"
+    ):
         wider.load(tmp_path / "other")
 
 
