@@ -277,3 +277,27 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("before {'host_vs_agent': ")
     path = EXAMPLE.with_suffix(".yaml")
     assert render(load_as(module.Config, path)) == path.read_text()
+
+
+class Dropping(nnx.Module):
+    """Gives every action 0, or forgets to."""
+
+    def __init__(self) -> None:
+        self.bias = nnx.Param(jnp.zeros(3))
+        self.dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+
+    def __call__(self, planes: Any, scalars: Any) -> Any:
+        return self.dropout(jnp.zeros((len(scalars), 3)) + self.bias[...])
+
+
+def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fitting]) -> None:
+    """In whichever mode they came; those that never learn are never in training."""
+    given = Dropping()
+    given.eval()
+    trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    trainer.set_training(False)
+    trainer.replace_nets(host_net=Dropping())
+    assert trainer.host_net.dropout.deterministic
+    trainer.set_training(True)
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)

@@ -4,6 +4,7 @@ A pair that was trained against itself alone can agree on a private game in whic
 judged by players that were not trained with them: the fixed ones, and networks from other times of the run.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Playe
     """
     if text in names(role):
         return arena.fixed(text, role, game)
-    if not Path(text).exists():
+    if not os.path.exists(text):
         known = ", ".join(names(role))
         raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
     return network(finding.find(text, role), game, simulations)

@@ -211,15 +211,14 @@ class Trainer(RoleNames, BaseTrainer[C]):
         return found
 
     def set_training(self, training: bool) -> None:
-        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training."""
-        if training == self.training:
-            return
-        self.training = training
-        for role in self.roles.values():
-            if role.player is None:
-                net = role.net
-                (net.train if training else net.eval)()
-                role.graph = nnx.graphdef(net)
+        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training.
+
+        Those of roles without a section never are.
+        """
+        if training != self.training:
+            self.training = training
+            for role in self.roles.values():
+                self._set_mode(role)
 
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
@@ -233,6 +232,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         for name, net in (("host", host_net), ("agent", agent_net)):
             if net is not None:
                 self.role(name).follow(net)
+                self._set_mode(self.role(name))
                 self._replaced(name)
 
     def replace_reward(self, reward: Reward) -> None:
@@ -311,6 +311,13 @@ class Trainer(RoleNames, BaseTrainer[C]):
             self.advance(steps)
         return _numbers(figures)
 
+    def _set_mode(self, role: Role) -> None:
+        """Put the network of a role in training, or not, in whichever mode it came."""
+        if role.player is None:
+            net = role.net
+            (net.train if self.training and role.settings is not None else net.eval)()
+            role.graph = nnx.graphdef(net)
+
     def _replaced(self, role: str) -> None:
         """The network of a role was replaced from outside; for subclasses that keep something about it."""
 
@@ -379,6 +386,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "
                     f"({name}_player), or the name of a player (players.{name})"
                 )
+            self._set_mode(role)
 
     def _parse_opponents(self) -> dict[str, dict[str, Player]]:
         """{name: {role that it plays: player}} of those that evaluations are against."""

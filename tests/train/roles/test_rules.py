@@ -31,3 +31,8 @@ def test_hosts_are_no_agents() -> None:
     with pytest.raises(OptionError, match="zeillinger: a host of hironaka, who cannot play the agent"):
         rules.parse("zeillinger", game, "agent")
     assert rules.parse("random", game, "agent").name == "random"
+
+
+def test_names_that_are_too_long() -> None:
+    with pytest.raises(OptionError, match="unknown player"):
+        rules.parse("x" * 900, games.make("hironaka"), "host")

@@ -1,5 +1,6 @@
 """How a network becomes a player of its role, and players by name."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,7 @@ def parse(text: str, game: Game, role: str) -> Player:
         return Player(text, First(game, last=text == "last"))
     if isinstance(game, Hironaka) and text in hosts:
         return Player(text, Fixed(game, hosts[text]))
-    if "/" not in text and not Path(text).exists():
+    if "/" not in text and not os.path.exists(text):
         known = (*NAMES, *(name for name in hosts if name not in NAMES))
         raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, known)}, or the path of a network")
     return load_player(text, game)
