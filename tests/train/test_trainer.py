@@ -133,6 +133,22 @@ def test_steps_that_nobody_counts(make: Callable[..., Fitting]) -> None:
     assert make(kind=Idle).train(7) == {"asked": 7.0, "step": 7, "steps": 7}
 
 
+class Threes(Idle):
+    """Makes three steps or none."""
+
+    def _train(self, steps: int) -> dict[str, Any]:
+        self.advance(3)
+        return {}
+
+
+def test_steps_in_threes_are_evaluated_too(make: Callable[..., Fitting]) -> None:
+    told: list[int] = []
+    trainer: Any = make(kind=Threes, report=lambda kind, figures: told.append(figures["steps"]))
+    trainer.evaluate = lambda: {"evaluated": 1.0}
+    assert trainer.train(10, evaluation_interval=5) == {"evaluated": 1.0, "step": 12, "steps": 12}
+    assert told == [3, 6, 6, 9, 12, 12]
+
+
 class Quiet(Idle):
     """Returns whatever it was told to."""
 

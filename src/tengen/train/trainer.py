@@ -170,7 +170,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
     # What users call
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
-        """Take so many steps, and evaluate whenever the step is a multiple of the interval (the configuration's).
+        """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
 
         The figures of the last steps and of the last evaluation. All of them are reported as they come.
         """
@@ -182,9 +182,10 @@ class Trainer(RoleNames, BaseTrainer[C]):
         measured: Metrics = {}
         while self._step < goal:
             self.set_training(True)
+            passed = self._step // interval
             figures = self._some(min(goal - self._step, interval - self._step % interval))
             self._report("training", {"steps": self._step, **figures})
-            if self._step % interval == 0:
+            if self._step // interval > passed:  # also if `_train` made more steps than it was asked for
                 measured = self.evaluate()
                 self._report("evaluation", {"steps": self._step, **measured})
         return {**figures, **measured, "step": self._step, "steps": self._step - before}
