@@ -57,6 +57,12 @@ def test_problems_have_a_place() -> None:
     (problem,) = problems("agent.first_samples=60000")
     assert problem.startswith("agent.first_samples: expected at most buffer.capacity, 50000, got 60000")
     assert problems("players.agent=random")[0].startswith("players.agent: expected null, because agent has a section")
+    assert problems("agent.er_schedule.initial=5", "agent.lr_schedule.initial=-1") == [
+        "agent.er_schedule.initial: expected a number from 0 to 1, got 5 (--set agent.er_schedule.initial=5)",
+        "agent.lr_schedule.initial: expected a number from 0 to 1e+09, got -1 (--set agent.lr_schedule.initial=-1)",
+    ]
+    (problem,) = problems("agent.buffer.beta.final=2")
+    assert problem.startswith("agent.buffer.beta.final: expected a number from 0 to 1, got 2")
     assert problems("reward=finished", name="dqn_tic_tac_toe")[0].startswith("reward: expected returns")
 
 

@@ -36,6 +36,7 @@ def test_speeds() -> None:
         "steps_per_second": 1.0,
         "samples_per_second": 16.0,
     }
+    assert speeds(Standing(Counts()), Standing(Counts(games=1)), 2.0)["evaluations_per_second"] is None
 
 
 def test_a_line_every_few_seconds_and_whenever_it_is_wanted(tmp_path: Path) -> None:

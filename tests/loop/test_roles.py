@@ -65,13 +65,40 @@ def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
     assert (last["steps"], last["rows"], last["games"]) == (20, whole.trainer.samples, whole.trainer.games)
     assert last["figures"]["loss"] > 0
     names = sorted(path.name for path in (whole.base / "models").iterdir())
-    assert names == ["dqn_hironaka2-agent-s10", "dqn_hironaka2-agent-s20"]
+    played = whole.trainer.samples
+    assert [name.partition("-d")[0] for name in names] == ["dqn_hironaka2-agent-s160", "dqn_hironaka2-agent-s80"]
     found = finding.find(whole.base)
-    assert found.name == "dqn_hironaka2-agent-s20"
+    assert found.name == f"dqn_hironaka2-agent-s160-d{played}"
     assert found.saved.info["role"] == "agent"
     shown: Any = whole._display
     assert any(text.startswith("step 10: agent_vs_host -") for text in shown.said)
     assert results({"a": 0.5, "a_length": 3.0, "a_lost": 0.1}) == ["a 0.50 (3.0 moves)"]
+
+
+def test_its_status(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
+    (whole.base / "config.yaml").touch()
+    assert main(["status", str(whole.base)]) == 0
+    told = capsys.readouterr().out
+    assert f"dqn_hironaka2-agent-s160-d{whole.trainer.samples}" in told
+    assert f"played:   {whole.trainer.samples:,} rows, {whole.trainer.games:,} games\n" in told
+    assert "results:  step 20: agent_vs_host -" in told
+    last = metrics.last(whole.base / metrics.NAME, "progress")
+    assert last is not None
+    assert last["evaluations_per_second"] is None
+
+
+def test_its_role_is_known(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
+    setting = ["--dimension", "2", "--points", "2", "--max-value", "4", "--games", "10"]
+    assert main(["rho", "random", "--agents", str(whole.base), *setting]) == 0
+    assert "dqn_hironaka2-agent-s160" in capsys.readouterr().out
+    assert main(["rho", str(whole.base), *setting]) == 2
+    assert "a run without a network that plays the host" in capsys.readouterr().err
+    assert main(["rho", str(whole.networks[0]), *setting]) == 2
+    assert "a network that learned to play the agent, not the host" in capsys.readouterr().err
+    assert main(["rho", str(whole.base), "--select", *setting]) == 0
+    told = capsys.readouterr().out
+    assert "best agent: " in told
+    assert "best host: " not in told
 
 
 def test_its_network_plays_matches(whole: RoleRun) -> None:
@@ -95,6 +122,13 @@ def test_stopped_and_resumed(whole: RoleRun, tmp_path: Path) -> None:
     again = ran(tmp_path)
     assert again.reason == "20 steps are learned"
     assert again.trainer.step == 20
+
+
+def test_the_end_is_evaluated(tmp_path: Path) -> None:
+    run = ran(tmp_path, "goal.steps=13")
+    lines = metrics.read(tmp_path / metrics.NAME).lines
+    assert [line["steps"] for line in lines if line["kind"] == "evaluation"] == [10, 13]
+    assert len(run.networks) == 1
 
 
 def test_damaged_checkpoints_are_not_forgotten(whole: RoleRun, tmp_path: Path) -> None:

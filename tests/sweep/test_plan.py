@@ -129,3 +129,14 @@ def test_json_and_back() -> None:
     assert Plan.from_json(json.loads(json.dumps(found.to_json()))) == found
     with pytest.raises(TengenError, match="another version"):
         Plan.from_json({**found.to_json(), "schema": 99})
+
+
+def test_trainings_of_roles() -> None:
+    """Results are looked at, not losses; what a copy could not go on with stays."""
+    grids = ("host.games=64,128", "host.n_step=1,2", "host.gamma=0.9,0.95", "host.net.name=mlp1x8,mlp1x16")
+    options: dict[str, Any] = {"strategy": "population", "population": 4, "generations": 2}
+    planned = plan.make("dqn_hironaka3", (), grids, (), budgets={"steps": 50}, **options)
+    assert (planned.plan.metric, planned.plan.highest) == ("host_vs_random", True)
+    assert getattr(planned.strategy, "kept") == {"host.games", "host.n_step", "host.net.name"}  # noqa: B009
+    alone = plan.make("dqn_hironaka2", (), ("agent.batch=8,16",), (), budgets={"steps": 50})
+    assert alone.plan.metric == "agent_vs_host"

@@ -118,8 +118,9 @@ def test_training_and_evaluations(make: Callable[..., Fitting]) -> None:
     assert told == [("training", n) if kind else ("evaluation", n) for kind, n in _expected()]
     assert trainer.asked == 25
     assert trainer.train(0) == {"step": 25, "steps": 0}
-    with pytest.raises(ValueError, match="no negative number of steps"):
-        trainer.train(-1)
+    for steps in (-1, 1.5, True, "many"):
+        with pytest.raises(OptionError, match="steps: expected a whole number of at least 0, got"):
+            trainer.train(steps)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="evaluation_interval: expected"):
         trainer.train(1, evaluation_interval=0)
 
@@ -130,6 +131,69 @@ def _expected() -> list[tuple[bool, int]]:
 
 def test_steps_that_nobody_counts(make: Callable[..., Fitting]) -> None:
     assert make(kind=Idle).train(7) == {"asked": 7.0, "step": 7, "steps": 7}
+
+
+class Threes(Idle):
+    """Makes three steps or none."""
+
+    def _train(self, steps: int) -> dict[str, Any]:
+        self.advance(3)
+        return {}
+
+
+def test_steps_in_threes_are_evaluated_too(make: Callable[..., Fitting]) -> None:
+    told: list[int] = []
+    trainer: Any = make(kind=Threes, report=lambda kind, figures: told.append(figures["steps"]))
+    trainer.evaluate = lambda: {"evaluated": 1.0}
+    assert trainer.train(10, evaluation_interval=5) == {"evaluated": 1.0, "step": 12, "steps": 12}
+    assert told == [3, 6, 6, 9, 12, 12]
+
+
+class Quiet(Idle):
+    """Returns whatever it was told to."""
+
+    returned: Any = None
+
+    def _train(self, steps: int) -> Any:
+        return self.returned
+
+
+def test_figures_that_are_none(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make(kind=Quiet)
+    assert trainer.train(2) == {"step": 2, "steps": 2}
+    trainer.returned = {"loss": jnp.arange(3)}
+    with pytest.raises(OptionError, match="_train: loss: expected a number, got ndarray"):
+        trainer.train(1)
+    trainer.returned = 3.0
+    with pytest.raises(OptionError, match="_train: expected figures by name, or None, got float"):
+        trainer.train(1)
+
+
+def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    """`load` gives back what was saved last, or `save` says why it would not."""
+    trainer: Any = make()
+    trainer.save(tmp_path)
+    trainer.update("host", trainer._loss, trainer.roll_out("host", 8))
+    trainer.save(tmp_path)
+    again: Any = make()
+    again.load(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, again.role("host").parameters, trainer.role("host").parameters)
+    trainer.train(1)
+    trainer.save(tmp_path)
+    with pytest.raises(TengenError, match="has a checkpoint of step 1, later than this one of step 0"):
+        again.save(tmp_path)
+
+
+def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match='evaluation.against: "randm": unknown player, did you mean random'):
+        make("evaluation.against=[randm]")
+    with pytest.raises(OptionError, match="evaluation.against: .*/x/model.safetensors: there is no such file"):
+        make("evaluation.against=[/tmp/x]")
+
+
+def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match="reward: expected returns, because turns has no points"):
+        Fitting(replace(small(), reward="finished"), game=Turns())
 
 
 def test_roll_outs(make: Callable[..., Fitting]) -> None:
@@ -229,3 +293,27 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("before {'host_vs_agent': ")
     path = EXAMPLE.with_suffix(".yaml")
     assert render(load_as(module.Config, path)) == path.read_text()
+
+
+class Dropping(nnx.Module):
+    """Gives every action 0, or forgets to."""
+
+    def __init__(self) -> None:
+        self.bias = nnx.Param(jnp.zeros(3))
+        self.dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+
+    def __call__(self, planes: Any, scalars: Any) -> Any:
+        return self.dropout(jnp.zeros((len(scalars), 3)) + self.bias[...])
+
+
+def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fitting]) -> None:
+    """In whichever mode they came; those that never learn are never in training."""
+    given = Dropping()
+    given.eval()
+    trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    trainer.set_training(False)
+    trainer.replace_nets(host_net=Dropping())
+    assert trainer.host_net.dropout.deterministic
+    trainer.set_training(True)
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)

@@ -90,20 +90,23 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
 
 def _select(args: argparse.Namespace, game: Any) -> int:
     """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
-    from tengen.play import hironaka
+    from tengen.arena.hironaka import ROLES
+    from tengen.play import finding, hironaka
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
+    # Where one role learned by itself there is no network to choose for the other one.
+    roles: Sequence[hironaka.Role] = [role for role in ROLES if finding.networks(base, role)] or ROLES
     found = []
-    for role in ("host", "agent"):
+    for role in roles:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
         found.append(chosen)
         if not args.json:
             _show(chosen)
-    best_host, best_agent = found[0].best.player, found[1].best.player
-    hosts = [best_host, hironaka.player("zeillinger", "host", game)]
-    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.names("agent")), best_agent]
+    best = {chosen.role: [chosen.best.player] for chosen in found}
+    hosts = [*best.get("host", ()), hironaka.player("zeillinger", "host", game)]
+    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.names("agent")), *best.get("agent", ())]
     pairs = hironaka.table(game, hosts, agents, args.games, args.seed + 1)
     if args.json:
         listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}

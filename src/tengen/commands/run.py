@@ -232,6 +232,7 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
 
     parts = losses(loop.figures)
     lines = results(loop.evaluation)
+    heading = "mean result of the last evaluation (1 is the best, -1 the worst)"
     return Summary(
         name=loop.config.run.name,
         elapsed=loop.counts.seconds,
@@ -241,7 +242,7 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
         reason=reason,
         loss=parts.pop("loss", None),
         losses=parts,
-        table="\n".join(["mean result of the last evaluation (1 is the best, -1 the worst)", *lines]) if lines else "",
+        table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
         network=", ".join(map(str, loop.networks)),
         commands=commands,
     )

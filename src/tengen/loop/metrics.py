@@ -66,15 +66,16 @@ def read(path: Path) -> Found:
     return Found(tuple(lines), tuple(garbage))
 
 
-def last(path: Path) -> dict[str, Any] | None:
-    """The newest line, without reading all of them; None if there is none."""
+def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
+    """The newest line (of a kind), without reading all of them; None if none is among the last ones."""
     try:
         with path.open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
             lines = file.read().split(b"\n")
     except OSError:
         return None
-    return next((line for raw in reversed(lines) if raw and (line := _line(raw)) is not None), None)
+    found = (line for raw in reversed(lines) if raw and (line := _line(raw)) is not None)
+    return next((line for line in found if kind is None or line.get("kind") == kind), None)
 
 
 class Metrics:

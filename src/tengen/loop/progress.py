@@ -328,7 +328,8 @@ class Screen:
         figures.add_row("games", f"{now.games:,}", rate(now.games_per_second), "steps", f"{now.steps:,}", steps)
         figures.add_row("rows", f"{now.rows:,}", rows, "samples", "", samples)
         figures.add_row("window", f"{now.window:,}", "", "learning rate", _lr(now.learning_rate), "")
-        figures.add_row("evaluations", "", rate(now.evaluations_per_second))
+        if now.evaluations_per_second is not None:
+            figures.add_row("evaluations", "", rate(now.evaluations_per_second))
         rest = [Text(known[name]) for name in ("loss", "rating") if name in known]
         return Panel(Group(*lines, Text(), figures, Text(), *rest), title=Text(now.network or "tengen"), width=width)
 

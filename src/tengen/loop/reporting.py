@@ -109,12 +109,13 @@ def losses(figures: Mapping[str, float]) -> dict[str, float]:
     return {"loss": figures["loss"], **parts} if "loss" in figures else parts
 
 
-def speeds(then: Standing, now: Standing, seconds: float) -> dict[str, float]:
-    """Per second, of two standings so far apart."""
+def speeds(then: Standing, now: Standing, seconds: float) -> dict[str, float | None]:
+    """Per second, of two standings so far apart. None is what was never counted: a training of roles has no search."""
+    evaluations = now.counts.evaluations
     return {
         "games_per_second": (now.counts.games - then.counts.games) / seconds,
         "rows_per_second": (now.counts.rows - then.counts.rows) / seconds,
-        "evaluations_per_second": (now.counts.evaluations - then.counts.evaluations) / seconds,
+        "evaluations_per_second": (evaluations - then.counts.evaluations) / seconds if evaluations else None,
         "steps_per_second": (now.steps - then.steps) / seconds,
         "samples_per_second": (now.samples - then.samples) / seconds,
     }

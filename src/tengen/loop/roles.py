@@ -21,6 +21,7 @@ from tengen.loop.pacing import Pace
 from tengen.loop.progress import Display, Goal, figure
 from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.resuming import SESSION, refuse_to_forget
+from tengen.loop.ring import models
 from tengen.train import Checkpoints, DQNTrainer, Trainer
 
 TRAINER = "main"
@@ -41,6 +42,7 @@ class RoleRun:
         self._pace = Pace(_SECONDS, amount=10)
         self.networks: list[Path] = []  # the last that were saved
         self._learning = 0.0  # seconds, without compiling
+        self._evaluated = 0  # at which step
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +101,9 @@ class RoleRun:
             if self.trainer.step - self._checkpointed >= self.config.checkpoints.interval:
                 self._checkpoint()
             self.reporter.report(self._standing())
+        # How it ended is what people and sweeps look at; who stops a run wants it to stop.
+        if self.reason and self.trainer.step > max(began, self._evaluated):
+            self._evaluate()
         self._finish(learned=self.trainer.step > began)
 
     def _learn(self) -> None:
@@ -116,18 +121,20 @@ class RoleRun:
 
     def _evaluate(self) -> None:
         self._show("evaluating")
-        self.evaluation = self.trainer.evaluate()
+        self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
         self._save_networks()
         self.reporter.paused()
 
     def _save_networks(self) -> None:
-        """RUN/models/<run>-<role>-s<step>, for those that other parts of Tengen can read."""
+        """RUN/models/<run>-<role>-s<samples>-d<rows>, for those that other parts of Tengen can read."""
         self.networks = []
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
-                folder = self.base / "models" / f"{self.config.run.name}-{name}-s{self.trainer.step}"
+                learned = self.trainer.step * getattr(role.settings, "batch", 1)
+                called = models.name_of(self.config.run.name, name, learned, self.trainer.samples)
+                folder = self.base / models.ACCEPTED / called
                 self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
                 self.networks.append(folder)
 

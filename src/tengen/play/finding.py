@@ -10,6 +10,8 @@ from tengen.loop.ring import models
 from tengen.nets import saving
 from tengen.nets.spec import FILE_NAME
 
+_ROLES = ("host", "agent")
+
 
 @dataclass(frozen=True)
 class Found:
@@ -20,18 +22,31 @@ class Found:
     saved: saving.Saved
 
 
-def find(text: str | Path) -> Found:
-    """The network at a path. TengenError says what is there instead, or that a run has none yet."""
+def find(text: str | Path, role: str | None = None) -> Found:
+    """The network at a path; `role`: of a run, the newest that can play it.
+
+    TengenError says what is there instead, or that a run has none yet, or that the network learned another role.
+    """
     path = Path(text)
     if path.is_dir() and not (path / FILE_NAME).exists():
-        return _newest(path)
-    return _found(path)
+        return _newest(path, role)
+    found = _found(path)
+    if not _plays(found, role):
+        raise TengenError(f"{path}: a network that learned to play the {found.saved.info['role']}, not the {role}")
+    return found
 
 
-def networks(run: Path) -> list[Found]:
-    """All whole networks of a run, in the order in which they were saved; other things in the folder are left out."""
+def networks(run: Path, role: str | None = None) -> list[Found]:
+    """All whole networks of a run, in the order in which they were saved; other things in the folder are left out.
+
+    `role`: those that can play it. A trainer of roles saves a network for each, self-play one for all.
+    """
     judged = {entry.name: entry.number for entry in models.accepted(run)}
-    found = [(_order(network, judged.get(network.path.name, -1)), network) for network in survey(run)[0]]
+    found = [
+        (_order(network, judged.get(network.path.name, -1)), network)
+        for network in survey(run)[0]
+        if _plays(network, role)
+    ]
     return [network for _, network in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
 
 
@@ -54,10 +69,18 @@ def _order(network: Found, number: int) -> tuple[float, ...]:
     return tuple(float(x) if isinstance(x, int | float) else -1.0 for x in (number, seconds, step))
 
 
-def _newest(path: Path) -> Found:
-    all_of_it = networks(path)
+def _plays(network: Found, role: str | None) -> bool:
+    """Whether it learned that role, or all of them (a ring's networks have roles of another kind)."""
+    learned = network.saved.info.get("role")
+    return role is None or learned not in _ROLES or learned == role
+
+
+def _newest(path: Path, role: str | None) -> Found:
+    all_of_it = networks(path, role)
     if all_of_it:
         return all_of_it[-1]
+    if role is not None and networks(path):
+        raise TengenError(f"{path}: a run without a network that plays the {role}, who does not learn there")
     if (path / "config.yaml").exists():
         raise TengenError(f"{path}: a run without a network so far; let it go on, or name a network's folder")
     raise TengenError(f"{path}: neither a network (a folder with {FILE_NAME}) nor a run (a folder with config.yaml)")

@@ -4,6 +4,7 @@ A pair that was trained against itself alone can agree on a private game in whic
 judged by players that were not trained with them: the fixed ones, and networks from other times of the run.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +34,10 @@ def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Playe
     """
     if text in names(role):
         return arena.fixed(text, role, game)
-    if not Path(text).exists():
+    if not os.path.exists(text):
         known = ", ".join(names(role))
         raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
-    return network(finding.find(text), game, simulations)
+    return network(finding.find(text, role), game, simulations)
 
 
 def network(found: finding.Found, game: Hironaka, simulations: int = 0) -> Player:
@@ -98,15 +99,16 @@ def select(
 ) -> Selection:
     """Every network of a run in a role, against the fixed opponents and `earlier` networks spread over the run.
 
-    The newest network is always one of those, if there are any. TengenError if the run has no network.
+    The newest network is always one of those, if there are any. TengenError if the run has no network for the role.
     """
-    all_of_it = finding.networks(run)
+    all_of_it = finding.networks(run, role)
     if not all_of_it:
-        raise TengenError(f"{run}: no networks to choose from, expected a run that has saved some")
+        raise TengenError(f"{run}: no networks to choose from for the {role}, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
     other: Role = "agent" if role == "host" else "host"
     fixed = [player(name, other, game) for name in names(other)]
-    opponents = [*fixed, *(candidates[place] for place in spread(len(candidates), earlier))]
+    rivals = finding.networks(run, other)
+    opponents = [*fixed, *(network(rivals[n], game, simulations) for n in spread(len(rivals), earlier))]
     key = jax.random.key(seed)
 
     def rate(candidate: Player, opponent: Player) -> float:

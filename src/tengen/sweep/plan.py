@@ -19,6 +19,8 @@ from tengen.sweep.strategies import Job, Number, Round, Strategy
 SCHEMA = 1
 UNITS = ("minutes", "steps", "games", "rows")
 _LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
+_ROLES = ("host", "agent")
+_ROLE_LEARNED = ("games", "n_step", "dueling")  # settings of a role that its games and values depend on
 _SHOWN = 10  # problems of many settings
 Kind = Literal["grid", "random", "halving", "population"]
 
@@ -169,7 +171,7 @@ def make(
         unit, budget = _own_goal(loaded, kind)
     elif all(getattr(loaded.goal, each) is None for each in UNITS):
         raise OptionError("trials would never end: give --minutes, --steps, --games or --rows")
-    name = metric or (RATING if getattr(getattr(loaded, "rating", None), "references", ()) else "loss")
+    name = metric or _usual_metric(loaded)
     looked = Metric.of(name, best)
     plan = Plan(
         kind, tuple(axis.to_json() for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
@@ -222,6 +224,20 @@ def _scheduled(planned: Planned, varied: set[str]) -> Planned:
     return replace(planned, notes=(note,))
 
 
+def _usual_metric(config: Any) -> str:
+    """The strength of networks where it is measured, otherwise the loss.
+
+    Of trainers of roles it is the result against somebody who does not learn: losses of deep Q-learning say little, and
+    against each other both sides change.
+    """
+    if isinstance(config, configuration.TrainerConfig):
+        role, other = ("host", "agent") if config.host is not None else ("agent", "host")
+        fixed = [name for name in config.evaluation.against if name in ("random", "first", "last")]
+        both = config.host is not None and config.agent is not None
+        return f"{role}_vs_{fixed[0]}" if both and fixed else f"{role}_vs_{other}"
+    return RATING if getattr(getattr(config, "rating", None), "references", ()) else "loss"
+
+
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
@@ -233,6 +249,8 @@ def _has_range(axes: Sequence[space.Axis]) -> bool:
 def _is_kept(key: str) -> bool:
     """Whether what was learned depends on it: the game, a network (of a role, too), the kind of an optimiser."""
     parts = key.split(".")
+    if parts[0] in _ROLES and parts[-1] in _ROLE_LEARNED:
+        return True
     return any(part in _LEARNED for part in parts[:-1]) or parts[-1] == "kind" or key == "reward"
 
 

@@ -72,16 +72,19 @@ class Checkpoints:
         """Those that are there, oldest first."""
         return tuple(sorted(self._manager.all_steps()))
 
-    def save(self, checkpoint: Checkpoint) -> None:
+    def save(self, checkpoint: Checkpoint, *, replace: bool = False) -> None:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
-        Waits for the one before, and raises TengenError if that could not be written.
+        Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
+        already, unless it may `replace` that.
         """
         layout, blob = _joined(flat(checkpoint.state))
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
         sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
         try:
+            if replace and checkpoint.step in self._manager.all_steps():
+                self._manager.delete(checkpoint.step)
             self._manager.save(
                 checkpoint.step,
                 args=ocp.args.Composite(
@@ -101,10 +104,11 @@ class Checkpoints:
             self._manager.reload()  # or it takes what could not be written to be there
             raise self._unwritten(error) from error
 
-    def restore(self, template: Any) -> tuple[Checkpoint, tuple[str, ...]] | None:
+    def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
         """The newest checkpoint that can be read, like `template`, and what was set aside; None if there are none.
 
-        TengenError if none of them can be read, or if the newest good one is of another network or optimiser.
+        TengenError if none of them can be read, or if the newest good one is not like it; `parts` says, for people,
+        what then is another one.
         """
         self.wait()
         set_aside: list[str] = []
@@ -115,7 +119,7 @@ class Checkpoints:
                 text = f"{self._path(step).name}: {error}"
                 set_aside.append(text if self._read_only else self._set_aside(step, str(error)))
                 continue
-            state = unflat(arrays, template, f"{self._path(step)}: of another network or optimiser than this one")
+            state = unflat(arrays, template, f"{self._path(step)}: of another {parts} than this one")
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")

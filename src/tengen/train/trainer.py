@@ -20,6 +20,7 @@ from jax import Array
 from tengen import games, nets
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
+from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
 from tengen.nets import saving
 from tengen.train.base import BaseTrainer, Metrics
@@ -75,14 +76,16 @@ class Trainer(RoleNames, BaseTrainer[C]):
         self.games = 0  # finished in roll-outs
         self.samples = 0  # of roll-outs
         self._step = 0
-        self._opponents: dict[str, Player] = {}  # of evaluations, by name
         self._report = report or (lambda kind, figures: None)
         self._base = jax.random.key(config.run.seed)
         self._key = jax.random.fold_in(self._base, _KEY)
+        if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
+            raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
         sample = FusedGame(self.game, _nobody, _nobody, self._reward).sample
         self.roles = {name: Role(name, self.game, getattr(config, name), sample) for name in self.game.roles}
         self._seat({"host": host_net, "agent": agent_net}, {"host": host_player, "agent": agent_player})
+        self._opponents = self._parse_opponents()  # now, so that a misspelt one is not found after hours
 
     # What a subclass is built on
 
@@ -128,8 +131,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from call to call; as
         they move in step, up to one sample per game is not used if n is no multiple of their number.
         """
-        if n < 1:
-            raise OptionError(f"n: expected a whole number of at least 1, got {n}")
+        _whole("n", n, 1)
         which = self.role(role)
         settings = which.learning
         lane = self._lane(which)
@@ -168,23 +170,22 @@ class Trainer(RoleNames, BaseTrainer[C]):
     # What users call
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
-        """Take so many steps, and evaluate whenever the step is a multiple of the interval (the configuration's).
+        """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
 
         The figures of the last steps and of the last evaluation. All of them are reported as they come.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
-        if interval < 1:
-            raise OptionError(f"evaluation_interval: expected a whole number of at least 1, got {interval}")
-        if steps < 0:
-            raise ValueError(f"expected no negative number of steps, got {steps}")
+        _whole("evaluation_interval", interval, 1)
+        _whole("steps", steps, 0)
         before, goal = self._step, self._step + steps
         figures: Metrics = {}
         measured: Metrics = {}
         while self._step < goal:
             self.set_training(True)
+            passed = self._step // interval
             figures = self._some(min(goal - self._step, interval - self._step % interval))
             self._report("training", {"steps": self._step, **figures})
-            if self._step % interval == 0:
+            if self._step // interval > passed:  # also if `_train` made more steps than it was asked for
                 measured = self.evaluate()
                 self._report("evaluation", {"steps": self._step, **measured})
         return {**figures, **measured, "step": self._step, "steps": self._step - before}
@@ -211,15 +212,14 @@ class Trainer(RoleNames, BaseTrainer[C]):
         return found
 
     def set_training(self, training: bool) -> None:
-        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training."""
-        if training == self.training:
-            return
-        self.training = training
-        for role in self.roles.values():
-            if role.player is None:
-                net = role.net
-                (net.train if training else net.eval)()
-                role.graph = nnx.graphdef(net)
+        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training.
+
+        Those of roles without a section never are.
+        """
+        if training != self.training:
+            self.training = training
+            for role in self.roles.values():
+                self._set_mode(role)
 
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
@@ -233,7 +233,8 @@ class Trainer(RoleNames, BaseTrainer[C]):
         for name, net in (("host", host_net), ("agent", agent_net)):
             if net is not None:
                 self.role(name).follow(net)
-        self._replaced()
+                self._set_mode(self.role(name))
+                self._replaced(name)
 
     def replace_reward(self, reward: Reward) -> None:
         """Let moves be worth this from now on."""
@@ -247,9 +248,18 @@ class Trainer(RoleNames, BaseTrainer[C]):
         return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
 
     def save(self, folder: Path | str) -> None:
-        """Write a checkpoint with everything that going on needs, buffers included, to a folder of checkpoints."""
+        """Write a checkpoint with everything that going on needs, buffers included, to a folder of checkpoints.
+
+        In place of one of the same step. TengenError if the folder has a later one, which `load` would take instead.
+        """
         with Checkpoints(folder, self.config.checkpoints) as checkpoints:
-            checkpoints.save(self.checkpoint())
+            newest = max(checkpoints.steps(), default=-1)
+            if newest > self._step:
+                raise TengenError(
+                    f"{folder}: has a checkpoint of step {newest}, later than this one of step {self._step}, and "
+                    "`load` takes the latest; save to another folder"
+                )
+            checkpoints.save(self.checkpoint(), replace=True)
 
     def load(self, folder: Path | str) -> tuple[str, ...]:
         """Go on from the newest good checkpoint in the folder; what is wrong with those that had to be set aside.
@@ -286,7 +296,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         for role in self.roles.values():
             if role.settings is not None:
                 self._lane(role)
-        found = checkpoints.restore(self._state())
+        found = checkpoints.restore(self._state(), "network or optimiser, buffer, n_step or number of games")
         if found is None:
             return None
         checkpoint, set_aside = found
@@ -300,10 +310,17 @@ class Trainer(RoleNames, BaseTrainer[C]):
         figures = self._train(steps)
         if self._step == before:
             self.advance(steps)
-        return {name: float(figure) for name, figure in jax.device_get(figures).items()}
+        return _numbers(figures)
 
-    def _replaced(self) -> None:
-        """Networks were replaced from outside; for subclasses that keep something about them."""
+    def _set_mode(self, role: Role) -> None:
+        """Put the network of a role in training, or not, in whichever mode it came."""
+        if role.player is None:
+            net = role.net
+            (net.train if self.training and role.settings is not None else net.eval)()
+            role.graph = nnx.graphdef(net)
+
+    def _replaced(self, role: str) -> None:
+        """The network of a role was replaced from outside; for subclasses that keep something about it."""
 
     def _state(self) -> dict[str, Any]:
         learning = {name: role.state() for name, role in self.roles.items() if role.settings is not None}
@@ -357,7 +374,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
             role = self.roles[name]
             named = getattr(self.config.players, name)
             if player is None and net is None and named is not None:
-                player = rules.parse(named, self.game)
+                player = rules.parse(named, self.game, name)
             if player is not None:
                 role.obey(player)
             elif net is not None:
@@ -370,6 +387,19 @@ class Trainer(RoleNames, BaseTrainer[C]):
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "
                     f"({name}_player), or the name of a player (players.{name})"
                 )
+            self._set_mode(role)
+
+    def _parse_opponents(self) -> dict[str, dict[str, Player]]:
+        """{name: {role that it plays: player}} of those that evaluations are against."""
+        others = [name for name in self.roles if any(r.settings for r in self.roles.values() if r.name != name)]
+        found: dict[str, dict[str, Player]] = {}
+        for text in self.config.evaluation.against if others else ():
+            able = [name for name in others if not rules.unfit(text, name, self.game)]
+            try:
+                found[text] = {name: rules.parse(text, self.game, name) for name in able or others}
+            except TengenError as error:
+                raise OptionError(f"evaluation.against: {error}") from None
+        return found
 
     def _pairings(self, name: str) -> list[tuple[str, FusedGame, dict[str, Any]]]:
         """Who plays a learning role: (what to call it, the games, their parameters)."""
@@ -382,9 +412,9 @@ class Trainer(RoleNames, BaseTrainer[C]):
         for text in self.config.evaluation.against:
             if already is not None and already.name == text:
                 continue
-            if text not in self._opponents:
-                self._opponents[text] = rules.parse(text, self.game)
-            player = self._opponents[text]
+            player = self._opponents.get(text, {}).get(other)
+            if player is None:
+                continue
             seats: dict[str, Any] = {name: mine.rule, other: player.rule}
             fused = FusedGame(self.game, seats["host"], seats["agent"], self._reward)
             label = player.name if text not in rules.NAMES else text
@@ -396,6 +426,25 @@ def _make_game(config: Any) -> Game:
     if config.game is None:
         raise TengenError("game: the configuration names none (null), so the program must give one: Trainer(game=...)")
     return games.make(config.game.name, **asdict(config.game.options))
+
+
+def _whole(what: str, number: Any, least: int) -> None:
+    """OptionError if it is no whole number of at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
+
+
+def _numbers(figures: Any) -> Metrics:
+    """What `_train` returned, which somebody else wrote: numbers by name, or nothing."""
+    if not isinstance(figures, Mapping | None):
+        raise OptionError(f"_train: expected figures by name, or None, got {type(figures).__name__}")
+    found: Metrics = {}
+    for name, figure in jax.device_get(dict(figures or {})).items():
+        try:
+            found[str(name)] = float(figure)
+        except (TypeError, ValueError):
+            raise OptionError(f"_train: {name}: expected a number, got {type(figure).__name__}") from None
+    return found
 
 
 def _nobody(params: Any, key: Array, states: Any, which: Array) -> Array:

@@ -18,7 +18,9 @@ from tengen import config as configuration
 from tengen import games, train
 from tengen.errors import OptionError, TengenError
 from tengen.games.players import Player, Random
+from tengen.nets import saving
 from tengen.nets.outputs import Outputs
+from tengen.train.roles import rules
 from train.toys import Chain, Turns, small
 
 _CHAIN = ("host.gamma=0.8", "host.optimizer.learning_rate=0.02", "host.net.name=mlp1x16", "host.roll_out_interval=5")
@@ -97,7 +99,9 @@ def test_damaged_checkpoints(tmp_path: Path) -> None:
         again.load(tmp_path)
     trainer.save(tmp_path / "other")
     wider = train.DQNTrainer(small(*_CHAIN, "host.net.name=mlp1x8"), game=Chain())
-    with pytest.raises(TengenError, match="of another network or optimiser"):
+    with pytest.raises(
+        TengenError, match="of another network or optimiser, buffer, n_step or number of games than this one"
+    ):
         wider.load(tmp_path / "other")
 
 
@@ -195,6 +199,33 @@ def test_the_host_of_hironakas_game_in_two_dimensions() -> None:
     assert errors.max() < 0.3
 
 
+def _both() -> train.DQNTrainer:
+    """Host and agent of Hironaka's game, untrained."""
+    tiny = ("games=4", "batch=4", "net.name=mlp1x8", "buffer.capacity=64", "first_samples=8", "roll_out_samples=8")
+    settings = [f"{role}.{text}" for role in ("host", "agent") for text in tiny]
+    opponents = "evaluation.against=[zeillinger, first]"
+    config: Any = configuration.load_any("dqn_hironaka3", [*settings, "evaluation.games=8", opponents])
+    return train.DQNTrainer(config)
+
+
+def test_hosts_are_opponents_of_agents_only() -> None:
+    pairs = [label for role in ("host", "agent") for label, _, _ in _both()._pairings(role)]
+    assert pairs == ["host_vs_agent", "host_vs_first", "agent_vs_host", "agent_vs_zeillinger", "agent_vs_first"]
+
+
+def test_a_new_network_leaves_the_other_target_alone(tmp_path: Path) -> None:
+    trainer = _both()
+    trainer.train(2, evaluation_interval=100)
+    targets = trainer.extra["host"]
+    trainer.replace_nets(agent_net=trainer.agent_net)
+    assert trainer.extra["host"] is targets
+    name = next(iter(targets))
+    assert (np.asarray(targets[name]) != np.asarray(trainer.role("host").parameters[name])).any()
+    trainer.save_net("host", tmp_path / "host")
+    with pytest.raises(OptionError, match="a network that learned to play the host, not the agent"):
+        rules.parse(str(tmp_path / "host"), trainer.game, "agent")
+
+
 def test_a_saved_network_plays(tmp_path: Path) -> None:
     game: Any = games.make("hironaka", dimension=2, max_points=3, max_value=6)
     trainer = train.DQNTrainer(small(), game=game, agent_player=Player("random", Random(game)))
@@ -204,7 +235,8 @@ def test_a_saved_network_plays(tmp_path: Path) -> None:
     expected = trainer.roles["host"]
     assert player.rule == expected.rule
     jax.tree.map(np.testing.assert_array_equal, player.params, expected.params)
-    config = replace(small(), players=replace(small().players, agent=str(tmp_path / "net")))
+    saving.save(trainer.host_net, tmp_path / "both", game)
+    config = replace(small(), players=replace(small().players, agent=str(tmp_path / "both")))
     against = train.DQNTrainer(config, game=game)
     assert against.roles["agent"].player is not None
     for damaged in (b"", b"garbage" * 10):

@@ -39,6 +39,13 @@ def test_the_formula(settings: dict[str, Any], formula: Any) -> None:
     assert float(schedule(5)) == pytest.approx(formula(5), rel=1e-5)
 
 
+def test_a_rate_close_to_one_after_many_steps() -> None:
+    schedule = Schedule.of(kind="exponential", initial=1.0, rate=0.99999)
+    assert float(schedule(1_000_000)) == pytest.approx(0.99999**1_000_000, rel=1e-4)
+    at_once = Schedule.of(kind="exponential", initial=1.0, final=0.25, rate=0.0)
+    assert [float(at_once(t)) for t in (0, 1, 9)] == [1.0, 0.25, 0.25]
+
+
 def test_it_is_saved_as_plain_data() -> None:
     schedule = Schedule.of(kind="steps", initial=1.0, rate=0.5, boundaries=(3, 7))
     again = Schedule.from_dict(json.loads(json.dumps(schedule.to_dict())))

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,6 +78,7 @@ class Status:
     shuffle: Shuffle | None
     disk: Disk
     metrics: dict[str, Any] | None  # the last line
+    evaluation: dict[str, Any] | None  # the last of a training of roles
     problems: tuple[str, ...]  # in words
 
 
@@ -100,6 +101,8 @@ def look(base: Path) -> Status:
         for network in asked(lambda base, s=state, a=ask: [_network(s, e, rated) for e in a(base)], [])
     ]
     played = asked(lambda base: totals.Counter(base).look(), Played())
+    if not played.chunks:
+        played = replace(played, **_told(base))
     found = Status(
         base=base,
         parts=tuple(asked(notices.look, [])),
@@ -108,6 +111,7 @@ def look(base: Path) -> Status:
         shuffle=asked(_shuffle, None),
         disk=asked(_disk, Disk({}, None)),
         metrics=metrics.last(base / metrics.NAME),
+        evaluation=metrics.last(base / metrics.NAME, "evaluation"),
         problems=(),
     )
     problems += played.unreadable
@@ -148,6 +152,12 @@ def _network(state: str, entry: models.Entry, rated: dict[str, Rating]) -> Netwo
         elo=None if rating is None else rating.elo,
         error=None if rating is None else rating.error,
     )
+
+
+def _told(base: Path) -> dict[str, int]:
+    """Rows and games by what the run says: a training of roles keeps its samples in memory."""
+    line = metrics.last(base / metrics.NAME, "progress") or {}
+    return {name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)}
 
 
 def _rated(base: Path) -> list[Rating]:
@@ -206,6 +216,7 @@ def values(found: Status) -> dict[str, Any]:
         "shuffle": None if found.shuffle is None else asdict(found.shuffle),
         "disk": {"used": found.disk.used, "free": found.disk.free, "folders": found.disk.folders},
         "metrics": found.metrics,
+        "evaluation": found.evaluation,
         "problems": list(found.problems),
     }
     return metrics.plain(told)
@@ -213,7 +224,7 @@ def values(found: Status) -> dict[str, Any]:
 
 def describe(found: Status, every: bool = False) -> str:
     """For people: every network, or the newest."""
-    sections = [_parts(found), _networks(found, every), _data(found), _disk_words(found.disk)]
+    sections = [_parts(found), _networks(found, every), _data(found) + _evaluation(found), _disk_words(found.disk)]
     corrupt = [str(path) for path in found.played.corrupt]
     if corrupt:
         count = f"{len(corrupt)} chunk{'s' * (len(corrupt) != 1)}"
@@ -280,7 +291,8 @@ def _verdict(network: Network) -> str:
 
 def _data(found: Status) -> list[str]:
     played = found.played
-    lines = [f"played:   {played.rows:,} rows, {played.games:,} games, in {played.chunks:,} chunks"]
+    chunks = f", in {played.chunks:,} chunks" if played.chunks or not played.rows else ""
+    lines = [f"played:   {played.rows:,} rows, {played.games:,} games{chunks}"]
     if (made := found.shuffle) is not None:
         first, last = made.window
         window = f"drawn from rows {first:,} to {last:,}"
@@ -291,6 +303,18 @@ def _data(found: Status) -> list[str]:
     if isinstance(steps, int) and steps:
         lines.append(f"learned:  {steps:,} steps")
     return lines
+
+
+def _evaluation(found: Status) -> list[str]:
+    """Mean results of the roles of a training, as its last evaluation found them."""
+    line = found.evaluation or {}
+    pairs = [
+        f"{_printable(name)} {line[name]:.2f} ({length:.1f} moves)"
+        for name in line
+        if isinstance(line[name], float) and isinstance(length := line.get(f"{name}_length"), int | float)
+    ]
+    at = f"step {line['steps']:,}: " if isinstance(line.get("steps"), int) else ""
+    return [f"results:  {at}{', '.join(pairs)}"] if pairs else []
 
 
 def _disk_words(disk: Disk) -> list[str]:

@@ -32,6 +32,7 @@ class DQNRoleSettings(RoleSettings):
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for what does not go together."""
+        yield from super().check_together()
         if self.buffer is None:
             yield "buffer", "expected a section, because deep Q-learning draws its samples from a buffer"
             return

@@ -28,21 +28,18 @@ class DQNTrainer(Trainer["DQNConfig"]):
     def __init__(self, config: "DQNConfig", **given: Any) -> None:
         """As `Trainer`: the game, networks, players and reward may be given."""
         super().__init__(config, **given)
-        for role in self._ours():
-            if not isinstance(role.settings, DQNRoleSettings):
+        for role in self.roles.values():
+            if role.settings is not None and not isinstance(role.settings, DQNRoleSettings):
                 raise OptionError(f"{role.name}: expected the settings of deep Q-learning (trainer: dqn)")
-        self._replaced()
+            self._replaced(role.name)
 
-    def _ours(self) -> list[Role]:
-        """Roles with a section."""
-        return [role for role in self.roles.values() if role.settings is not None]
-
-    def _replaced(self) -> None:
+    def _replaced(self, role: str) -> None:
         """A new network is its own first target."""
-        for role in self._ours():
-            self._check_dueling(role)
+        which = self.roles[role]
+        if which.settings is not None:
+            self._check_dueling(which)
             # A buffer of its own each, because nothing else may hold what is saved and restored.
-            self.extra[role.name] = jax.tree.map(jnp.copy, {**role.parameters, **role.others})
+            self.extra[role] = jax.tree.map(jnp.copy, {**which.parameters, **which.others})
 
     def _check_dueling(self, role: Role) -> None:
         settings: Any = role.settings

@@ -94,13 +94,13 @@ class ReplayBuffer:
 
     def load(self, path: Path | str) -> None:
         """Become what was saved, which must have samples of this kind and room for as many."""
-        arrays = _read(Path(path))
+        arrays, (alpha, least) = _read(Path(path))
         problem = f"{path}: of another replay buffer than this one"
         state = jax.tree.map(jnp.asarray, unflat(arrays, self.state, problem))
         head, filled, room = int(state.ring.head), int(state.ring.filled), self.capacity
         if not (0 <= head < room and 0 <= filled <= room):
             raise TengenError(f"{path}: no replay buffer: {filled} samples from {head} on do not fit {room}")
-        self.state = state
+        self.state, self.alpha, self.least = state, alpha, least
 
     def _checked(self, rows: Mapping[str, Array]) -> dict[str, Array]:
         """OptionError if these are no samples for this buffer."""
@@ -117,7 +117,8 @@ class ReplayBuffer:
         return found
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(path: Path) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
+    """The arrays of a saved buffer by name, its `alpha` and `least`."""
     try:
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get(_KEY) or "null")
@@ -125,9 +126,12 @@ def _read(path: Path) -> dict[str, np.ndarray]:
                 raise TengenError(f"{path}: a safetensors file, but not of a replay buffer")
             if about.get("schema") != _SCHEMA:
                 raise TengenError(f"{path}: written by another version of Tengen ({quote(about.get('schema'))})")
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            numbers = float(about["alpha"]), float(about["least"])
+            return {name: file.get_tensor(name) for name in file.keys()}, numbers  # noqa: SIM118
     except FileNotFoundError:
         raise TengenError(f"{path}: there is no such file, expected a replay buffer that Tengen saved") from None
+    except (KeyError, TypeError) as error:
+        raise TengenError(f"{path}: no replay buffer that Tengen saved ({error})") from None
     except (SafetensorError, ValueError) as error:
         raise TengenError(f"{path}: not a whole safetensors file ({error})") from None
     except OSError as error:

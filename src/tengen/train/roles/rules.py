@@ -1,5 +1,6 @@
 """How a network becomes a player of its role, and players by name."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,19 +83,38 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
     return greedy(named.name.removesuffix(".safetensors"), net, game)
 
 
-def parse(text: str, game: Game) -> Player:
+def unfit(text: str, role: str, game: Game) -> str:
+    """Why the player that a text names cannot play this role, or nothing.
+
+    In Hironaka's game the roles have different actions: its hosts are no agents, and a network that learned one role
+    knows nothing of the other.
+    """
+    if text in NAMES or not isinstance(game, Hironaka):
+        return ""
+    if text in HOSTS:
+        return "" if role == "host" else f"{text}: a host of {game.name}, who cannot play the {role}"
+    try:
+        learned = saving.read(text).info.get("role")
+    except TengenError:  # what is wrong with it is told by who loads it
+        return ""
+    return "" if learned in (None, role) else f"{text}: a network that learned to play the {learned}, not the {role}"
+
+
+def parse(text: str, game: Game, role: str) -> Player:
     """The player that a text names: random, first, last (of the legal actions), or the path of a saved network.
 
     Hironaka's game has more of them: the hosts of `games.hironaka_players`.
     """
-    hosts = HOSTS if isinstance(game, Hironaka) else {}
+    hosts = HOSTS if isinstance(game, Hironaka) and role == "host" else {}
+    if problem := unfit(text, role, game):
+        raise OptionError(problem)
     if text == "random":
         return Player(text, Random(game))
     if text in ("first", "last"):
         return Player(text, First(game, last=text == "last"))
     if isinstance(game, Hironaka) and text in hosts:
         return Player(text, Fixed(game, hosts[text]))
-    if "/" not in text and not Path(text).exists():
+    if "/" not in text and not os.path.exists(text):
         known = (*NAMES, *(name for name in hosts if name not in NAMES))
         raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, known)}, or the path of a network")
     return load_player(text, game)

@@ -63,7 +63,9 @@ class Schedule:
         if settings.kind == "cosine":
             return (1 + jnp.cos(math.pi * jnp.clip(now / settings.length, 0, 1))) / 2
         if settings.kind == "exponential":
-            return jnp.float32(settings.rate) ** now
+            # A rate such as 0.99999 rounded to 32 bits would be wrong by percents after a million steps; its logarithm
+            # keeps all digits.
+            return jnp.exp(now * math.log(settings.rate)) if settings.rate > 0 else (now == 0).astype(jnp.float32)
         if settings.kind == "inverse":
             return settings.length / (settings.length + now)
         passed = jnp.sum(now >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0

@@ -12,6 +12,7 @@ from tengen.schema import REQUIRED, setting
 from tengen.train.settings import OptimizerSettings
 
 PLAYER = r"[^\x00-\x1f\x7f]{1,1000}"
+AGENT_WORDS = "random, first, last, or the path of a network"
 PLAYER_WORDS = "random, first, last, a host of Hironaka's game (zeillinger, all, spivakovsky), or the path of a network"
 
 
@@ -36,6 +37,14 @@ class NumberSettings:
         """(key, message) for what does not go together."""
         if list(self.boundaries) != sorted(set(self.boundaries)):
             yield "boundaries", f"expected rising steps, got {', '.join(map(str, self.boundaries))}"
+
+    def outside(self, key: str, low: float, high: float) -> Iterator[tuple[str, str]]:
+        """(key, message) if the number that `key` names would ever be below `low` or above `high`."""
+        # All kinds go from the initial number to the final one, and never beyond.
+        for name in ("initial",) if self.kind == "constant" else ("initial", "final"):
+            number = getattr(self, name)
+            if not low <= number <= high:
+                yield f"{key}.{name}", f"expected a number from {low:g} to {high:g}, got {number:g}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,10 @@ class BufferSettings:
     least: float = setting(REQUIRED, "prioritised: added to the error, so that none is never drawn", low=1e-9, high=1e3)
     beta: NumberSettings = setting(REQUIRED, "prioritised: how much a loss makes up for being drawn more often, 0 to 1")
 
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        yield from self.beta.outside("beta", 0, 1)
+
 
 @dataclass(frozen=True)
 class RoleSettings:
@@ -80,6 +93,11 @@ class RoleSettings:
     n_step: int = setting(REQUIRED, "own moves that one sample spans", low=1, high=100)
     buffer: BufferSettings | None = setting(REQUIRED, "where samples are kept to be drawn again (null: nowhere)")
 
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        yield from self.er_schedule.outside("er_schedule", 0, 1)
+        yield from self.lr_schedule.outside("lr_schedule", 0, 1e9)
+
 
 @dataclass(frozen=True)
 class PlayersSection:
@@ -89,7 +107,7 @@ class PlayersSection:
         REQUIRED, "the host, if it has no section (null: given by the program)", pattern=PLAYER, words=PLAYER_WORDS
     )
     agent: str | None = setting(
-        REQUIRED, "the agent, if it has no section (null: given by the program)", pattern=PLAYER, words=PLAYER_WORDS
+        REQUIRED, "the agent, if it has no section (null: given by the program)", pattern=PLAYER, words=AGENT_WORDS
     )
 
 
