@@ -180,7 +180,7 @@ def _options(root: Node, size: int, moves: int) -> tuple[dict[str, Any], dict[st
     notes: dict[str, str] = {}
     komi, rules = _line(root, "KM"), _line(root, "RU")
     try:
-        points = float(komi)
+        points = float(komi.replace(",", ".", 1))  # half of the world writes 6,5
     except ValueError:
         points = math.nan
     if (2 * points).is_integer() and abs(points) <= size * size:  # some servers write 375 for 3.75
