@@ -119,7 +119,7 @@ def _with_handicap(game: _Game, said: str, passing: int) -> _Game:
     ):
         return game
     after = (game.moves[count:], game.values[count:], game.comments[count:])
-    return _Game(dict.fromkeys(points, 0), game.to_play or 1, *after)
+    return _Game(dict.fromkeys(points, 0), 1, *after)
 
 
 def _first_to_play(game: _Game) -> int:
