@@ -144,6 +144,19 @@ def test_a_foreign_file() -> None:
     assert games.make("go", **record.options).options.komi == 6.5
 
 
+def test_handicap_stones_that_are_written_as_moves_are_stones() -> None:
+    text = "(;SZ[5]HA[2];B[aa]C[one];B[bb];W[cc]C[three];B[dd])"
+    (record,) = sgf_reader.read(text)
+    assert record.actions == (12, 18)
+    assert record.start is not None
+    assert [row.split()[1:] for row in record.start.split("\n")[1:3]] == [list("X...."), list(".X...")]
+    assert "to play: white" in record.start
+    assert sgf_reader.comments(text) == {0: "three"}
+    for other in ("(;SZ[5]HA[2];B[aa];W[cc])", "(;SZ[5]HA[x];B[aa];B[bb];W[cc])", "(;SZ[5]HA[2];B[aa];B[];W[cc])"):
+        assert sgf_reader.read(other)[0].start is None
+        assert sgf_reader.read(other)[0].actions[0] == 0
+
+
 def test_handicap() -> None:
     text = "(;SZ[9]HA[2]KM[0.5]AB[cg][gc]RE[W+Resign];W[ee];B[ff];W[dd])"
     (record,) = sgf_reader.read(text)

@@ -47,10 +47,10 @@ def test_of_a_ring_the_last_accepted_is_meant(net: tuple[nets.Network, games.Gam
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "no such file"),
+        (lambda path: None, "here: there is no such file or folder"),
         (lambda path: path.mkdir(), "neither a network"),
         (lambda path: (path.mkdir(), (path / "config.yaml").touch()), "without a network so far"),
-        (lambda path: path.write_bytes(b"?"), "there is no such file|not a whole|cannot be read"),
+        (lambda path: path.write_bytes(b"?"), "here: not a network, whose file ends in .safetensors"),
     ],
 )
 def test_what_is_no_network_is_named(make, words: str, tmp_path: Path) -> None:

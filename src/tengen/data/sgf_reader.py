@@ -104,7 +104,22 @@ def _follow(nodes: list[Node], size: int) -> _Game:
                 game.moves.append((colour, _action(_first(node, key), size, number)))
                 game.values.append(_value(node))
                 game.comments.append(sgf_tree.unescape(_first(node, "C")).replace("\r", "").strip())
-    return game
+    return _with_handicap(game, _line(nodes[0], "HA"), size * size)
+
+
+def _with_handicap(game: _Game, said: str, passing: int) -> _Game:
+    """Handicap stones that are written as moves of Black, one after the other, are stones: White has not passed."""
+    count = int(said) if re.fullmatch(r"\d{1,2}", said) else 0
+    points = {action for colour, action in game.moves[:count] if colour == 0 and action != passing}
+    if (
+        count < 2
+        or game.stones
+        or len(points) < count
+        or any(colour == 0 for colour, _ in game.moves[count : count + 1])
+    ):
+        return game
+    after = (game.moves[count:], game.values[count:], game.comments[count:])
+    return _Game(dict.fromkeys(points, 0), 1, *after)
 
 
 def _first_to_play(game: _Game) -> int:
@@ -180,7 +195,7 @@ def _options(root: Node, size: int, moves: int) -> tuple[dict[str, Any], dict[st
     notes: dict[str, str] = {}
     komi, rules = _line(root, "KM"), _line(root, "RU")
     try:
-        points = float(komi)
+        points = float(komi.replace(",", ".", 1))  # half of the world writes 6,5
     except ValueError:
         points = math.nan
     if (2 * points).is_integer() and abs(points) <= size * size:  # some servers write 375 for 3.75

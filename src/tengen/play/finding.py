@@ -30,6 +30,10 @@ def find(text: str | Path, role: str | None = None) -> Found:
     path = Path(text)
     if path.is_dir() and not (path / FILE_NAME).exists():
         return _newest(path, role)
+    if not path.exists():
+        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run")
+    if path.is_file() and path.suffix != ".safetensors":
+        raise TengenError(f"{path}: not a network, whose file ends in .safetensors; name that, its folder, or a run")
     found = _found(path)
     if not _plays(found, role):
         raise TengenError(f"{path}: a network that learned to play the {found.saved.info['role']}, not the {role}")

@@ -84,8 +84,14 @@ def test_versions_that_are_none(reply: Any, said: str) -> None:
 
 
 def test_set_version_wants_whole_numbers() -> None:
-    with pytest.raises(ValueError, match="set_version: white: expected a whole number, got 1.5"):
-        waiting().set_version(white=1.5)  # pyright: ignore[reportArgumentType]
+    context = waiting()
+    with pytest.raises(ValueError, match="set_version: white: expected a whole number of 64 bits, got 1.5"):
+        context.set_version(white=1.5)  # pyright: ignore[reportArgumentType]
+    for wrong in (True, 2**63, -(2**63) - 1):
+        with pytest.raises(ValueError, match="set_version: black: expected a whole number of 64 bits"):
+            context.set_version(black=wrong)
+    context.set_version(black=np.int32(7), white=-1)  # pyright: ignore[reportArgumentType]
+    assert context.version() == {"black": 7, "white": -1}
 
 
 def test_a_game_begins_before_it_is_evaluated_and_ends_afterwards() -> None:

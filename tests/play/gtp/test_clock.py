@@ -6,6 +6,7 @@ from tengen.play.gtp.protocol import GtpError
 
 def test_no_limit() -> None:
     assert standard(["0", "1", "0"], 0.5).seconds(0, 30) is None  # what GTP says for none
+    assert standard(["0", "0", "0"], 0.5).seconds(0, 30) is None  # what some programs say for none
     assert kgs(["none"], 0.5).seconds(0, 30) is None
     assert Clock().seconds(1, 30) is None
 

@@ -1,6 +1,7 @@
 """Go over GTP. The rules are checked against GNU Go, which is another program."""
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -130,6 +131,20 @@ def test_play_goes_on_after_two_passes(go: Controller) -> None:
     assert go.ask("genmove b") != ""
     go.ask("play b pass")
     assert go.ask("final_score")[:2] in ("B+", "W+")
+
+
+def test_a_pass_in_between_is_not_one_of_the_two_that_end_a_game(go: Controller) -> None:
+    go.ask("play b c3")
+    go.send("lz-analyze b 1")  # Black leads: if White had passed, a pass would win at once
+    assert go.read_line() == "="
+    passes = None
+    while passes is None:
+        passes = re.search(r"info move pass visits [1-9]\d* winrate (\d+)", go.read_line())
+    assert 0 < int(passes[1]) < 10_000
+    go.send("name")
+    while go.read_line():
+        pass
+    assert go.answer() == "= Tengen"
 
 
 def test_a_colour_may_move_twice_and_undo_takes_one_move_back(go: Controller) -> None:

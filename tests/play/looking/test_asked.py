@@ -38,6 +38,20 @@ def test_komi_that_is_not_said_is_the_networks(tmp_path: Path) -> None:
     assert "komi: 9.5" in _stones(found)
 
 
+def test_komi_that_is_none_is_told(tmp_path: Path) -> None:
+    found = _read(tmp_path, "(;SZ[5]KM[6,5];B[cc])")  # as many countries write it
+    assert found.game.options.komi == 6.5
+    assert not found.remarks
+    for komi in ("375", "3.75", "nan", "much"):
+        found = _read(tmp_path, f"(;SZ[5]KM[{komi}];B[cc])")
+        assert found.game.options.komi == 7
+        (remark,) = found.remarks
+        assert f"with komi 7: the file says '{komi}'" in remark
+    found = _read(tmp_path, "(;SZ[5]KM[375];B[cc])", options={"komi": 7.5})
+    assert found.game.options.komi == 7.5
+    assert not found.remarks
+
+
 def test_the_position_after_so_many_moves(tmp_path: Path) -> None:
     found = _read(tmp_path, "(;SZ[5];B[cc];W[dd];B[bb])")
     assert [len(found.until(number).record.actions) for number in (0, 2, None)] == [0, 2, 3]

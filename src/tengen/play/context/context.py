@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 import jax
+import numpy as np
 
 from tengen import schema, search
 from tengen.data.rows import RowFormat
@@ -184,11 +185,8 @@ class GameContext:
     def set_version(self, *, black: int | None = None, white: int | None = None) -> None:
         """Games that begin from now on have these versions; in `game_start`, also those that begin just now."""
         given = dict(zip(COLOURS, (black, white), strict=True))
-        for name, version in given.items():
-            if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
-                raise OptionError(f"set_version: {name}: expected a whole number, got {schema.quote(version)}")
         now = self.version()
-        chosen = [now[name] if version is None else version for name, version in given.items()]
+        chosen = [now[name] if version is None else _version(name, version) for name, version in given.items()]
         self._versions = (chosen[0], chosen[1])
         if self._hall is not None:
             self._hall.versions = self._versions
@@ -224,6 +222,13 @@ def _thinking(game: Game, settings: search.Settings | None, reuse: bool) -> Sear
         return Guessing(game)
     schema.from_options(search.Settings, asdict(settings), "GameContext: search")
     return Searching(game, settings, reuse)
+
+
+def _version(name: str, version: Any) -> int:
+    """NumPy's whole numbers are some too; all must fit the arrays that games are marked with."""
+    if isinstance(version, int | np.integer) and not isinstance(version, bool) and -(2**63) <= version < 2**63:
+        return int(version)
+    raise OptionError(f"set_version: {name}: expected a whole number of 64 bits, got {schema.quote(version)}")
 
 
 def _numbers(total: int | None) -> Callable[[], int | None]:

@@ -83,7 +83,7 @@ class Clock:
 def standard(arguments: list[str], lag: float) -> Clock:
     """GTP's `time_settings MAIN PERIOD STONES`."""
     main, period, stones = _numbers(arguments, 3)
-    if period > 0 and stones == 0:
+    if stones == 0 and (period > 0 or main == 0):  # no time at all is no game: who says so means no clock
         return Clock("none", lag=lag)
     if period == 0 or stones == 0:
         return Clock("absolute", main, lag=lag)

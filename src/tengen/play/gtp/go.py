@@ -109,11 +109,14 @@ class GoDialect(Dialect):
         return [self.game.action_name(self.engine.state, action) for action in actions]
 
     def to_move(self, player: int) -> None:
-        """After two passes the game goes on; where a colour moves twice, the other one passes in between."""
+        """After two passes the game goes on; where a colour moves twice, the other one passes in between.
+
+        Nobody has really passed then: if that counted, a pass of who moves would end the game, and often win it.
+        """
         state = status.running(self.game, self.engine.state)
         if int(state.turn) != player:
             passed = self.engine.position.step(state, self.game.points)
-            state = status.running(self.game, passed)
+            state = status.unpassed(status.running(self.game, passed))
         if state is not self.engine.state:
             self.engine.put(state)
 

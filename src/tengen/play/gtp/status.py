@@ -20,6 +20,11 @@ def running(game: Go, state: Any) -> Any:
     if int(state.moves) >= game.max_moves:
         fresh = game.position(state.chains, int(state.turn))
         return fresh._replace(komi=state.komi, ko=state.ko)
+    return unpassed(state)
+
+
+def unpassed(state: Any) -> Any:
+    """The position as if nobody had passed: the next pass does not end the game. The board's past is kept."""
     return state._replace(last=jnp.full_like(state.last, NO_POINT))
 
 

@@ -97,9 +97,18 @@ def _fitted(record: Record, saved: Saved, options: Mapping[str, Any]) -> tuple[R
         except RecordError as error:
             refused = refused or error
             continue
-        return found, (remark,) if remark else ()
+        return found, tuple(each for each in (_komi_remark(found, options), remark) if each)
     assert refused is not None
     raise refused
+
+
+def _komi_remark(record: Record, options: Mapping[str, Any]) -> str:
+    """That the komi of the file was not taken, if so: all values hang on it."""
+    said = record.notes.get("komi")
+    if not said or "komi" in options:
+        return ""
+    taken = f"with komi {record.options['komi']:g}"
+    return f"{taken}: the file says {shorten(said)}, which is no number of half points; --set komi=... takes another"
 
 
 def _rules(record: Record, saved: Saved, options: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
