@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 # Tests of one file stay together: they share compiled programs.
-PARALLEL := -n 2 --dist loadfile
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help run test test-all lint bench soak format lock clean
 

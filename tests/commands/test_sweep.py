@@ -52,6 +52,7 @@ def begun(base: Path, trial: str) -> bool:
     return lines.exists() and '"session"' in lines.read_text()
 
 
+@pytest.mark.slow
 def test_killed_and_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = tmp_path / "sweep"
     sweep = Sweep(base)
