@@ -19,7 +19,7 @@ class LogPane(RichLog):
 
     def __init__(self) -> None:
         super().__init__(id="log", wrap=True, min_width=0)
-        self.border_title = "log"
+        self.border_title = self._entitled = "log"
         self.paused = False
         self._taken = 0  # lines of the model that were seen
         self._held = 0  # lines that are here
@@ -30,7 +30,9 @@ class LogPane(RichLog):
     def show(self, model: Model, now: float) -> None:
         self._model = model
         new = model.written - self._taken
-        self.border_title = f"log: paused, {new:,} new lines" if self.paused and new else self._title()
+        title = f"log: paused, {new:,} new lines" if self.paused and new else self._title()
+        if title != self._entitled:  # setting one draws the whole frame
+            self.border_title = self._entitled = title
         if not self.scrollable_content_region.width or self.paused or not new:
             return
         self._follows = follows = self._follows or self.is_vertical_scroll_end

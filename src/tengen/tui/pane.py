@@ -18,7 +18,7 @@ class Pane(VerticalScroll):
 
     def __init__(self) -> None:
         super().__init__()
-        self.border_title = self.title
+        self.border_title = self._entitled = self.title
         self._body = Static()
         self._shown: Text | None = None
 
@@ -27,7 +27,8 @@ class Pane(VerticalScroll):
 
     def show(self, model: Model, now: float) -> None:
         """Draw it as things stand."""
-        self.display = self.wanted(model)
+        if (wanted := self.wanted(model)) != self.display:
+            self.display = wanted
         width, height = self.scrollable_content_region.size
         if not self.display or not width:
             return
@@ -38,6 +39,12 @@ class Pane(VerticalScroll):
             same = self._shown is not None and self._shown.plain.count("\n") == text.plain.count("\n")
             self._shown = text
             self._body.update(text, layout=not same)
+
+    def entitle(self, title: str) -> None:
+        """Change the title, if it is another: setting one draws the whole frame."""
+        if title != self._entitled:
+            self._entitled = title
+            self.border_title = title
 
     def wanted(self, model: Model) -> bool:
         """Whether there is anything to show."""

@@ -23,13 +23,13 @@ class PipelinePane(Pane):
         return model.ended is None and (status is None or status.loader is not None or status.selfplay is None)
 
     def draw(self, model: Model, now: float, width: int, height: int) -> Text:
-        self.border_title = f"{self.title}: {model.view}"
         loader = model.status.loader if model.status else None
+        stages = model.stages()
+        ring = bool(stages) and not any(stage.doing in _COUNTING for stage in stages)  # its parts count nothing
+        self.entitle("parts" if ring else f"{self.title}: {model.view}")
         if loader is None:
             return Text("no loader yet", DIM)
-        stages = model.stages()
-        if stages and not any(stage.doing in _COUNTING for stage in stages):  # the parts of a ring
-            self.border_title = "parts"
+        if ring:
             return lines([_worded(stage, width) for stage in stages])
         found = [_heading(width), *(_row(stage, width) for stage in stages)]
         if not any(stage.split == model.view for stage in stages):

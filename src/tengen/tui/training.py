@@ -15,7 +15,7 @@ class TrainingPane(Pane):
     title = "training"
 
     def draw(self, model: Model, now: float, width: int, height: int) -> Text:
-        self.border_title = f"{self.title}: {model.view}"
+        self.entitle(f"{self.title}: {model.view}")
         training = model.status.training if model.status else None
         if training is None:
             return Text("no step yet", DIM)
