@@ -6,7 +6,7 @@ Where a player moves twice running, or one game of a pair is over, a place stays
 """
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -115,11 +115,11 @@ def play(
     return last(stepwise(game, a, b, key, settings, start=start, until=until))
 
 
-def last(steps: Generator[Underway, None, Match], each: Callable[[Underway], object] = lambda _: None) -> Match:
-    """The match that the steps end in; `each` hears how far it is."""
+def last(steps: Generator[Underway, None, Match]) -> Match:
+    """The match that the steps end in."""
     while True:
         try:
-            each(next(steps))
+            next(steps)
         except StopIteration as end:
             return end.value
 

@@ -225,23 +225,31 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
     return stopping.code
 
 
-def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
+def _facts(loop: Any, reason: str) -> dict[str, Any]:
+    """What the summaries of all runs in one process say."""
     from tengen.loop.reporting import losses
+
+    parts = losses(loop.figures)
+    return {
+        "name": loop.config.run.name,
+        "elapsed": loop.counts.seconds,
+        "games": loop.counts.games,
+        "rows": loop.counts.rows,
+        "steps": loop.trainer.step,
+        "reason": reason,
+        "loss": parts.pop("loss", None),
+        "losses": parts,
+    }
+
+
+def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.roles import results
     from tengen.loop.summary import Summary
 
-    parts = losses(loop.figures)
     lines = results(loop.evaluation)
     heading = "mean result of the last evaluation (1 is the best, -1 the worst)"
     return Summary(
-        name=loop.config.run.name,
-        elapsed=loop.counts.seconds,
-        games=loop.counts.games,
-        rows=loop.counts.rows,
-        steps=loop.trainer.step,
-        reason=reason,
-        loss=parts.pop("loss", None),
-        losses=parts,
+        **_facts(loop, reason),
         table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
         network=", ".join(map(str, loop.networks)),
         commands=commands,
@@ -249,21 +257,13 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
 
 
 def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
-    from tengen.loop.reporting import losses
     from tengen.loop.summary import Summary
 
-    ratings, parts = loop.rater.ratings, losses(loop.figures)
+    ratings = loop.rater.ratings
     if loop.network_path is not None:
         commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
     return Summary(
-        name=loop.config.run.name,
-        elapsed=loop.counts.seconds,
-        games=loop.counts.games,
-        rows=loop.counts.rows,
-        steps=loop.trainer.step,
-        reason=reason,
-        loss=parts.pop("loss", None),
-        losses=parts,
+        **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
         network=str(loop.network_path or ""),

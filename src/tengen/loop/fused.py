@@ -4,12 +4,10 @@ New parameters are the next argument of the same compiled function, rows go from
 device's memory, and everything that must survive is written in the background.
 """
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +16,8 @@ from tengen.config import Config
 from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
-from tengen.errors import TengenError
 from tengen.loop import counting, resuming
+from tengen.loop.closing import Closing
 from tengen.loop.collecting import Collector
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
@@ -38,29 +36,19 @@ _SECONDS = 1.0  # that one call to the device should take
 Stop = Callable[[], bool]
 
 
-class Fused:
+class Fused(Closing):
     """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` plays and learns."""
 
     def __init__(self, config: Config, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+        super().__init__()
         self.config, self.base = config, base
         self.counts = Counts()
         self.figures: dict[str, float] = {}  # what the trainer said last
         self._display, self._tensorboard = display, tensorboard
-        self._closing = contextlib.ExitStack()
         self._learning = Pace(_SECONDS, amount=10)
         self._pending: list[Played] = []
         self._learned = False  # by this process
         self._seconds = [0.0, 0.0]  # of playing and learning, without compiling
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self._closing.close()
-        else:  # what went wrong first is what the reader must see
-            with contextlib.suppress(TengenError):
-                self._closing.close()
 
     def prepare(self) -> None:
         """Open the directory, build everything, and go on where an earlier process stopped."""

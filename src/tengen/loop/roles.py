@@ -4,17 +4,17 @@ What a step does depends on its number alone, so a run that was killed and goes 
 would have learned without.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tengen import nets
 from tengen.config import ConfigError, DQNConfig, TrainerConfig
 from tengen.errors import TengenError
 from tengen.loop import counting
+from tengen.loop.closing import Closing
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.pacing import Pace
@@ -29,30 +29,20 @@ _SECONDS = 1.0  # that one call to the trainer should take
 _NEVER = 10**15  # steps
 
 
-class RoleRun:
+class RoleRun(Closing):
     """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` learns."""
 
     def __init__(self, config: TrainerConfig, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+        super().__init__()
         self.config, self.base = config, base
         self.counts = Counts()
         self.figures: Mapping[str, float] = {}
         self.evaluation: Mapping[str, float] = {}  # the last
         self._display, self._tensorboard = display, tensorboard
-        self._closing = contextlib.ExitStack()
         self._pace = Pace(_SECONDS, amount=10)
         self.networks: list[Path] = []  # the last that were saved
         self._learning = 0.0  # seconds, without compiling
         self._evaluated = 0  # at which step
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self._closing.close()
-        else:  # what went wrong first is what the reader must see
-            with contextlib.suppress(TengenError):
-                self._closing.close()
 
     def prepare(self) -> None:
         """Open the directory, build everything, and go on where an earlier process stopped."""
