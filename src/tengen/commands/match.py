@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from tengen.play import entrants
 
     terms = read_terms(args)
-    a, b = entrants.pair(*(entrants.read(text, terms.options) for text in (args.a, args.b)))
-    game, search = _game_and_search(args, a, b)
+    asked = [entrants.read(text, terms.options) for text in (args.a, args.b)]
+    game, search = _game_and_search(args, *asked)
+    a, b = entrants.pair(*(entrants.informed(one, game.name, vars(game.options)) for one in asked))
     from tengen.data.identity import GameIdentity
 
     about = {
@@ -96,8 +97,13 @@ def _play(
             if book.missing:
                 before = f", going on after {len(book.played)}" if book.played else ""
                 watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
+                for one in both:
+                    if one.added:
+                        watch.say(entrants.explained(one))
                 sides = (entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
-                for standing in matching.run(game, (next(sides), next(sides)), plan, book, lambda: stopping.asked):
+                for standing in matching.run(
+                    game, (next(sides), next(sides)), plan, book, lambda: stopping.asked, watch.say
+                ):
                     watch.show(standing)
         finally:
             games = book.write(game)

@@ -81,6 +81,7 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
 
     from tengen.commands.compiling import explaining_memory, keep_compiled
     from tengen.commands.stopping import Stopping
+    from tengen.play import entrants
     from tengen.play.matching import Plan
     from tengen.play.rating import Budget, Venue
     from tengen.play.watching import watching
@@ -101,6 +102,9 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
     venue = Venue(rating.league, simulations, plan, terms, "float32" if cpu else "bfloat16")
     games, names = sum(result.games for result in rating.ledger.all), len(rating.able)
     print(f"{rating.league.run}: {names} players of {venue.game.name}, {games} games so far; {_searching(simulations)}")
+    for one in rating.league.anchors:
+        if one.added:
+            print(entrants.explained(one))
     said = _say_notes(rating, 0)
     with Stopping(lambda text: print(text, flush=True)) as stopping, explaining_memory("--batch or --simulations"):
         events = rating.improve(venue, args.games, budget, lambda: stopping.asked, watching, args.seed)
