@@ -137,7 +137,8 @@ def test_gnu_go_itself_counts_as_tengen_does() -> None:
     for text in (short, rules.complete(short, vars(game.options))):
         player = engine.start(text, game, PATIENT)
         try:
-            for number, move in enumerate("C1 D1 C2 D2 C3 D3 C4 D4 C5 D5 B3 pass pass".split()):
+            walls = [column + str(row) for row in range(1, 6) for column in "CD"]
+            for number, move in enumerate([*walls, "B3", "pass", "pass"]):
                 player.tell(number % 2, move)
             counts[player.opinion()] = player.remarks
         finally:

@@ -1,7 +1,7 @@
 """The rules of Go that an engine plays by: those of the match, as far as it can be told, and what may still differ.
 
-Tengen's own rules decide every game. An engine with others passes too early, plays forbidden moves, or counts in its own
-way, so it is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is not
+Tengen's own rules decide every game. An engine with others passes too early, plays forbidden moves, or counts in its
+own way, so it is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is not
 possible, the user is told before the first game.
 """
 
