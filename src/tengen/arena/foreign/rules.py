@@ -75,10 +75,8 @@ def _by_gnugo(line: str, options: Any) -> tuple[str, ...]:
     """It is told by its command line alone, which may be hidden in a script."""
     missing, against = _gnugo(_words(line), vars(options))
     if against:
-        told = " ".join(against)
-        return (
-            f"its count may differ, since its command says {told}, and the match has {_in_words(options)}; {_DECIDES}",
-        )
+        told, has = " ".join(against), _in_words(options)
+        return (f"its count may differ, since its command says {told}, and the match has {has}; {_DECIDES}",)
     if missing:
         added = " ".join(missing)
         return (
