@@ -21,7 +21,12 @@ _MATCHES = 20  # if nobody says when to stop
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("rate", help="the strength of all networks of a run", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "rate",
+        help="the strength of all networks of a run",
+        description=_ABOUT,
+        example="tengen rate runs/go9 --anchors random mcts:200 --minutes 30",
+    )
     parser.add_argument("base", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument(
         "--anchors",
