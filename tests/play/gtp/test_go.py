@@ -207,14 +207,16 @@ def test_handicap(go: Controller) -> None:
 def test_rules_are_those_of_the_network_until_others_are_set(go: Controller) -> None:
     before = json.loads(go.ask("kata-get-rules"))
     assert before == {
-        "friendlyPassOk": False, "hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False,
+        "friendlyPassOk": True, "hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False,
         "tax": "NONE", "whiteHandicapBonus": "0",
     }  # fmt: skip
     for move in ("b A1", "w A2", "w B2", "w C1"):
         go.ask(f"play {move}")
     assert go.fails("play b B1") == "illegal move"
     go.ask('kata-set-rules {"ko": "SIMPLE", "suicide": true}')  # spaces, too
-    assert json.loads(go.ask("kata-get-rules")) == before | {"ko": "SIMPLE", "suicide": True}
+    assert json.loads(go.ask("kata-get-rules")) == before | {
+        "ko": "SIMPLE", "suicide": True, "friendlyPassOk": False,
+    }  # fmt: skip
     assert _stones(go)[3:] == ["OO...", "X.O.."]  # the game goes on
     go.ask("play b B1")  # two stones, which take their own last liberty
     assert _stones(go)[3:] == ["OO...", "..O.."]
@@ -352,6 +354,12 @@ def test_the_score_and_the_dead_agree(go: Controller) -> None:
     dead, alive = (go.ask(f"final_status_list {status}").split() for status in ("dead", "alive"))
     assert sorted(dead + alive) == ["B2", "C2", "C3", "D4"]
     assert go.ask("final_status_list seki") == ""
+    go.ask("kata-set-rule friendlyPassOk false")  # then nothing on the board is dead
+    assert go.ask("final_status_list dead") == ""
+    assert len(go.ask("final_status_list alive").split()) == 4
+    assert go.ask("final_score") == "W+0.5"
+    go.ask("kata-set-rule friendlyPassOk true")
+    assert go.ask("final_status_list dead").split() == dead
     # Without the dead stones the board is scored by area.
     go.ask("clear_board")
     for move in ("b C3", "w B2", "b C2", "w D4"):

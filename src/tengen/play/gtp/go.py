@@ -43,7 +43,8 @@ class GoDialect(Dialect):
         self._engines: dict[tuple[int, str, bool], Engine] = {}  # by size, ko and suicide, the present one last
         self._komi = float(found.saved.options["komi"])
         self._handicap_stones = 0
-        self._rules = go_rules.of_game(found.saved.make_game().options)
+        # Dead stones are taken off before the score is counted, unless other rules are set.
+        self._rules = go_rules.of_game(found.saved.make_game().options) | {"friendlyPassOk": True}
         super().__init__(found, play, engine)
         self.commands |= {
             "fixed_handicap": self.fixed_handicap,
@@ -280,8 +281,14 @@ class GoDialect(Dialect):
 
     def final_score(self, arguments: list[str]) -> str:
         """By area, without the stones that are dead."""
-        black = status.score(self.engine, self.game)
+        black = status.score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+
+    def _dead(self) -> np.ndarray:
+        """Bool[P]. None, if the rules want dead stones to be captured before both pass."""
+        if not self._rules["friendlyPassOk"]:
+            return np.zeros(self.game.points, bool)
+        return status.dead(self.engine, self.game)
 
     def final_status_list(self, arguments: list[str]) -> str:
         """The stones of a status, chains in lines. By area, stones in seki are simply alive."""
@@ -290,7 +297,7 @@ class GoDialect(Dialect):
             raise GtpError("syntax error: expected dead, alive or seki")
         if wanted == "seki":
             return ""
-        dead = status.dead(self.engine, self.game)
+        dead = self._dead()
         chains = np.asarray(self.engine.state.chains)
         chosen = (chains != 0) & (dead == (wanted == "dead"))
         groups = [np.flatnonzero(chosen & (chains == chain)) for chain in dict.fromkeys(chains[chosen].tolist())]
