@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+try:
+    import jax
+    import jax.numpy as jnp
 
-from tengen import config, train
-from tengen.schema import REQUIRED, setting
-from tengen.train.roles import rules
-from tengen.train.roles.settings import RoleSettings
+    from tengen import config, train
+    from tengen.schema import REQUIRED, setting
+    from tengen.train.roles import rules
+    from tengen.train.roles.settings import RoleSettings
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: this example needs Tengen; use the Python that it is installed in") from None
 
 
 @dataclass(frozen=True)

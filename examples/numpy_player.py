@@ -9,10 +9,13 @@ moved along the gradient by hand. See docs/context.md.
 import argparse
 from collections.abc import Sequence
 
-import numpy as np
+try:
+    import numpy as np
 
-from tengen import games, search
-from tengen.play import GameContext, Stats
+    from tengen import games, search
+    from tengen.play import GameContext, Stats
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: this example needs Tengen; use the Python that it is installed in") from None
 
 
 class Linear:

@@ -10,12 +10,15 @@ import argparse
 import os
 from collections.abc import Sequence
 
-import torch
-from torch import nn
-from torch.nn import functional
+try:
+    import torch
+    from torch import nn
+    from torch.nn import functional
 
-from tengen import games, search
-from tengen.play import GameContext, Stats
+    from tengen import games, search
+    from tengen.play import GameContext, Stats
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: this example needs Tengen and PyTorch (pip install torch)") from None
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 STEPS_PER_VERSION = 50  # games are marked with the version that played them

@@ -2,13 +2,15 @@
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 import tengen
-from tengen.commands import config, main
+from tengen.commands import config, main, make_parser
 from tengen.errors import TengenError
 
 
@@ -78,6 +80,40 @@ def test_as_a_process() -> None:
 def test_help_does_not_wait_for_jax() -> None:
     program = "import sys; from tengen.commands import main; main(['--help']); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of all commands below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from parsers(below)
+
+
+PARSERS = {parser.prog: parser for parser in parsers(make_parser())}
+
+
+def test_all_commands_are_seen() -> None:
+    assert {"tengen", "tengen run", "tengen config show", "tengen bench games", "tengen uci"} <= set(PARSERS)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_help_has_a_description_and_an_example_that_can_be_typed(name: str) -> None:
+    parser = PARSERS[name]
+    assert len((parser.description or "").split()) >= 5
+    assert parser.description is not None
+    assert parser.description.endswith((".", ")"))
+    heading, *examples = (parser.epilog or "").split("\n")
+    assert heading == "example:"
+    assert examples
+    for example in examples:
+        line, redirected, _ = example.partition(" > ")
+        program, *words = shlex.split(line)
+        assert program == "tengen"
+        assert " ".join([program, *words]).startswith(name)
+        assert "run" in PARSERS["tengen"].parse_args(words), "it does something"
+        assert f"  {line.strip()}{redirected}" in parser.format_help()
 
 
 @pytest.mark.parametrize("arguments", [["config", "show", "go9"], ["--help"], ["config", "check", "no.yaml"]])

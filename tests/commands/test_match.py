@@ -142,7 +142,8 @@ def test_an_engine_that_does_not_start_costs_no_game(tmp_path: Path, capsys: pyt
 def test_an_engine_that_crashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert match("random", fake("gtp", "crash"), *GO, "--games", 4, "--out", tmp_path, "--parallel", 1) == 0
     text = capsys.readouterr().out
-    assert "100.0 % (" in text
+    assert text.count("its own count may differ, since it cannot be told the rules by GTP") == 1
+    assert text.index("its own count may differ") < text.index("100.0 % (")
     assert "lost 4 by crash: game 1: ended with exit status 3; it said: first line / Traceback: boom" in text
     records = load_records(tmp_path / "games.sgf")
     assert [record.ending for record in records] == ["forfeit"] * 4
@@ -189,9 +190,14 @@ def test_it_goes_on_after_a_kill_and_after_ctrl_c(tmp_path: Path, capsys: pytest
 
 @pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
 def test_gnugo_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gnugo = f"gtp:{GNUGO} --mode gtp --level 1 --chinese-rules --capture-all-dead --positional-superko"
-    assert match(gnugo, gnugo, *GO, "--games", 2, "--seconds-per-move", 20, "--out", tmp_path) == 0
+    """Once with the rules of the match in its command, once without: it is given them, and is the same player."""
+    short, rules = f"gtp:{GNUGO} --mode gtp --level 1", "--chinese-rules --capture-all-dead --positional-superko"
+    words = [f"{short} {rules}", short, *GO, "--games", 2, "--seconds-per-move", 20, "--out", tmp_path]
+    assert match(*words) == 0
     text = capsys.readouterr().out
+    assert f"{short} {rules} - {short} {rules}#2: 2 games of go" in text
+    assert f"GNU Go is started with {rules} too" in text
+    assert "may differ" not in text
     assert "of 2 games, +" in text
     for record in load_records(tmp_path / "games.sgf"):
         assert record.ending in ("played out", "resigned")

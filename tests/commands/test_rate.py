@@ -143,8 +143,11 @@ def test_ctrl_c_keeps_what_was_played(tmp_path: Path) -> None:
 @pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")
 def test_an_engine_of_others_as_anchor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "run", 1, "go", size=5, komi=0.5, max_moves=60)
-    engine = f"gtp:{GNUGO} --mode gtp --level 1 --chinese-rules --capture-all-dead"
+    engine = f"gtp:{GNUGO} --mode gtp --level 1"
     assert rate(run, "--anchors", engine, "--games", 4, "--simulations", 2, "--total-games", 6) == 0
+    engine += " --chinese-rules --capture-all-dead --positional-superko"  # which it is given
     results = arena.read(run / "ratings" / "rate-s2.jsonl")
     assert [(result.a, result.b, result.games) for result in results] == [("n1", engine, 4), ("n1", engine, 2)]
-    assert "gnugo" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "gnugo" in text
+    assert text.count("GNU Go is started with") == 1

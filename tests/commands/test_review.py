@@ -73,7 +73,8 @@ def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkey
     ("words", "expected"),
     [
         (["nothing.txt"], "nothing.txt: cannot be read"),
-        (["bad.txt"], "bad.txt: expected a record"),
+        (["bad.txt"], "bad.txt: a game of go, and the network plays tic_tac_toe"),
+        (["none.txt"], "none.txt: the file is neither SGF"),
         (["empty.txt"], "empty.txt: there are no moves to review"),
         (["good.txt", "--out", "good.txt"], "that is the game itself"),
         (["good.txt", "--plot", "a.jpg"], "pictures are SVG or PNG"),
@@ -86,10 +87,13 @@ def test_what_is_wrong_is_said(
     monkeypatch.chdir(game.parent)
     Path("good.txt").write_text(game.read_text())
     Path("bad.txt").write_text("(;GM[1])")
+    Path("none.txt").write_text("once upon a time")
     Path("empty.txt").write_text("tengen record 1\ngame: tic_tac_toe\noptions: {}\nending: unknown\nmoves: 0\n")
     assert main(["review", net, *words]) == 2
     assert expected in capsys.readouterr().err
-    assert {path.name for path in game.parent.iterdir()} == {"game.txt", "good.txt", "bad.txt", "empty.txt"}
+    assert {path.name for path in game.parent.iterdir()} == {
+        "game.txt", "good.txt", "bad.txt", "none.txt", "empty.txt",
+    }  # fmt: skip
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Records of every game come back from plain text as they were, and texts that are none are refused with a reason."""
 
+import codecs
 import dataclasses
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tengen import games
-from tengen.data import Record, RecordError, Writer, load_records, moves, save_records, text
+from tengen.data import Record, RecordError, Writer, load_records, moves, save_records, sgf, text
 from tengen.games import Game
 
 OPTIONS: dict[str, dict[str, Any]] = {"go": {"size": 3}, "hex": {"size": 3}, "hironaka": {"max_moves": 12}}
@@ -202,6 +203,34 @@ def test_illegal_moves_in_games_that_are_played_again() -> None:
         text.read(shown.replace(f"\n1 0 {first}", "\n1 0 {0}"))
 
 
+@pytest.mark.parametrize("name", ["game.sgf", "game.SGF", "game.txt", "game", "game.v2.final"])
+@pytest.mark.parametrize("before", [b"", b"\n\r\n  \t", codecs.BOM_UTF8, codecs.BOM_UTF8 + b"\n", "utf-16"])
+def test_a_file_is_known_by_its_content(name: str, before: bytes | str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    for record, words in ((played("connect_four"), text.write), (played("go"), sgf.write)):
+        content = words([record])
+        path.write_bytes(content.encode(before) if isinstance(before, str) else before + content.encode())
+        assert load_records(path) == [record]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "an empty file is neither SGF"),
+        (b"\n \n", "an empty file is neither SGF"),
+        (b'[Event "?"]\n1. e4 e5', "the file is neither SGF, which begins with .*, nor a record of Tengen"),
+        (bytes(range(256)), "the file is neither SGF"),
+        (b"tengen record 2\ngame: go", "expected a record, which begins with the line 'tengen record 1'"),
+        (b"(;SZ[9]", "cut short"),
+    ],
+)
+def test_what_is_no_record_is_named(content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=rf"game\.sgf: .*{words}"):
+        load_records(path)
+
+
 def test_files(tmp_path: Path) -> None:
     records = [played("connect_four"), played("go")]
     with Writer() as writer:
@@ -215,7 +244,7 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"bad\.txt: expected text in UTF-8, byte 16"):
         load_records(tmp_path / "bad.txt")
     (tmp_path / "empty.txt").write_bytes(b"")
-    with pytest.raises(RecordError, match=r"empty\.txt: expected a record"):
+    with pytest.raises(RecordError, match=r"empty\.txt: an empty file is neither SGF, which begins with \(;, nor"):
         load_records(tmp_path / "empty.txt")
     with pytest.raises(ValueError, match="SGF is for go, and this is a game of connect_four"):
         save_records(tmp_path / "x.sgf", records)

@@ -49,6 +49,17 @@ def test_nobody_is_meant(text: str) -> None:
         entrants.read(text)
 
 
+def test_gnu_go_is_given_the_rules_of_the_game() -> None:
+    options = vars(games.make("go", ko="situational").options)
+    found = entrants.informed(entrants.read("gtp:gnugo --mode gtp"), "go", options)
+    assert found.added == "--chinese-rules --capture-all-dead --situational-superko"
+    assert found.name == found.text == f"gtp:gnugo --mode gtp {found.added}"
+    assert found.added in entrants.explained(found)
+    assert entrants.informed(found, "go", options) == found
+    for text in ("random", "uci:stockfish", "gtp:katago gtp"):
+        assert entrants.informed(entrants.read(text), "go", options) == entrants.read(text)
+
+
 def test_names_differ(saved: Path) -> None:
     assert [one.name for one in read("random", "random")] == ["random", "random#2"]
     assert [one.name for one in read(saved / "go5", saved / "go5")] == ["go5", "go5#2"]

@@ -60,6 +60,13 @@ def test_anchors_of_all_kinds_once(run: Path, net: tuple[nets.Network, games.Gam
     assert found.game().name == "tic_tac_toe"
 
 
+def test_gnu_go_as_an_anchor_is_given_the_rules(tmp_path: Path) -> None:
+    game = games.make("go", size=5, ko="simple")
+    saving.save(nets.build(nets.spec("b1c8"), game, nnx.Rngs(0)), tmp_path / "models" / "net", game)
+    (anchor,) = league.gather(tmp_path, [entrants.read("gtp:gnugo --mode gtp")]).anchors
+    assert anchor.name == "gtp:gnugo --mode gtp --chinese-rules --capture-all-dead"
+
+
 @pytest.mark.parametrize("anchor", ["gtp:cat", "uci:cat", "mcts:many"])
 def test_anchors_who_cannot_play_are_refused(run: Path, anchor: str) -> None:
     with pytest.raises(TengenError, match=anchor.partition(":")[0]):

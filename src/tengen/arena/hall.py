@@ -59,12 +59,16 @@ class Hall:
         key: jax.Array,
         parallel: int,
         tables: int,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`start` gives the openings of all pairs; it is asked when the engines have started."""
+        """`start` gives the openings of all pairs; it is asked when the engines have started.
+
+        `say` is told, before the first game, what a person should know about the engines.
+        """
         self.moves = 0  # played so far, for those who want to see that something happens
         self.under_way = 0
         self._game, self._sides, self._key = game, sides, key
-        self._openings = start
+        self._openings, self._say = start, say
         self._start: Openings | None = None
         self._parallel, self._tables = parallel, tables
         self._batch = -(-tables // 2)  # the other half is with the engines
@@ -90,6 +94,8 @@ class Hall:
             for future in greeted:
                 if future.done():
                     future.result()
+            for remark in (remark for crew in self._crews for remark in crew.remarks):
+                self._say(remark)
             yield None
             self._start = jax.device_get(self._openings()) if to_play and not stop() else None
             while not stop():

@@ -19,6 +19,7 @@ _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
 _PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
 _COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "sweep", "estimate", "config", "games", "nets", "bench")
 
+_EXAMPLE = "example:"
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.
 _INTERRUPTED = 130
@@ -40,12 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    parser = _Parser(prog="tengen", description=tengen.__doc__)
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line. Every parser in it has a description and an example."""
+    parser = _Parser(prog="tengen", description=tengen.__doc__, example="tengen run tic_tac_toe")
     parser.add_argument("--version", action="version", version=f"tengen {tengen.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:
         importlib.import_module(f"{__name__}.{name}").add(subparsers)
+    return parser
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = make_parser()
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed its help or its complaint
@@ -60,11 +67,23 @@ def _run(argv: Sequence[str] | None) -> int:
         return _USER_ERROR
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that takes no abbreviations, and knows what a misspelt command was meant to be."""
+class _Formatter(argparse.HelpFormatter):
+    """Fills descriptions, and leaves examples as they are."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, allow_abbrev=False, **kwargs)
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(_EXAMPLE) else super()._fill_text(text, width, indent)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that takes no abbreviations, and knows what a misspelt command was meant to be.
+
+    `example` is a command line, or several lines of them, which the help ends with.
+    """
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        shown = "".join(f"\n  {line}" for line in example.splitlines())
+        words = {"epilog": f"{_EXAMPLE}{shown}", "formatter_class": _Formatter} if example else {}
+        super().__init__(*args, allow_abbrev=False, **words, **kwargs)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

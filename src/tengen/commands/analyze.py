@@ -13,13 +13,22 @@ if TYPE_CHECKING:
     from tengen.nets.saving import Saved
     from tengen.play.looking.asked import Asked
 
+_ABOUT = """Shows what a network thinks of one position: the best moves with their values, and what is expected to
+follow. NET is a network's folder or a run, whose newest accepted network is meant. Without a game or moves it is the
+start."""
 _VISITS = 800
 _LAYERS = ("policy", "visits", "ownership", "line")
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("analyze", help="what a network thinks of a position: text, JSON, picture, tree")
+    parser = subparsers.add_parser(
+        "analyze",
+        help="what a network thinks of a position: text, JSON, picture, tree",
+        description=_ABOUT,
+        example="tengen analyze runs/go9 --sgf game.sgf --move 30 --visits 800\n"
+        "tengen analyze runs/go9 --position 'D4 E5' --picture board.svg",
+    )
     add_search(parser, _VISITS)
     parser.add_argument(
         "--sgf", "--game", dest="file", type=Path, metavar="FILE", help="a game: SGF, or a text record of any game"

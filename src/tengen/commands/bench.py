@@ -14,11 +14,29 @@ _MOST = 1_000_000
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("bench", help="measure how fast this machine is")
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure how fast this machine is",
+        description="Measures how fast this machine is. Each benchmark is a command of its own.",
+        example="tengen bench games",
+    )
     benches = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
-    games = benches.add_parser("games", help="steps per second of the rules, next to pgx if it is installed")
+    games = benches.add_parser(
+        "games",
+        help="steps per second of the rules, next to pgx if it is installed",
+        description="Measures how many moves per second the rules of each game make on this device, in large "
+        "batches. If pgx is installed, its games are measured too.",
+        example="tengen bench games go9 --batch 256",
+    )
     games.add_argument("config", metavar="CONFIG", nargs="?", help="only the game of this configuration")
-    games.add_argument("--set", dest="overrides", metavar="SECTION.KEY=VALUE", action="append", default=[])
+    games.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        action="append",
+        default=[],
+        help="with CONFIG: change one setting (may be repeated)",
+    )
     games.add_argument("--base", metavar="RUN", type=Path, help="with CONFIG: a run directory for both")
     games.add_argument("--batch", metavar="N", type=_positive, help="games at once (default: what suits the device)")
     games.add_argument(

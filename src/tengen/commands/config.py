@@ -10,17 +10,40 @@ from tengen import schema
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("config", help="list, show and check configurations")
+    parser = subparsers.add_parser(
+        "config",
+        help="list, show and check configurations",
+        description="Lists, shows and checks configurations: YAML files that say everything about a run.",
+        example="tengen config show go9",
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    action = actions.add_parser("list", help="list the configurations that ship with Tengen")
+    action = actions.add_parser(
+        "list",
+        help="list the configurations that ship with Tengen",
+        description="Lists the configurations that ship with Tengen. Their names can be used wherever CONFIG "
+        "is expected.",
+        example="tengen config list",
+    )
     action.set_defaults(run=run_list)
 
-    action = actions.add_parser("show", help="print a complete, commented configuration to start from")
+    action = actions.add_parser(
+        "show",
+        help="print a complete, commented configuration to start from",
+        description="Prints a configuration with every setting and what it means. Redirect it to a file and "
+        "edit that to make one of your own.",
+        example="tengen config show go9 --set net.name=b10c128 > mine.yaml",
+    )
     add_config(action)
     action.set_defaults(run=run_show)
 
-    action = actions.add_parser("check", help="say whether a configuration is good, or all that is wrong with it")
+    action = actions.add_parser(
+        "check",
+        help="say whether a configuration is good, or all that is wrong with it",
+        description="Checks a configuration without running it. All mistakes are listed with their file and "
+        "line, and the exit code is 2 if there are any.",
+        example="tengen config check go9 --set game.size=13",
+    )
     add_config(action)
     action.set_defaults(run=run_check)
 

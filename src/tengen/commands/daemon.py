@@ -10,10 +10,19 @@ from typing import Any
 
 from tengen.commands.config import add_overrides
 
+_ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
+exports a network, hands it on, and begins again. Clients talk to it in lines of JSON on the standard input and
+output, or through a Unix socket (docs/protocol.md)."""
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("daemon", help="wait for data of others, train, export, hand on, and begin again")
+    parser = subparsers.add_parser(
+        "daemon",
+        help="wait for data of others, train, export, hand on, and begin again",
+        description=_ABOUT,
+        example="tengen daemon go9 --base runs/go9 --listen runs/go9.sock",
+    )
     parser.add_argument(
         "config",
         nargs="?",

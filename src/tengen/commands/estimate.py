@@ -11,7 +11,13 @@ from tengen.commands.config import add_config
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("estimate", help="how long a run will take here, and how much memory")
+    parser = subparsers.add_parser(
+        "estimate",
+        help="how long a run will take here, and how much memory",
+        description="Measures the parts of a run on this machine for about a minute, and says how long the "
+        "whole run would take and how much memory it needs. Nothing is written.",
+        example="tengen estimate go9 --seconds 30",
+    )
     add_config(parser)
     parser.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"

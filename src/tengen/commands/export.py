@@ -12,7 +12,10 @@ Ends with Ctrl-C."""
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "export", help="a part of a run: turn what trainers leave into networks", description=_ABOUT
+        "export",
+        help="a part of a run: turn what trainers leave into networks",
+        description=_ABOUT,
+        example="tengen export go9 --base runs/go9",
     )
     add_part(parser, "export what waits, and end")
     parser.add_argument("--name", help="of one trainer (default: all of them)")

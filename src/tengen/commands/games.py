@@ -9,7 +9,12 @@ from tengen import schema
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("games", help="list the games with their options")
+    parser = subparsers.add_parser(
+        "games",
+        help="list the games with their options",
+        description="Lists the games that Tengen plays, with the options that a configuration can set for them.",
+        example="tengen games go",
+    )
     parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
     parser.set_defaults(run=run)
 

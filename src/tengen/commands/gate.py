@@ -12,7 +12,10 @@ process of these works for a run. Ends with Ctrl-C."""
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "gate", help="a part of a run: play new networks against the newest accepted one", description=_ABOUT
+        "gate",
+        help="a part of a run: play new networks against the newest accepted one",
+        description=_ABOUT,
+        example="tengen gate go9 --base runs/go9",
     )
     add_part(parser, "judge what waits, and end")
     parser.add_argument("--quit-if-nothing-to-test", action="store_true", help="the same, and say so if nothing waits")

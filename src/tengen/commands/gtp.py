@@ -13,7 +13,12 @@ own moves."""
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("gtp", help="play for programs that speak GTP", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "gtp",
+        help="play for programs that speak GTP",
+        description=_ABOUT,
+        example="tengen gtp runs/go9 --seconds 5",
+    )
     add_thinking(parser)
     parser.add_argument("--resign", type=float, metavar="CHANCE", help="give up below this chance (default 0.05)")
     parser.add_argument("--ponder", action="store_true", help="think while the opponent does")

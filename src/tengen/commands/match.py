@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from tengen.arena.foreign.engine import Terms
     from tengen.play.entrants import Entrant
 
+_ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
+is. All games are kept; Ctrl-C stops the match, and the same command goes on. Engines of others are told the rules of
+the match if they can be, and Tengen's own rules decide (docs/match.md)."""
 _WHO = "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go) or uci:stockfish (chess)"
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("match", help="two players, many games: who is stronger, and how sure is that")
+    parser = subparsers.add_parser(
+        "match",
+        help="two players, many games: who is stronger, and how sure is that",
+        description=_ABOUT,
+        example="tengen match runs/go9 mcts:200 --games 100\n"
+        "tengen match runs/go9 'gtp:gnugo --mode gtp --level 10' --games 20",
+    )
     parser.add_argument("a", metavar="A", help=_WHO)
     parser.add_argument("b", metavar="B", help="the same")
     parser.add_argument("--games", type=positive, default=100, help="in pairs with colours swapped (%(default)s)")
@@ -52,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
     from tengen.play import entrants
 
     terms = read_terms(args)
-    a, b = entrants.pair(*(entrants.read(text, terms.options) for text in (args.a, args.b)))
-    game, search = _game_and_search(args, a, b)
+    asked = [entrants.read(text, terms.options) for text in (args.a, args.b)]
+    game, search = _game_and_search(args, *asked)
+    a, b = entrants.pair(*(entrants.informed(one, game.name, vars(game.options)) for one in asked))
     from tengen.data.identity import GameIdentity
 
     about = {
@@ -96,8 +106,13 @@ def _play(
             if book.missing:
                 before = f", going on after {len(book.played)}" if book.played else ""
                 watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
+                for one in both:
+                    if one.added:
+                        watch.say(entrants.explained(one))
                 sides = (entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
-                for standing in matching.run(game, (next(sides), next(sides)), plan, book, lambda: stopping.asked):
+                for standing in matching.run(
+                    game, (next(sides), next(sides)), plan, book, lambda: stopping.asked, watch.say
+                ):
                     watch.show(standing)
         finally:
             games = book.write(game)

@@ -15,7 +15,13 @@ _WIDTH = 100
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("nets", help="list the networks with their size and cost")
+    parser = subparsers.add_parser(
+        "nets",
+        help="list the networks with their size and cost",
+        description="Lists the named network architectures with their parameters and operations per position, "
+        "or shows one of them in detail.",
+        example="tengen nets b6c96-se --game go9",
+    )
     parser.add_argument("net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se")
     parser.add_argument(
         "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"

@@ -14,7 +14,12 @@ are typed by their names; help says what else can be typed."""
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("play", help="play against a network", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "play",
+        help="play against a network",
+        description=_ABOUT,
+        example="tengen play runs/tic_tac_toe --as second --visits 100",
+    )
     add_thinking(parser)
     parser.add_argument(
         "--as", dest="seat", choices=("first", "second", "random"), default="first", help="who you are (default first)"

@@ -21,7 +21,12 @@ _MATCHES = 20  # if nobody says when to stop
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("rate", help="the strength of all networks of a run", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "rate",
+        help="the strength of all networks of a run",
+        description=_ABOUT,
+        example="tengen rate runs/go9 --anchors random mcts:200 --minutes 30",
+    )
     parser.add_argument("base", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument(
         "--anchors",
@@ -81,6 +86,7 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
 
     from tengen.commands.compiling import explaining_memory, keep_compiled
     from tengen.commands.stopping import Stopping
+    from tengen.play import entrants
     from tengen.play.matching import Plan
     from tengen.play.rating import Budget, Venue
     from tengen.play.watching import watching
@@ -101,6 +107,9 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
     venue = Venue(rating.league, simulations, plan, terms, "float32" if cpu else "bfloat16")
     games, names = sum(result.games for result in rating.ledger.all), len(rating.able)
     print(f"{rating.league.run}: {names} players of {venue.game.name}, {games} games so far; {_searching(simulations)}")
+    for one in rating.league.anchors:
+        if one.added:
+            print(entrants.explained(one))
     said = _say_notes(rating, 0)
     with Stopping(lambda text: print(text, flush=True)) as stopping, explaining_memory("--batch or --simulations"):
         events = rating.improve(venue, args.games, budget, lambda: stopping.asked, watching, args.seed)

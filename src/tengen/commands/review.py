@@ -15,12 +15,20 @@ from tengen.errors import TengenError
 if TYPE_CHECKING:
     from tengen.play.looking.review import Review, Reviewed
 
+_ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
+game with comments and a plot of its course beside it. Whether GAME is SGF or a text record is seen from its
+content."""
 _VISITS = 200
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("review", help="go through a game: what each move was worth, and what was better")
+    parser = subparsers.add_parser(
+        "review",
+        help="go through a game: what each move was worth, and what was better",
+        description=_ABOUT,
+        example="tengen review runs/go9 game.sgf --visits 400",
+    )
     add_search(parser, _VISITS)
     parser.add_argument("file", type=Path, metavar="GAME", help="SGF, or a text record of any game")
     parser.add_argument(

@@ -14,7 +14,13 @@ _MOST = 1_000_000
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("rho", help="Hironaka's game: the rate at which hosts end games against agents")
+    parser = subparsers.add_parser(
+        "rho",
+        help="Hironaka's game: the rate at which hosts end games against agents",
+        description="Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without "
+        "players all fixed ones are measured.",
+        example="tengen rho zeillinger random --agents first --games 1000",
+    )
     parser.add_argument(
         "hosts", nargs="*", metavar="HOST", help="random, all, zeillinger, spivakovsky, a network or a run (all fixed)"
     )

@@ -12,6 +12,8 @@ from tengen import config as configuration
 from tengen.commands.config import add_config
 from tengen.errors import OptionError, TengenError
 
+_ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
+everything is written, and the same command goes on where it stopped."""
 _MODES = ("fused", "sync", "async")
 _PROGRESS = ("auto", "jsonl")
 _AnyConfig = configuration.Config | configuration.TrainerConfig
@@ -19,7 +21,12 @@ _AnyConfig = configuration.Config | configuration.TrainerConfig
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("run", help="self-play and learning, from nothing or from where a run stopped")
+    parser = subparsers.add_parser(
+        "run",
+        help="self-play and learning, from nothing or from where a run stopped",
+        description=_ABOUT,
+        example="tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30",
+    )
     add_config(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
     parser.add_argument(

@@ -12,7 +12,10 @@ teach. Any number of these may work for one run, on any machines. Ends with Ctrl
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "selfplay", help="a part of a run: play games with its newest accepted network", description=_ABOUT
+        "selfplay",
+        help="a part of a run: play games with its newest accepted network",
+        description=_ABOUT,
+        example="tengen selfplay go9 --base runs/go9",
     )
     add_part(parser, "end when games have ended and are written")
     parser.add_argument(

@@ -12,7 +12,10 @@ rows have come. Ends with Ctrl-C."""
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "shuffle", help="a part of a run: put its newest rows in random order", description=_ABOUT
+        "shuffle",
+        help="a part of a run: put its newest rows in random order",
+        description=_ABOUT,
+        example="tengen shuffle go9 --base runs/go9 --dry-run",
     )
     add_part(parser, "make one shuffle, however few rows are new, and end")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")

@@ -8,7 +8,13 @@ from typing import Any
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("status", help="what a run is doing, its networks, its data and its disk")
+    parser = subparsers.add_parser(
+        "status",
+        help="what a run is doing, its networks, its data and its disk",
+        description="Shows what a run is doing now, its newest networks with their strength, and how much "
+        "data and disk it has. Changes nothing, and works while the run is going on or after it.",
+        example="tengen status runs/go9",
+    )
     parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
     parser.add_argument("--all", action="store_true", help="list all networks, not only the newest")
     parser.add_argument("--json", action="store_true", help="for programs")

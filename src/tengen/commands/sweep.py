@@ -9,12 +9,20 @@ from typing import Any
 from tengen.commands.config import add_overrides
 from tengen.errors import OptionError
 
+_ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
+kept in one folder; Ctrl-C stops the sweep, and `tengen sweep --base SWEEP` goes on."""
 _STRATEGIES = ("grid", "random", "halving", "population")
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("sweep", help="try many settings, and say which are good (docs/sweep.md)")
+    parser = subparsers.add_parser(
+        "sweep",
+        help="try many settings, and say which are good (docs/sweep.md)",
+        description=_ABOUT,
+        example="tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
+        "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5",
+    )
     parser.add_argument(
         "config",
         metavar="CONFIG",

@@ -13,7 +13,12 @@ ROLES = ("main", "extra", "trainonly")
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("train", help="a part of a run: learn from its newest shuffle", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "train",
+        help="a part of a run: learn from its newest shuffle",
+        description=_ABOUT,
+        example="tengen train go9 --base runs/go9",
+    )
     add_part(parser, "end when there is nothing to learn from for now")
     parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
     parser.add_argument(

@@ -15,7 +15,13 @@ from tengen.commands.config import add_overrides
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("tui", help="a dashboard: start the training daemon and watch it, or join one")
+    parser = subparsers.add_parser(
+        "tui",
+        help="a dashboard: start the training daemon and watch it, or join one",
+        description="Shows a dashboard in the terminal. It starts the training daemon and watches it, or "
+        "joins a daemon that is running already.",
+        example="tengen tui go9 --base runs/go9",
+    )
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
     add_overrides(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")

@@ -11,7 +11,12 @@ NET is a network for pgx:chess: its folder, or a run, whose newest accepted netw
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("uci", help="play for chess programs, which speak UCI", description=_ABOUT)
+    parser = subparsers.add_parser(
+        "uci",
+        help="play for chess programs, which speak UCI",
+        description=_ABOUT,
+        example="tengen uci runs/chess --seconds 5",
+    )
     add_thinking(parser)
     parser.set_defaults(run=run)
 

@@ -1,10 +1,13 @@
 """Games as they were played, for people and for other programs.
 
-A file holds one game or many: `.sgf` for Go, plain text (`tengen.data.text`) for every game.
+A file holds one game or many: SGF for Go, plain text (`tengen.data.text`) for every game. Files that are read are known
+by their content, whatever they are called; files that are written are called `.sgf` or `.txt`.
 """
 
+import codecs
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
 Ending = Literal["played out", "resigned", "time", "forfeit", "unknown"]
 FIRST_LINE = "tengen record 1"
 """Begins each record, and says how to read it."""
+_MARK = FIRST_LINE.rpartition(" ")[0].encode()  # of every version
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""What a file begins with that an editor on Windows has saved so."""
+_SGF = re.compile(rb"\(\s*;")
 
 
 class RecordError(TengenError):
@@ -61,7 +68,7 @@ class Record:
 
 
 def load_records(path: Path) -> list[Record]:
-    """The games in a file: SGF if its name ends in .sgf, else plain text. RecordError names the file."""
+    """The games in a file, SGF or plain text, which is seen from its content. RecordError names the file."""
     from tengen.data import sgf_reader, text
 
     try:
@@ -69,9 +76,24 @@ def load_records(path: Path) -> list[Record]:
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
-        return sgf_reader.read(content) if path.suffix.lower() == ".sgf" else text.read(_utf8(content))
+        return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def is_sgf(content: bytes) -> bool:
+    """Whether the content of a file is SGF; if not, it is a plain text record. RecordError if it is neither."""
+    if content.startswith(UTF_16):
+        content = content.decode("utf-16", "replace").encode()
+    start = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    while start.startswith(b"#"):  # comments of a plain text record
+        start = start.partition(b"\n")[2].lstrip()
+    if start.startswith(_MARK):
+        return False
+    if _SGF.search(content):
+        return True
+    what = "neither SGF, which begins with (;, nor a record of Tengen, which begins with the line"
+    raise RecordError(f"{'an empty file' if not start else 'the file'} is {what} '{FIRST_LINE}'")
 
 
 def file_name(stem: str, game: str) -> str:
@@ -161,7 +183,7 @@ def shorten(text: str) -> str:
 
 def _utf8(content: bytes) -> str:
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise RecordError(f"expected text in UTF-8, byte {error.start} is something else") from None
 

@@ -7,7 +7,7 @@ Files from elsewhere are sloppy, so what can be understood is: text around the g
 import codecs
 import re
 
-from tengen.data.records import RecordError, shorten
+from tengen.data.records import UTF_16, RecordError, shorten
 
 Node = dict[str, list[str]]
 """Property -> its values, unescaped but for what depends on their type."""
@@ -21,6 +21,8 @@ _ESCAPE = re.compile(r"\\(\r\n|\n\r|.)", re.DOTALL)
 
 def decode(content: bytes) -> str:
     """The text of a file, in the encoding that it names, or in the first one that fits."""
+    if content.startswith(UTF_16):
+        return content.decode("utf-16", "replace")
     named = re.search(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{1,40})\s*\]", content[:4000])
     wanted = named[1].decode("ascii") if named else "utf-8"
     for encoding in (wanted, "utf-8"):

@@ -25,6 +25,7 @@ class Entrant:
     text: str
     name: str  # for results
     found: Found | None = None  # the network, if it is one
+    added: str = ""  # options at the end of an engine's command that the user has not written
 
     @property
     def kind(self) -> Literal["network", "engine", "plain"]:
@@ -53,6 +54,25 @@ def read(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> Entrant:
         )
     found = find(text)
     return Entrant(text, found.name, found)
+
+
+def informed(entrant: Entrant, game: str, options: Mapping[str, Any]) -> Entrant:
+    """The same, started with the options that tell it the rules of that game, if it is GNU Go and they are missing.
+
+    The name has them, too: with other rules it is another player.
+    """
+    if game != "go" or entrant.kind != "engine":
+        return entrant
+    from tengen.arena.foreign import rules
+
+    text = rules.complete(entrant.text, options)
+    added = text.removeprefix(entrant.text).strip()
+    return dataclasses.replace(entrant, text=text, name=text, added=added) if added else entrant
+
+
+def explained(entrant: Entrant) -> str:
+    """What was added to an engine's command, in words."""
+    return f"GNU Go is started with {entrant.added} too: the rules of the match, by which Tengen counts"
 
 
 def pair(a: Entrant, b: Entrant) -> tuple[Entrant, Entrant]:

@@ -99,6 +99,11 @@ def gather(
             raise TengenError(f"--only {only}: none of the {len(found)} networks has such a name")
     if anchors is None:
         anchors = [entrants.read(text) for text in (config.rating.references if config else ANCHORS)]
+    if config:
+        game, options = config.game.name, vars(config.game.options)
+    else:
+        game, options = found[-1].saved.game, found[-1].saved.options
+    anchors = [entrants.informed(one, game, options) for one in anchors]
     return League(run, config, tuple(networks), tuple(_besides(networks, anchors)), tuple(notes))
 
 

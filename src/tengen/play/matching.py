@@ -17,6 +17,7 @@ from tengen.arena.rounds import Rounds, final_facts, keys
 from tengen.games import Game
 
 Stop = Callable[[], bool]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,17 @@ class Standing:
     compiling: bool = False  # as far as can be told
 
 
-def run(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
+def run(
+    game: Game,
+    sides: tuple[Side, Side],
+    plan: Plan,
+    book: Book,
+    stop: Stop,
+    say: Say = lambda text: None,
+) -> Iterator[Standing]:
     """Play the games that the book misses, and note them, until all are there or `stop` says so.
 
+    `say` is told, before the first game, where the rules of an engine may differ from those of the match.
     TengenError if there are not so many openings, or an engine does not start.
     """
     a, b = sides
@@ -52,7 +61,7 @@ def run(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop
     if isinstance(a, Player) and isinstance(b, Player):
         yield from _on_device(game, a, b, plan, book, stop)
     else:
-        yield from _in_hall(game, sides, plan, book, stop)
+        yield from _in_hall(game, sides, plan, book, stop, say)
 
 
 def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
@@ -90,12 +99,12 @@ def _round(
         yield Standing(finished + found.over, games - found.over, moves + found.moves)
 
 
-def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
+def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop, say: Say) -> Iterator[Standing]:
     opening, playing = keys(jax.random.key(plan.seed))
     missing = book.missing
     start = partial(openings, game, opening, plan.games // 2, plan.opening_moves)
     tables = min(plan.tables, len(missing))
-    hall = Hall(game, sides, start, playing, min(plan.parallel, tables), tables)
+    hall = Hall(game, sides, start, playing, min(plan.parallel, tables), tables, say)
     with contextlib.closing(hall.play(missing, stop)) as games:
         for played in games:
             if played is not None:

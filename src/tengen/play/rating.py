@@ -65,6 +65,7 @@ class Venue:
         self.plan = plan
         self._search, self._terms, self._dtype = league.search(simulations), terms, dtype
         self._loaded: dict[str, Side] = {}  # the one used last is last
+        self._said: set[str] = set()  # about engines, once for all matches
 
     def side(self, one: Entrant) -> Side:
         """TengenError says why it cannot play."""
@@ -76,10 +77,18 @@ class Venue:
         self._loaded = dict([*self._loaded.items()][-_LOADED + 1 :]) | {one.name: side}
         return side
 
-    def play(self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool]) -> Iterator[Standing]:
+    def play(
+        self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool], say: Callable[[str], None]
+    ) -> Iterator[Standing]:
         """The games that the book misses: how it stands, from time to time."""
+
+        def once(text: str) -> None:
+            if text not in self._said:
+                self._said.add(text)
+                say(text)
+
         plan = dataclasses.replace(self.plan, games=book.games, seed=seed)
-        return matching.run(self.game, sides, plan, book, stop)
+        return matching.run(self.game, sides, plan, book, stop, once)
 
 
 class Rating:
@@ -140,7 +149,7 @@ class Rating:
             book = Unwritten((choice.a, choice.b), size)
             with watching(book) as watch:
                 noted = 0
-                for standing in venue.play(sides, book, seed + number, stop):
+                for standing in venue.play(sides, book, seed + number, stop, watch.say):
                     watch.show(standing)
                     if len(book.played) > noted:
                         self.ledger.note(number, book.tally.result)

@@ -1,6 +1,7 @@
 """The examples run as they are."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,15 @@ def test_torch_player() -> None:
     stats = load("torch_player").main(["--games", "12", "--batch", "8"])
     assert stats.games_finished == 12
     assert stats.train_batches > 5
+
+
+@pytest.mark.parametrize(
+    ("example", "module"), [("torch_player", "torch"), ("numpy_player", "tengen"), ("actor_critic", "tengen")]
+)
+def test_what_is_not_installed_is_said_in_one_line(example: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit) as stop:
+        load(example)
+    assert "this example needs Tengen" in str(stop.value.code)
+    assert module in str(stop.value.code)
+    assert "\n" not in str(stop.value.code)

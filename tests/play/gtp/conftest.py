@@ -21,6 +21,7 @@ def go_session(go5: Found) -> Iterator[Controller]:
 @pytest.fixture
 def go(go_session: Controller) -> Controller:
     go_session.ask("boardsize 5")
+    go_session.ask('kata-set-rules {"ko":"POSITIONAL","suicide":false,"friendlyPassOk":true}')
     go_session.ask("komi 0.5")
     go_session.ask("time_settings 0 1 0")
     return go_session

@@ -81,6 +81,13 @@ def test_boards_and_moves(go: Controller) -> None:
         ("loadsgf", "syntax error"),
         ("loadsgf /nowhere/at/all.sgf", "cannot load file"),
         ("loadsgf /", "cannot load file"),
+        ("kata-set-rules", "syntax error"),
+        ("kata-set-rules martian", "unknown rules 'martian'"),
+        ("kata-set-rules japanese", "scoring TERRITORY: Tengen's Go counts area, not territory"),
+        ('kata-set-rules {"hasButton":true}', "hasButton true: Tengen's Go has no button"),
+        ("kata-set-rule tax ALL", "tax ALL: "),
+        ("kata-set-rule ko", "syntax error"),
+        ("kata-set-rule komi 7", "unknown rule 'komi'"),
         ("no_such_command 1 2 3", "unknown command"),
         ("55", "55 unknown command"),
         ("GENMOVE b", "unknown command"),
@@ -197,6 +204,48 @@ def test_handicap(go: Controller) -> None:
     assert sum(row.count("X") for row in _stones(go)) == 4
 
 
+def test_rules_are_those_of_the_network_until_others_are_set(go: Controller) -> None:
+    before = json.loads(go.ask("kata-get-rules"))
+    assert before == {
+        "friendlyPassOk": True, "hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False,
+        "tax": "NONE", "whiteHandicapBonus": "0",
+    }  # fmt: skip
+    for move in ("b A1", "w A2", "w B2", "w C1"):
+        go.ask(f"play {move}")
+    assert go.fails("play b B1") == "illegal move"
+    go.ask('kata-set-rules {"ko": "SIMPLE", "suicide": true}')  # spaces, too
+    assert json.loads(go.ask("kata-get-rules")) == before | {
+        "ko": "SIMPLE", "suicide": True, "friendlyPassOk": False,
+    }  # fmt: skip
+    assert _stones(go)[3:] == ["OO...", "X.O.."]  # the game goes on
+    go.ask("play b B1")  # two stones, which take their own last liberty
+    assert _stones(go)[3:] == ["OO...", "..O.."]
+    assert go.ask("genmove w")
+    go.ask("undo")
+    own = 'kata-set-rules {"ko":"POSITIONAL","suicide":false}'
+    assert go.fails(own) == "cannot change the rules: they forbid move 5, B1"
+    assert json.loads(go.ask("kata-get-rules"))["suicide"] is True
+    assert _stones(go)[3:] == ["OO...", "..O.."]
+    go.ask("undo")
+    assert _stones(go)[3:] == ["OO...", "X.O.."]
+    go.ask(own)
+    assert go.fails("play b B1") == "illegal move"
+    for rows in (["OO...", "X...."], ["O....", "X...."], [".....", "X...."], [".....", "....."]):
+        go.ask("undo")
+        assert _stones(go)[3:] == rows
+
+
+def test_handicap_stones_are_paid_for_where_the_rules_say_so(go: Controller) -> None:
+    go.ask("set_free_handicap A1 B2 C3")
+    for bonus, komi in (("N", "3.5"), ("N-1", "2.5"), ("0", "0.5")):
+        go.ask(f"kata-set-rule whiteHandicapBonus {bonus}")
+        assert f"komi: {komi}" in go.ask("showboard")
+        assert go.ask("get_komi") == "0.5"
+    go.ask("kata-set-rule whiteHandicapBonus N")
+    go.ask("clear_board")
+    assert "komi: 0.5" in go.ask("showboard")
+
+
 def test_time_is_taken(go: Controller) -> None:
     go.ask("time_settings 60 0 0")
     go.ask("time_left b 1 0")
@@ -305,6 +354,12 @@ def test_the_score_and_the_dead_agree(go: Controller) -> None:
     dead, alive = (go.ask(f"final_status_list {status}").split() for status in ("dead", "alive"))
     assert sorted(dead + alive) == ["B2", "C2", "C3", "D4"]
     assert go.ask("final_status_list seki") == ""
+    go.ask("kata-set-rule friendlyPassOk false")  # then nothing on the board is dead
+    assert go.ask("final_status_list dead") == ""
+    assert len(go.ask("final_status_list alive").split()) == 4
+    assert go.ask("final_score") == "W+0.5"
+    go.ask("kata-set-rule friendlyPassOk true")
+    assert go.ask("final_status_list dead").split() == dead
     # Without the dead stones the board is scored by area.
     go.ask("clear_board")
     for move in ("b C3", "w B2", "b C2", "w D4"):

@@ -116,8 +116,8 @@ def test_which_of_several_games(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "there is no game in it"),
-        ("hello", "there is no game in it"),
+        ("", "an empty file is neither SGF"),
+        ("hello", "the file is neither SGF"),
         ("(;SZ[5];B[aa]", "cut short"),
         ("(;SZ[5];B[aa];W[aa])", "move 2: A5 is not legal here"),
         ("(;SZ[5];B[zz])", "expected a point of a 5x5 board"),

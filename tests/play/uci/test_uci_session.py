@@ -206,6 +206,37 @@ def test_lines_from_a_file_get_their_last_answer() -> None:
     assert said[-1] == "bestmove m5 ponder m6\n"
 
 
+_STANDARD = """
+from types import SimpleNamespace
+from play.uci.test_uci_session import Slow
+from tengen.play.settings import EngineSettings, PlaySettings
+from tengen.play.uci import serving
+serving.find = lambda net: SimpleNamespace(name=net)
+serving.make = lambda found, settings: Slow()
+serving.serve("net", PlaySettings(), EngineSettings())
+"""
+
+
+@pytest.mark.parametrize("commands", ["isready", "go infinite"])
+def test_quit_ends_it_while_the_program_keeps_its_input_open(commands: str) -> None:
+    """Chess programs close the pipe after the engine has ended, if at all."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", _STANDARD], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(f"{commands}\nquit\n".encode())
+        process.stdin.flush()
+        said = process.stdout.read().decode()
+        complaints = process.stderr.read().decode()
+        assert process.wait(timeout=300) == 0, complaints
+    assert said.endswith("readyok\n" if commands == "isready" else "bestmove m5 ponder m6\n")
+    assert "Fatal" not in complaints
+
+
 def test_other_games_are_told_of_gtp(noughts: Found, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uci", str(noughts.path)]) == 2
     assert "tengen gtp" in capsys.readouterr().err

@@ -37,6 +37,12 @@ class Crew:
         """What the engine says that it is; empty if none has been started."""
         return next((seat.engine.about for seat in list(self._seats.values())), "")
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """In words, how its rules may differ from those of the game; empty if none has been started."""
+        found = next((seat.engine.remarks for seat in list(self._seats.values())), ())
+        return tuple(f"{self.text}: {remark}" for remark in found)
+
     def consult(self, table: int, game: int, moves: list[tuple[int, str]], player: int) -> str:
         """Its move in a game of which (player, move) are known so far. Fault, or TengenError if it does not start."""
         seat = self._caught_up(table, game, moves)

@@ -54,6 +54,7 @@ class Engine(Protocol):
     """
 
     about: str  # what it says that it is
+    remarks: tuple[str, ...]  # in words, how its rules may differ from those of the game
 
     def begin(self) -> None:
         """A new game."""
@@ -104,7 +105,7 @@ def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None
     running = process.Process(process.command(line))
     made(running)
     try:
-        return gtp.Gtp(running, game, terms) if protocol == "gtp" else uci.Uci(running, terms)
+        return gtp.Gtp(running, game, terms, line) if protocol == "gtp" else uci.Uci(running, terms)
     except Fault as fault:
         running.close()
         raise NotStarted(text, fault) from None

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from tengen.data.records import Ending
+from tengen.data.records import Ending, shorten
 
 Kind = Literal["crash", "time", "illegal move", "refused move", "nonsense"]
 KINDS: tuple[Kind, ...] = ("crash", "time", "illegal move", "refused move", "nonsense")
@@ -23,3 +23,12 @@ class Fault(Exception):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.words}"
+
+
+class Refusal(Fault):
+    """The engine says that it cannot do what it was asked."""
+
+    def __init__(self, command: str, answer: str) -> None:
+        kind = "refused move" if command.startswith("play ") else "nonsense"
+        super().__init__(kind, f"refused {shorten(command)}: {shorten(answer)}")
+        self.answer = answer

@@ -4,8 +4,9 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from tengen.arena.foreign import rules
 from tengen.arena.foreign.engine import RESIGN, Terms
-from tengen.arena.foreign.faults import Fault
+from tengen.arena.foreign.faults import Fault, Refusal
 from tengen.arena.foreign.process import Process
 from tengen.data.records import shorten
 from tengen.errors import TengenError
@@ -53,29 +54,22 @@ class Client:
         self._process.close("quit")
 
 
-class Refusal(Fault):
-    """The engine says that it cannot do what it was asked."""
-
-    def __init__(self, command: str, answer: str) -> None:
-        kind = "refused move" if command.startswith("play ") else "nonsense"
-        super().__init__(kind, f"refused {shorten(command)}: {shorten(answer)}")
-        self.answer = answer
-
-
 class Gtp:
-    """A Go engine."""
+    """A Go engine, which was started by the command `line`. It is told the rules of the game if it can be."""
 
-    def __init__(self, process: Process, game: "Game", terms: Terms) -> None:
+    def __init__(self, process: Process, game: "Game", terms: Terms, line: str = "") -> None:
         self._client, self._terms = Client(process), terms
         self._options: Any = game.options
-        self.about = " ".join(self._ask(command) for command in ("name", "version")).strip()[:100]
+        name = self._ask("name")
+        self.about = f"{name} {self._ask('version')}".strip()[:100]
         version = self._ask("protocol_version")
         if version != "2":
             raise Fault("nonsense", f"speaks version {shorten(version)} of GTP, expected 2")
         self._known = set(self._ask("list_commands").lower().split())
-        for name in ("boardsize", "clear_board", "komi", "play", "genmove"):
-            if name not in self._known:
-                raise Fault("nonsense", f"does not know the command {name}")
+        for needed in ("boardsize", "clear_board", "komi", "play", "genmove"):
+            if needed not in self._known:
+                raise Fault("nonsense", f"does not know the command {needed}")
+        self.remarks = rules.settle(self._ask, self._known, name, line, self._options)
         self.begin()
 
     def begin(self) -> None:

@@ -23,7 +23,7 @@ class Uci:
     def __init__(self, process: Process, terms: Terms) -> None:
         self._process, self._terms = process, terms
         self._moves: list[str] = []
-        self.about = ""
+        self.about, self.remarks = "", ()  # the rules of chess are the same everywhere
         self._send("uci")
         options: set[str] = set()
         for line in self._until("uciok"):

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,9 +12,10 @@ from tengen import games
 from tengen.data import sgf_reader
 from tengen.data.records import Record, RecordError
 from tengen.errors import TengenError
+from tengen.games import go_rules
 from tengen.games.core import Game
 from tengen.games.go import Go, GoState
-from tengen.games.go_chains import chains_of
+from tengen.games.go_chains import chains_of, colour_is
 from tengen.games.text import GO_LETTERS
 from tengen.play.engine import Engine
 from tengen.play.finding import Found
@@ -27,16 +28,23 @@ from tengen.play.settings import EngineSettings, PlaySettings
 _LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
 _VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
 _LARGEST_FILE = 50_000_000
+_MOST_ENGINES = 4  # that are kept, one for each board and rules; each has a tree of its own
 
 
 class GoDialect(Dialect):
-    """Go on any board that the network plays, with any komi; either colour may move at any time."""
+    """Go on any board that the network plays, with any komi and all rules that Tengen has.
+
+    Either colour may move at any time.
+    """
 
     game: Go  # type: ignore[assignment]
 
     def __init__(self, found: Found, play: PlaySettings, engine: EngineSettings) -> None:
-        self._engines: dict[int, Engine] = {}
+        self._engines: dict[tuple[int, str, bool], Engine] = {}  # by size, ko and suicide, the present one last
         self._komi = float(found.saved.options["komi"])
+        self._handicap_stones = 0
+        # Dead stones are taken off before the score is counted, unless other rules are set.
+        self._rules = go_rules.of_game(found.saved.make_game().options) | {"friendlyPassOk": True}
         super().__init__(found, play, engine)
         self.commands |= {
             "fixed_handicap": self.fixed_handicap,
@@ -45,24 +53,30 @@ class GoDialect(Dialect):
             "loadsgf": self.loadsgf,
             "final_status_list": self.final_status_list,
             "get_komi": lambda arguments: f"{self._komi:g}",
+            "kata-get-rules": lambda arguments: go_rules.as_json(self._rules),
+            "kata-set-rules": self.kata_set_rules,
+            "kata-set-rule": self.kata_set_rule,
             "kgs-genmove_cleanup": self.genmove,  # it plays by area, and takes dead stones off before it passes
         }
 
     def _engine(self, game: Game) -> Engine:
         options = {**self.found.saved.options, "size": game.options.size, "komi": self._komi}
+        options |= go_rules.to_options(self._rules)
         options["max_moves"] = max(game.max_moves, _LONGEST_GAME)
         return super()._engine(games.make("go", **options))
 
     def _use(self, size: int) -> None:
-        """An engine for boards of that size, which is kept. GtpError if the network cannot play there."""
-        if size == self.game.size:
-            return
+        """An engine for boards of that size and the present rules. GtpError if the network cannot play there."""
+        wanted = (size, *go_rules.to_options(self._rules).values())
+        self._engines.setdefault(_kind(self.game), self.engine)
         try:
-            if size not in self._engines:
+            if wanted not in self._engines:
                 made = self._engine(games.make("go", size=size))
                 made.warm_up()  # now: when a move is asked for, a clock may run
-                self._engines |= {self.game.size: self.engine, size: made}
-            self.engine = self._engines[size]
+                self._engines[wanted] = made
+            self.engine = self._engines[wanted] = self._engines.pop(wanted)
+            while len(self._engines) > _MOST_ENGINES:
+                del self._engines[next(iter(self._engines))]
         except (TengenError, ValueError):
             raise GtpError("unacceptable size") from None
 
@@ -73,6 +87,7 @@ class GoDialect(Dialect):
 
     def clear_board(self, arguments: list[str]) -> str:
         super().clear_board(arguments)
+        self._handicap_stones = 0
         self.engine.revise(self._with_komi)
         return ""
 
@@ -90,7 +105,54 @@ class GoDialect(Dialect):
         return ""
 
     def _with_komi(self, state: GoState) -> GoState:
-        return state._replace(komi=jnp.int16(round(2 * self._komi)))
+        points = self._komi + go_rules.bonus(self._rules, self._handicap_stones)
+        return state._replace(komi=jnp.int16(round(2 * points)))
+
+    # Rules
+
+    def kata_set_rules(self, arguments: list[str]) -> str:
+        """Rules by their name or as JSON; the game so far is kept."""
+        exactly(arguments, 1, "rules")
+        return self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
+
+    def kata_set_rule(self, arguments: list[str]) -> str:
+        """One rule; the others stay."""
+        key, value = exactly(arguments, 2, "a rule and its value")
+        return self._set_rules(lambda: go_rules.changed(self._rules, key, value))
+
+    def _set_rules(self, read: Callable[[], go_rules.Rules]) -> str:
+        before, old = self._rules, self.engine
+        try:
+            rules = read()
+            go_rules.to_options(rules)
+        except ValueError as error:
+            raise GtpError(str(error)) from None
+        self._rules = rules
+        try:
+            self._use(self.game.size)
+            if self.engine is not old:
+                self._replay(old)
+            self.engine.revise(self._with_komi)
+        except BaseException:
+            self._rules, self.engine = before, old
+            raise
+        return ""
+
+    def _replay(self, old: Engine) -> None:
+        """Repeat the game so far, which was played under other rules. GtpError if these forbid one of its moves."""
+        start, *steps = old.position.steps
+        self.engine.reset(self.game.position(start.state.chains, int(start.state.turn)))
+        number = 0
+        for step in steps:
+            if step.action is None:
+                self.to_move(int(step.state.turn))
+                continue
+            number += 1
+            try:
+                self.engine.play(step.action)
+            except IllegalMove:
+                name = self.names([step.action])[0]
+                raise GtpError(f"cannot change the rules: they forbid move {number}, {name}") from None
 
     # Moves
 
@@ -158,6 +220,7 @@ class GoDialect(Dialect):
 
     def _handicap(self, points: list[int]) -> str:
         self._check_empty()
+        self._handicap_stones = len(points)
         self.engine.reset(self._position(points, 1))
         return " ".join(self.names(points))
 
@@ -182,7 +245,7 @@ class GoDialect(Dialect):
         until = whole(rest[0]) if rest else None
         record = _record(Path(name))
         options = record.options
-        before, komi = self.engine, self._komi
+        before, komi, stones = self.engine, self._komi, self._handicap_stones
         self._use(options["size"])
         try:
             self._komi = float(options.get("komi", komi))
@@ -190,7 +253,7 @@ class GoDialect(Dialect):
             actions = record.actions if until is None else record.actions[: max(until - 1, 0)]
             self._follow(start, actions)
         except (ValueError, TengenError) as error:
-            self.engine, self._komi = before, komi
+            self.engine, self._komi, self._handicap_stones = before, komi, stones
             raise GtpError(f"cannot load file: {error}") from None
         return ""
 
@@ -200,6 +263,8 @@ class GoDialect(Dialect):
         try:
             self.clear_board([])
             if start is not None:
+                black, white = (int(colour_is(start.chains, colour).sum()) for colour in (0, 1))
+                self._handicap_stones = 0 if white else black
                 self.engine.reset(self._with_komi(start))
             for number, action in enumerate(actions, 1):
                 mark = len(self.engine.position.steps)
@@ -216,8 +281,14 @@ class GoDialect(Dialect):
 
     def final_score(self, arguments: list[str]) -> str:
         """By area, without the stones that are dead."""
-        black = status.score(self.engine, self.game)
+        black = status.score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+
+    def _dead(self) -> np.ndarray:
+        """Bool[P]. None, if the rules want dead stones to be captured before both pass."""
+        if not self._rules["friendlyPassOk"]:
+            return np.zeros(self.game.points, bool)
+        return status.dead(self.engine, self.game)
 
     def final_status_list(self, arguments: list[str]) -> str:
         """The stones of a status, chains in lines. By area, stones in seki are simply alive."""
@@ -226,11 +297,16 @@ class GoDialect(Dialect):
             raise GtpError("syntax error: expected dead, alive or seki")
         if wanted == "seki":
             return ""
-        dead = status.dead(self.engine, self.game)
+        dead = self._dead()
         chains = np.asarray(self.engine.state.chains)
         chosen = (chains != 0) & (dead == (wanted == "dead"))
         groups = [np.flatnonzero(chosen & (chains == chain)) for chain in dict.fromkeys(chains[chosen].tolist())]
         return "\n".join(" ".join(self.names([int(point) for point in group])) for group in groups)
+
+
+def _kind(game: Go) -> tuple[int, str, bool]:
+    """What tells the engines of a session apart: size, ko and suicide."""
+    return game.options.size, game.options.ko, game.options.suicide
 
 
 def _record(path: Path) -> Record:

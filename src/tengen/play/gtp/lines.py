@@ -1,8 +1,10 @@
 """Lines that come in while the engine is busy."""
 
 import queue
+import sys
 import threading
 from collections.abc import Iterable
+from typing import BinaryIO
 
 
 class Lines:
@@ -37,3 +39,14 @@ class Lines:
             if self._lines.empty():
                 self.waiting.clear()
         return line
+
+
+def standard_input() -> BinaryIO:
+    """The standard input as a file object of its own.
+
+    Python closes `sys.stdin` when it exits, and aborts if a thread still waits for a line there.
+    """
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # not a real file
+        return sys.stdin.buffer

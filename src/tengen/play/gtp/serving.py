@@ -4,12 +4,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from tengen.errors import TengenError
 from tengen.play import finding
 from tengen.play.gtp.dialect import Dialect
 from tengen.play.gtp.go import GoDialect
+from tengen.play.gtp.lines import standard_input
 from tengen.play.gtp.session import Session
 from tengen.play.settings import EngineSettings, PlaySettings
 
@@ -36,15 +37,7 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
                 logged.write(text)
                 logged.flush()
 
-        Session(dialect, _noted(_commands(), logged), write).run()
-
-
-def _commands() -> BinaryIO:
-    """The standard input as a file of its own: Python, when it ends, would wait for a thread that reads `sys.stdin`."""
-    try:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # not a real file
-        return sys.stdin.buffer
+        Session(dialect, _noted(standard_input(), logged), write).run()
 
 
 def _opened(log: Path) -> TextIO:

@@ -46,7 +46,7 @@ def dead(engine: Engine, game: Go) -> np.ndarray:
     return found
 
 
-def score(engine: Engine, game: Go) -> float:
-    """Black's area minus White's minus komi, dead stones taken off."""
-    chains = jnp.where(jnp.asarray(dead(engine, game)), EMPTY, engine.state.chains)
+def score(engine: Engine, game: Go, dead: np.ndarray) -> float:
+    """Black's area minus White's minus komi, with the dead stones, Bool[P], taken off."""
+    chains = jnp.where(jnp.asarray(dead), EMPTY, engine.state.chains)
     return float(game.score(engine.state._replace(chains=chains.astype(engine.state.chains.dtype))))

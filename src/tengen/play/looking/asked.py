@@ -10,7 +10,7 @@ import numpy as np
 
 from tengen.data import moves, sgf_reader
 from tengen.data.identity import plain_options
-from tengen.data.records import Record, RecordError, load_records, shorten
+from tengen.data.records import Record, RecordError, is_sgf, load_records, shorten
 from tengen.errors import OptionError, TengenError
 from tengen.games import Game
 from tengen.nets.saving import Saved
@@ -82,7 +82,8 @@ def read_game(
         found, more = _fitted(Asked(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
-    said = sgf_reader.comments(path.read_bytes(), number - 1) if path.suffix.lower() == ".sgf" else {}
+    content = path.read_bytes()
+    said = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
     return Asked(found, remarks + more, said)
 
 

@@ -5,6 +5,7 @@ import sys
 import tengen
 from tengen.errors import TengenError
 from tengen.play import finding
+from tengen.play.gtp.lines import standard_input
 from tengen.play.settings import EngineSettings, PlaySettings
 from tengen.play.uci.board import Board
 from tengen.play.uci.session import Session
@@ -47,4 +48,4 @@ def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    Session(about(found), lambda: make(found, settings), play, sys.stdin.buffer, write).run()
+    Session(about(found), lambda: make(found, settings), play, standard_input(), write).run()

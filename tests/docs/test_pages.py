@@ -1,0 +1,36 @@
+"""What the documentation shows works as it is written."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pages
+from data import made
+from tengen import data, games
+
+
+def test_lines_keep_their_numbers() -> None:
+    page = (pages.DOCS / "loader.md").read_text().split("\n")
+    for number, line in enumerate(pages.python("loader.md").split("\n")):
+        assert line in ("", page[number])
+
+
+def test_the_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    game = games.make("tic_tac_toe")
+    form = data.RowFormat.of(game)
+    folder = tmp_path / "runs" / "noughts" / "selfplay" / "random"
+    folder.mkdir(parents=True)
+    for seed in range(3):
+        rows = made.rows(100, seed, form)
+        data.write_chunk(folder / f"{seed}.npz", form, rows, data.GameIdentity.of(game), network="n")
+    names = pages.run("loader.md", tmp_path, monkeypatch)
+    assert capsys.readouterr().out == "300 rows\n"
+    assert names["rows"]["policy"].shape == (256, 9)
+    assert np.isfinite(names["rows"]["policy"]).all()
+
+
+@pytest.mark.slow
+def test_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = pages.run("nets.md", tmp_path, monkeypatch)["outputs"]
+    assert outputs.policy.shape == (2, 82)
