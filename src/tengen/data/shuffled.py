@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tengen import files
 from tengen.data import lease
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
@@ -67,7 +68,7 @@ class Shuffle:
         """Read index.json. ShuffleGone if there is none, TengenError if it is not one of ours."""
         path = folder / INDEX
         try:
-            index = json.loads(path.read_bytes())
+            index = json.loads(files.read_bytes(path))
             if index["schema"] != SCHEMA:
                 raise OptionError(f"schema: expected {SCHEMA}, got {index['schema']!r}")
             train, validation = (

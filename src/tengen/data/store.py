@@ -86,7 +86,8 @@ class Store:
     def chunks(self) -> list[Chunk]:
         """All chunks, oldest first; none if the folder is not there."""
         found = ((path, _NAME.fullmatch(path.name)) for path in self._files())
-        return sorted(Chunk(int(match[1]), match[2], path) for path, match in found if match)
+        chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
+        return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
 
     def listing(self) -> Listing:
         """All chunks with their rows, by what they say, so no chunk is read in full. Corrupt ones are set aside.

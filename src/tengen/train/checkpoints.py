@@ -20,6 +20,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
+from tengen import files
 from tengen.errors import TengenError
 from tengen.train.settings import CheckpointSettings
 
@@ -145,6 +146,7 @@ class Checkpoints:
         """Arrays by name and the plain data; _Corrupt if anything is not as it was written."""
         args = ocp.args.Composite(state=ocp.args.StandardRestore(), about=ocp.args.JsonRestore())
         try:
+            files.check_tree(self._path(step))  # orbax would wait for a FIFO for ever
             found = self._manager.restore(step, args=args)
             text, blob = str(found["about"]["content"]), np.asarray(found["state"]["bytes"])
             sums = list(found["about"]["sums"])

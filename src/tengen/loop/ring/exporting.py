@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from tengen import atomic, games, nets
+from tengen import atomic, files, games, nets
 from tengen.config import Config, provenance
 from tengen.config import load as load_config
 from tengen.config.render import render
@@ -135,7 +135,7 @@ class ExportPart:
     def _made_with(self, left: Path) -> str:
         """The configuration of the trainer, as text."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (left.parent.parent / "config.yaml").read_text("utf-8")
+            return files.read_text(left.parent.parent / "config.yaml")
         return render(self._config)
 
     def _place(self, role: object) -> str:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from tengen import files
 from tengen.errors import TengenError
 from tengen.play import finding
 from tengen.play.gtp.dialect import Dialect
@@ -49,7 +50,7 @@ def _commands() -> BinaryIO:
 
 def _opened(log: Path) -> TextIO:
     try:
-        return log.open("a", encoding="utf-8")
+        return files.open_log(log)
     except OSError as error:
         raise TengenError(f"{log}: the log cannot be written: {error.strerror or error}") from None
 

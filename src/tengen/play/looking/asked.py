@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tengen import files
 from tengen.data import moves, sgf_reader
 from tengen.data.identity import plain_options
 from tengen.data.records import Record, RecordError, load_records, shorten
@@ -82,7 +83,7 @@ def read_game(
         found, more = _fitted(Asked(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
-    said = sgf_reader.comments(path.read_bytes(), number - 1) if path.suffix.lower() == ".sgf" else {}
+    said = sgf_reader.comments(files.read_bytes(path), number - 1) if path.suffix.lower() == ".sgf" else {}
     return Asked(found, remarks + more, said)
 
 
