@@ -17,8 +17,8 @@ from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.trainers import TrainerConfig
 
-CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon", "evaluation")
-"""Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
+CHANGEABLE = ("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation")
+"""What may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
 
 AnyConfig = Config | TrainerConfig

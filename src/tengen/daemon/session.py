@@ -145,7 +145,8 @@ class Session:
         )
         self.data = Path(it.data) if it.data else self.base / "selfplay"
         form = RowFormat.of(self._game, self.config.net.heads)
-        loader = Loader(Folder(self.data), form, GameIdentity.of(self._game), settings)
+        most = self.config.data.max_chunk_rows
+        loader = Loader(Folder(self.data), form, GameIdentity.of(self._game), settings, max_chunk_rows=most)
         if state is not None:
             loader.restore(state)
         for split in SPLITS:

@@ -182,7 +182,7 @@ def _members(file: FileIO) -> dict[str, Member]:
         found.append((place, name, method, checksum, stored, unpacked))
         at = begin + named + more + noted
     if at != length:
-        raise OptionError("not a zip: its list of members is damaged")
+        raise OptionError("not a zip file: its list of members is damaged")
     members: dict[str, Member] = {}
     for place, name, method, checksum, stored, unpacked in sorted(found, reverse=True):
         if name in members:
@@ -216,20 +216,20 @@ def _list(file: FileIO, size: int) -> tuple[int, int]:
         tail = _read(file, max(size - _COMMENT_LIMIT - _TAIL, 0), min(size, _COMMENT_LIMIT + _TAIL))
         at = tail.rfind(b"PK\x05\x06", 0, len(tail) - _END.size + 4)
         if at < 0:
-            raise OptionError("not a zip, or cut short: it has no end")
+            raise OptionError("not a zip file, or cut short: it has no end")
     _, count, length, place, comment = _END.unpack_from(tail, at)
     if at + _END.size + comment != len(tail):
-        raise OptionError("not a zip: there is something behind its end")
+        raise OptionError("not a zip file: there is something behind its end")
     end = size - len(tail) + at
     if count == _UNKNOWN_SHORT or _UNKNOWN in (length, place):
         end -= _WHERE64.size
         signature, begin = _WHERE64.unpack(_read(file, end, _WHERE64.size))
         if signature != b"PK\x06\x07" or begin + _END64.size != end:
-            raise OptionError("not a zip: its end is damaged")
+            raise OptionError("not a zip file: its end is damaged")
         end = begin
         signature, length, place = _END64.unpack(_read(file, begin, _END64.size))
         if signature != b"PK\x06\x06":
-            raise OptionError("not a zip: its end is damaged")
+            raise OptionError("not a zip file: its end is damaged")
     if place + length != end or length > _LIST_LIMIT:
         raise OptionError("not a chunk: its list of members is too long, or not where it should be")
     return place, length
@@ -252,7 +252,7 @@ def _large(extra: bytes, *numbers: int) -> list[int]:
             else:
                 return found
         at += 4 + length
-    raise OptionError("not a zip: the size of a member is missing")
+    raise OptionError("not a zip file: the size of a member is missing")
 
 
 def _begin(file: FileIO, member: Member) -> int:
@@ -270,11 +270,11 @@ def _begin(file: FileIO, member: Member) -> int:
 def _read(file: FileIO, place: int, count: int) -> bytes:
     """These bytes. OptionError if the file has fewer."""
     if place < 0 or count < 0:
-        raise OptionError("not a zip: it points to places before its beginning")
+        raise OptionError("not a zip file: it points to places before its beginning")
     file.seek(place)
     data = file.read(count) or b""
     if len(data) != count:
-        raise OptionError("not a zip, or cut short")
+        raise OptionError("not a zip file, or cut short")
     return data
 
 
@@ -300,7 +300,7 @@ def _parsed(text: bytes, name: str, shape: tuple[int, ...], dtype: np.dtype) -> 
         return shape, dtype
     found = dict(_ENTRY.findall(text))
     if set(found) != {b"descr", b"fortran_order", b"shape"} or _ENTRY.sub(b"", text).strip(b" \n") != b"{}":
-        raise OptionError(f"{name}: the header of its .npy cannot be understood, or is not of plain numbers")
+        raise OptionError(f"{name}: expected the .npy header of plain numbers, got something else")
     if found[b"fortran_order"] != b"False":
         raise OptionError(f"{name}: expected numbers in C order")
     try:

@@ -19,7 +19,7 @@ from tengen.data import lease
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
 from tengen.data.shuffle_settings import ShuffleSettings
-from tengen.data.store import inside
+from tengen.data.store import inside, last_number
 from tengen.errors import OptionError, TengenError
 
 SCHEMA = 1
@@ -137,10 +137,10 @@ def newest(
 
 
 def new_name(base: Path) -> str:
-    """A name that sorts after all that are there, unfinished ones too. Two processes never get the same."""
+    """A name that sorts after all that were made, unfinished ones too. Two processes never get the same."""
     names = [path.name.removeprefix(".") for path in inside(base / FOLDER)]
     taken = [int(name[:8]) for name in names if _NAME.match(name)]
-    return f"{max(taken, default=-1) + 1:08d}-{secrets.token_hex(4)}"
+    return f"{last_number(taken, 10**8) + 1:08d}-{secrets.token_hex(4)}"
 
 
 @contextlib.contextmanager

@@ -44,9 +44,7 @@ def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping
 
 def clean(folder: Path) -> None:
     """Remove what a trainer that was killed has left half-written; nobody else writes there."""
-    for path in inside(folder / LEFT):
-        if path.name.startswith(".") and path.name.endswith(".part"):
-            shutil.rmtree(path, ignore_errors=True)
+    files.remove_parts([folder / LEFT], older_than=0)
 
 
 def leave_checkpoint(base: Path, trainer: str) -> Path:
