@@ -24,14 +24,14 @@ import numpy as np
 
 from tengen.errors import OptionError
 
-_END = struct.Struct("<4s6xHIIH")  # signature, members, size and place of their list, length of a comment
+_END = struct.Struct("<4s8xIIH")  # signature, size and place of the list of members, length of a comment
 _END64 = struct.Struct("<4s36xQQ")  # for large files: signature, size and place of the list
 _WHERE64 = struct.Struct("<4s4xQ4x")  # signature, place of the latter
 _LISTED = struct.Struct("<4s4xHH4xIIIHHH8xI")  # signature, flags, method, checksum, sizes, lengths, place of a member
 _LOCAL = struct.Struct("<4s4xH16xHH")  # where it lies: signature, method, lengths of the name and of what follows it
 _STORED, _DEFLATED = 0, 8
 _METHODS = {12: "bzip2", 14: "LZMA", 93: "Zstandard", 95: "xz"}
-_UNKNOWN, _UNKNOWN_SHORT = 2**32 - 1, 2**16 - 1  # what stands for numbers that do not fit
+_UNKNOWN = 2**32 - 1  # what stands for a number that does not fit
 _TAIL = 4096  # bytes at the end of a file, in which the list of a chunk's members is
 _COMMENT_LIMIT = 2**16
 _LIST_LIMIT = 2**18  # bytes: a chunk has some fifteen members, which take one thousand
@@ -217,18 +217,15 @@ def _list(file: FileIO, size: int) -> tuple[int, int]:
         at = tail.rfind(b"PK\x05\x06", 0, len(tail) - _END.size + 4)
         if at < 0:
             raise OptionError("not a zip file, or cut short: it has no end")
-    _, count, length, place, comment = _END.unpack_from(tail, at)
+    _, length, place, comment = _END.unpack_from(tail, at)
     if at + _END.size + comment != len(tail):
         raise OptionError("not a zip file: there is something behind its end")
     end = size - len(tail) + at
-    if count == _UNKNOWN_SHORT or _UNKNOWN in (length, place):
-        end -= _WHERE64.size
-        signature, begin = _WHERE64.unpack(_read(file, end, _WHERE64.size))
-        if signature != b"PK\x06\x07" or begin + _END64.size != end:
-            raise OptionError("not a zip file: its end is damaged")
-        end = begin
-        signature, length, place = _END64.unpack(_read(file, begin, _END64.size))
-        if signature != b"PK\x06\x06":
+    if at >= _WHERE64.size and tail[at - _WHERE64.size : at][:4] == b"PK\x06\x07":
+        _, begin = _WHERE64.unpack_from(tail, at - _WHERE64.size)
+        end -= _WHERE64.size + _END64.size
+        signature, length, place = _END64.unpack(_read(file, end, _END64.size))
+        if signature != b"PK\x06\x06" or begin != end:
             raise OptionError("not a zip file: its end is damaged")
     if place + length != end or length > _LIST_LIMIT:
         raise OptionError("not a chunk: its list of members is too long, or not where it should be")
