@@ -118,6 +118,11 @@ def check_tree(folder: Path) -> None:
                 _check(path, status)
 
 
+def cache_folder() -> Path:
+    """Where Tengen keeps, for this user, what it could work out again. RuntimeError for a user without a home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tengen"
+
+
 def remove_parts(folders: Iterable[Path], older_than: float = 3600.0) -> list[Path]:
     """Remove what killed writers left unfinished in these folders, and say what was removed.
 
