@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 from typing import TextIO
@@ -47,16 +47,18 @@ def open_regular(path: Path | str) -> FileIO:
     return _opened(path, _READ, "rb")
 
 
-@contextlib.contextmanager
-def descriptor(path: Path | str) -> Iterator[int]:
-    """As `open_regular`, for whoever opens thousands of files: a file descriptor, closed at the end of the `with`."""
+def read_ends(path: Path | str, first: int, last: int) -> tuple[int, bytes, bytes]:
+    """The size of a regular file, its first bytes and its last ones, quickly. Raises as `open_regular`."""
     _check(path, os.stat(path))
-    opened = os.open(path, _READ)
+    descriptor = os.open(path, _READ)
     try:
-        _check(path, os.fstat(opened))
-        yield opened
+        status = os.fstat(descriptor)
+        _check(path, status)
+        size, head = status.st_size, os.pread(descriptor, first, 0)
+        tail = head[-last:] if len(head) == size else os.pread(descriptor, last, max(size - last, 0))
+        return size, head, tail
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def open_buffered(path: Path | str) -> io.BufferedReader:

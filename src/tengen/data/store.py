@@ -83,12 +83,12 @@ class Store:
 
     def last(self) -> int:
         """The number of the last chunk, which may still be in the making; -1 if there is none."""
-        taken = [int(match[1]) for path in self._files() if (match := _TAKEN.match(path.name))]
+        taken = [int(match[1]) for path in self.files() if (match := _TAKEN.match(path.name))]
         return last_number([*taken, *([self._last] if self._last >= 0 else [])], _NUMBERS)
 
-    def chunks(self) -> list[Chunk]:
-        """All chunks, oldest first; none if the folder is not there."""
-        found = ((path, _NAME.fullmatch(path.name)) for path in self._files())
+    def chunks(self, paths: Iterable[Path] | None = None) -> list[Chunk]:
+        """All chunks, oldest first, or those among `paths`; none if the folder is not there."""
+        found = ((path, _NAME.fullmatch(path.name)) for path in (self.files() if paths is None else paths))
         chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
         return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
 
@@ -177,8 +177,8 @@ class Store:
             ) from error
         return target
 
-    def _files(self) -> Iterator[Path]:
-        """All files in the folders of the networks."""
+    def files(self) -> Iterator[Path]:
+        """All files in the folders of the networks, whatever they are."""
         for folder in inside(self.folder):
             if folder.is_dir():
                 yield from inside(folder)

@@ -7,7 +7,7 @@ from tengen import arena
 from tengen.arena.ratings import Ratings, anchor
 from tengen.data import glance
 from tengen.data.chunk import ChunkError, CorruptChunk, Meta
-from tengen.data.store import CORRUPT, Store, inside
+from tengen.data.store import CORRUPT, Store
 from tengen.loop.ring.memory import Memory
 
 SELFPLAY = "selfplay"
@@ -38,7 +38,8 @@ class Counter:
         """As it is now. TengenError if a folder cannot be read."""
         known: dict[Path, tuple[int, int] | None] = {}  # without those that are gone
         unreadable = []
-        for chunk in self._store.chunks():
+        files = list(self._store.files())
+        for chunk in self._store.chunks(files):
             path = chunk.path
             try:
                 known[path] = self._known[path] if path in self._known else self._ask(path)
@@ -51,9 +52,8 @@ class Counter:
         if self._memory is not None:
             self._memory.keep()
         good = [counts for counts in known.values() if counts is not None]
-        aside = [path for folder in inside(self._store.folder) if folder.is_dir() for path in inside(folder)]
         corrupt = [path for path, counts in known.items() if counts is None]
-        corrupt += [path for path in aside if path.name.endswith(CORRUPT)]
+        corrupt += [path for path in files if path.name.endswith(CORRUPT)]
         return Played(
             rows=sum(rows for rows, _ in good),
             games=sum(games for _, games in good),
