@@ -51,6 +51,7 @@ data:
   ring_rows: 5000
   first_rows: 200
   chunk_rows: 300
+  max_chunk_rows: 100000
   record_share: 0.1
 train:
   batch: 32
@@ -164,10 +165,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 49)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 50)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 75)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 77)",
+        'got "mcts:x" (mine.yaml, line 76)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 78)",
     ]
 
 
@@ -177,13 +178,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 41)"
+        "(mine.yaml, line 42)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 76)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 77)"
     ]
 
 

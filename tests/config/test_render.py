@@ -115,6 +115,7 @@ _datas = st.builds(
     ring_rows=_counts,
     first_rows=st.integers(1, 1000),
     chunk_rows=_counts,
+    max_chunk_rows=st.integers(10_000, 10**8),
     record_share=_shares,
 )
 _trains = st.builds(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen import atomic
-from tengen.config import ConfigError, load
+from tengen.config import ConfigError, load, render
 from tengen.config.run_directory import locked, write
 
 HOLD = """
@@ -102,3 +102,38 @@ def test_file_systems_without_locks_are_used_without(tmp_path: Path, monkeypatch
     monkeypatch.setattr(fcntl, "flock", fail)
     with locked(tmp_path):
         pass
+
+
+def without_new_setting(path: Path) -> None:
+    """As an older version wrote it."""
+    lines = [line for line in path.read_text().splitlines(keepends=True) if "max_chunk_rows" not in line]
+    path.write_text("".join(lines))
+
+
+def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
+    config = load("go5")
+    path = write(config, tmp_path, ["tengen 1, commit abc", "python 3"])
+    without_new_setting(path)
+    assert config.data.max_chunk_rows == 1_000_000
+    assert load(path) == config  # CONFIG may be this file
+    before = path.read_bytes()
+    write(config, tmp_path, ["tengen 2"])
+    assert path.read_bytes() == before
+    write(load("go5", ["data.max_chunk_rows=20000"]), tmp_path, ["tengen 2"])
+    assert load(path).data.max_chunk_rows == 20_000
+    assert "data.max_chunk_rows: 1000000 -> 20000" in path.read_text()
+
+
+def test_nothing_is_filled_in_for_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(render(load("go5")))
+    without_new_setting(path)
+    with pytest.raises(ConfigError, match=r"data\.max_chunk_rows: missing, expected a whole number from 10000 to"):
+        load(path)
+
+
+def test_a_run_still_needs_all_older_settings(tmp_path: Path) -> None:
+    path = write(load("go5"), tmp_path, ["tengen 1"])
+    path.write_text(path.read_text().replace("  ring_rows:", "  # ring_rows:"))
+    with pytest.raises(ConfigError, match=r"data\.ring_rows: missing"):
+        load(path)

@@ -59,7 +59,7 @@ def test_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("tengen.files.open_regular", refuse)
     assert problem("secret.yaml") == "secret.yaml: may not be read, ask its owner for permission"
 
 

@@ -1,5 +1,6 @@
 """Clients of every kind: good ones, slow ones, stuck ones, and those that send garbage or go away."""
 
+import contextlib
 import os
 import resource
 import socket
@@ -193,3 +194,29 @@ def test_closing_does_not_wait_for_a_stuck_client(path: Path) -> None:
         began = time.monotonic()
         it.server.close()
         assert time.monotonic() - began < 10
+
+
+def test_the_socket_survives_a_lack_of_files(listening: Listening, path: Path) -> None:
+    listening.server.listen(path)
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # before there are too many files
+    client.settimeout(20)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 8, limit[1]))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(client.fileno()))
+        client.connect(str(path))
+        wait_for(lambda: bool(listening.logged))
+    finally:
+        for file in taken:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    assert listening.logged == ["no client can be accepted at the moment: Too many open files"]
+    with client:
+        client.sendall(encode(messages.ExportNow()))
+        assert next(lines(client)).text == "heard ExportNow"
+    with connect(path) as another:
+        another.sendall(encode(messages.ExportNow()))
+        assert next(lines(another)).text == "heard ExportNow"

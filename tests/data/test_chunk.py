@@ -199,7 +199,7 @@ def test_absent_and_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise PermissionError(13, "Permission denied")
 
     write(tmp_path / "x.npz")
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("tengen.files.open_regular", refuse)
     with pytest.raises(UnreadableChunk, match="Permission denied"):
         read_meta(tmp_path / "x.npz")
 

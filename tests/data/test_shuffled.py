@@ -210,3 +210,9 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     assert clean(tmp_path, ONE) == []
     assert newest(tmp_path) == done
     assert len(list((tmp_path / "shuffled").iterdir())) == 6
+
+
+def test_a_stray_number_is_not_counted_on_from(tmp_path: Path) -> None:
+    for name in ("00000003-01234567", "99999999-01234567"):
+        (tmp_path / "shuffled" / name).mkdir(parents=True)
+    assert shuffled.new_name(tmp_path).startswith("00000004-")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from data import made
 from tengen.data import ForeignChunk, Store, UnreadableChunk, chunk, write_chunk
+from tengen.data.store import last_number
 from tengen.errors import OptionError, TengenError
 
 
@@ -182,3 +183,40 @@ def test_rows_can_be_changed_by_who_reads_them(tmp_path: Path) -> None:
     add(store, 5, 0)
     rows = store.read_newest(5, made.FORM, made.GAME).rows
     rows["weight"] *= np.float32(2)
+
+
+@pytest.mark.parametrize(
+    "stray", ["9999999999-x.npz", "9999999998-x.npz", "5000000000-x.npz", ".9999999999-x.npz.1.part"]
+)
+def test_a_stray_number_is_not_counted_on_from(tmp_path: Path, stray: str) -> None:
+    store = Store(tmp_path)
+    add(store, 5, 0)
+    (tmp_path / "net" / stray).write_bytes(b"no chunk")
+    for number in (1, 2):
+        assert add(store, 5, number).name == f"000000000{number}-a.npz"
+    assert Store(tmp_path).reserve("net").name == "0000000003-a.npz"  # a later process
+
+
+def test_stray_numbers_alone(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir(parents=True)
+    (tmp_path / "net" / "9999999999-x.npz").touch()
+    store = Store(tmp_path)
+    assert store.last() == -1
+    assert [store.reserve("net").name for _ in range(3)] == [f"000000000{number}-a.npz" for number in range(3)]
+
+
+def test_numbers_that_go_on() -> None:
+    assert last_number([], 100) == -1
+    assert last_number([3, 1, 2], 100) == 3
+    assert last_number([57, 58], 100) == 58  # older ones were removed
+    assert last_number([4, 5, 7, 99], 100) == 5
+    assert last_number([99], 100) == -1
+
+
+def test_a_chunk_with_too_many_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    path = add(store, 5, 0)
+    assert store.read_newest(5, made.FORM, made.GAME, 5).count == 5
+    with pytest.raises(ForeignChunk, match="has 5 rows, and data.max_chunk_rows allows 4"):
+        store.read_newest(5, made.FORM, made.GAME, 4)
+    assert path.exists()

@@ -112,3 +112,29 @@ def test_records_name_the_opponent_where_there_was_one(tmp_path: Path, store: St
     (file,) = (tmp_path / "games" / "net-s0-d0").iterdir()
     players = [record.players for record in load_records(file)]
     assert players == [("net-s0-d0", "first"), ("net-s0-d0", "net-s0-d0"), ("all", "net-s0-d0")]
+
+
+def test_files_never_have_more_rows_than_may_be_read(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer, "data.max_chunk_rows=10000")
+        found.add(finished(6_000, 0, 24_002), 10.0)  # games of four rows, and one of two
+        found.flush()
+    read = [read_chunk(chunk.path, limit=10_000) for chunk in store.chunks()]
+    assert [len(content["ply"]) for content, _ in read] == [10_000, 10_000, 4_002]
+    assert same(joined(*(content for content, _ in read)), rows(24_002, 0, PLAIN))
+    assert [(meta.games, meta.more["finished"], meta.more["evaluations"]) for _, meta in read] == [
+        (2500, 2500, 0.0),
+        (2500, 2500, 0.0),
+        (1001, 1000, 10.0),
+    ]
+    assert (found.written_rows, found.written_games, found.chunk) == (24_002, 6_000, 2)
+
+
+def test_a_stray_number_is_not_the_last_one(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        first = collector(tmp_path, store, writer)
+        first.add(finished(1, 1, 4), 5.0)
+        first.flush()
+        (path,) = (tmp_path / "selfplay").glob("*/*.npz")
+        path.with_name("9999999999-x.npz").write_bytes(path.read_bytes())
+        assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0

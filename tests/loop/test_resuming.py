@@ -100,3 +100,10 @@ def test_damaged_checkpoints_alone_are_no_reason_to_forget(tmp_path: Path) -> No
         TengenError, match=r"no good checkpoint is left \(step_000000040.corrupt\); mend one, or remove"
     ):
         resume(tmp_path, None)
+
+
+def test_a_stray_number_is_not_counted_with_every_start(tmp_path: Path) -> None:
+    stray = add_chunk(tmp_path, 0, 8).with_name("9999999999-x.npz")
+    stray.write_bytes(add_chunk(tmp_path, 1, 12).read_bytes())
+    assert resume(tmp_path, None).counts.rows == 20
+    assert resume(tmp_path, resuming.extras(BEFORE, 1)).counts.rows == BEFORE.rows

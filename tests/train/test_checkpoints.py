@@ -119,6 +119,21 @@ def test_whatever_file_is_damaged_nothing_wrong_is_restored(folder: Path, tmp_pa
     assert fell_back >= 2, "some files hold the data"
 
 
+@pytest.mark.parametrize("name", ["_CHECKPOINT_METADATA", "about/metadata", "state/_METADATA", "state/manifest.ocdbt"])
+def test_a_fifo_is_not_waited_for(folder: Path, name: str) -> None:
+    """In a process of its own, since a thread that waits for a FIFO cannot be stopped."""
+    target = folder / "step_000000020" / name
+    target.unlink()
+    os.mkfifo(target)
+    code = (
+        "import sys; from train.test_checkpoints import Path, restored\n"
+        "found = restored(Path(sys.argv[1])); print(found[0].step, *found[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("10 step_000000020 is corrupt"), done.stderr
+    assert "is a FIFO, not a regular file" in done.stdout
+
+
 def test_when_all_are_corrupt_nothing_is_started_anew(folder: Path) -> None:
     for path in files(folder):
         if "/d/" in str(path) or path.name == "manifest.ocdbt":

@@ -9,13 +9,14 @@ summary.json    all figures
 
 import contextlib
 import datetime
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.arena import results
 from tengen.arena.played import Played, from_line
 from tengen.arena.tally import Tally
@@ -62,7 +63,7 @@ class Book:
         lines = "".join(game.to_line() + "\n" for game in fresh.values())
         path = self.folder / _GAMES
         try:
-            with path.open("ab") as file:
+            with io.BufferedWriter(files.open_to_append(path)) as file:
                 file.write(lines.encode())
                 file.flush()
                 os.fsync(file.fileno())
@@ -103,7 +104,7 @@ def _check(path: Path, about: dict[str, Any]) -> None:
         if not path.exists():
             atomic.write_bytes(path, json.dumps(about, indent=2).encode() + b"\n")
             return
-        before = json.loads(path.read_bytes())
+        before = json.loads(files.read_bytes(path))
         if not isinstance(before, dict):
             raise ValueError("expected an object")
     except OSError as error:
@@ -132,7 +133,7 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 def _read(path: Path, games: int) -> dict[int, Played]:
     """The games in the file, from which half a line at its end is cut off. TengenError names a line that is wrong."""
     try:
-        content = path.read_bytes()
+        content = files.read_bytes(path)
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):  # the process was killed while it wrote
             os.truncate(path, len(whole))

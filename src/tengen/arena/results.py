@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.errors import TengenError
 
 SCHEMA = 1
@@ -41,7 +41,7 @@ class Result:
 def read(path: Path) -> list[Result]:
     """All results of a file; none if there is no such file. TengenError names the line that is no result."""
     try:
-        text = path.read_text("utf-8")
+        text = files.read_text(path)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:
@@ -64,7 +64,7 @@ def append(path: Path, *results: Result) -> None:
     """Add results to a file, which is made if there is none. What it held stays as it was."""
     read(path)  # nothing is added to a file that could not be read again
     try:
-        before = path.read_bytes() if path.exists() else b""
+        before = files.read_bytes(path) if path.exists() else b""
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
     gap = b"\n" if before and not before.endswith(b"\n") else b""

@@ -1,10 +1,9 @@
 """Compiled programs are kept for the next time; and what to tell a person whose device is too small for them."""
 
 import contextlib
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from tengen import files
 from tengen.errors import TengenError
 
 
@@ -13,8 +12,7 @@ def keep_compiled() -> None:
     import jax
 
     if not jax.config.values.get("jax_compilation_cache_dir"):
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tengen" / "jax"
-        jax.config.update("jax_compilation_cache_dir", str(cache))
+        jax.config.update("jax_compilation_cache_dir", str(files.cache_folder() / "jax"))
         # The many small programs of a start take long together.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

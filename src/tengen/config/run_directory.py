@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tengen import atomic, schema
+from tengen import atomic, files, schema
 from tengen.config.load import load_any
 from tengen.config.problems import ConfigError
 from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.trainers import TrainerConfig
 
-CHANGEABLE = ("goal", "rating", "shuffle", "ring", "gate", "daemon", "evaluation")
-"""Sections that may change between two starts of a run: how long it goes on, and how its parts go about it."""
+CHANGEABLE = ("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation")
+"""What may change between two starts of a run: how long it goes on, and how its parts go about it."""
 
 
 AnyConfig = Config | TrainerConfig
@@ -98,7 +98,7 @@ def locked(
         return
     try:
         base.mkdir(parents=True, exist_ok=True)
-        file = (base / name).open("a+")
+        file = files.open_to_append(base / name, readable=True)
     except OSError as error:
         raise ConfigError([_cannot_write(base, error)]) from error
     with file:
@@ -106,15 +106,14 @@ def locked(
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            who = file.read(200).strip() or "another process"
+            who = file.read(200).decode(errors="replace").strip() or "another process"
             raise InUse(what or base, who, other) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise ConfigError([_cannot_write(base, error)]) from error
         with contextlib.suppress(OSError):  # only for the message above
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
+            file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         yield
 
 
@@ -126,7 +125,7 @@ def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
 def _header(path: Path) -> list[str]:
     """The comments above the configuration itself, without their signs."""
     lines = []
-    for line in path.read_text("utf-8").splitlines():
+    for line in files.read_text(path).splitlines():
         if not line.startswith("#") or line == HEADER:
             break
         lines.append(line.removeprefix("#").strip())

@@ -71,6 +71,9 @@ class DataSection:
     ring_rows: int = setting(REQUIRED, "rows that the device keeps; the window is never larger", low=64, high=10**9)
     first_rows: int = setting(REQUIRED, "rows before learning begins", low=1, high=10**9)
     chunk_rows: int = setting(REQUIRED, "rows in a file, about: whole games only", low=1, high=10**7)
+    max_chunk_rows: int = setting(
+        REQUIRED, "files with more rows are not read, whoever wrote them", low=10_000, high=10**8, before=1_000_000
+    )
     record_share: float = setting(REQUIRED, "share of the games that are written down for people", low=0, high=1)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from tengen import files
+from tengen.config import provenance
 from tengen.config.problems import ConfigError
 from tengen.schema import quote, unknown
 
@@ -20,6 +22,11 @@ class Source:
 
     label: str
     text: str
+
+    @property
+    def is_of_a_run(self) -> bool:
+        """Whether a run wrote it, which then was complete; it may lack settings that are newer."""
+        return self.text.startswith(provenance.FIRST)
 
 
 def shipped() -> tuple[str, ...]:
@@ -52,12 +59,13 @@ def _unknown_name(name: str) -> str:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = files.read_bytes(path, _MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError([f"{path}: there is no such file"]) from None
     except IsADirectoryError:
         raise ConfigError([f"{path}: is a folder, expected a YAML file"]) from None
+    except files.NotAFile as error:
+        raise ConfigError([f"{path}: {error.strerror}; expected a YAML file"]) from None
     except PermissionError:
         raise ConfigError([f"{path}: may not be read, ask its owner for permission"]) from None
     except (OSError, ValueError) as error:  # ValueError: no path can have a NUL in it

@@ -17,7 +17,7 @@ import urllib.parse
 from pathlib import Path
 from typing import Protocol
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.daemon.settings import UploadSettings
 from tengen.errors import TengenError
 from tengen.loop.ring import models
@@ -71,7 +71,7 @@ class Copy:
         def write(folder: Path) -> None:
             for file in sorted(path.iterdir()):
                 if file.is_file():
-                    atomic.write_bytes(folder / file.name, file.read_bytes())
+                    atomic.write_bytes(folder / file.name, files.read_bytes(file))
 
         try:
             models.publish(target, write)
@@ -167,7 +167,7 @@ class Http:
             )
         self._connection = connection
         try:
-            with file.open("rb") as body:
+            with files.open_buffered(file) as body:
                 headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
                 # Whoever hangs up early may have said why.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):

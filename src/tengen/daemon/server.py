@@ -25,6 +25,7 @@ from tengen.errors import TengenError
 
 STANDARD = "standard input"
 _CLIENTS = 64  # at a time
+_PAUSE = 0.2  # seconds before the next attempt, when no client can be accepted
 _COMMANDS = (
     messages.StartTraining,
     messages.StartTrainingImmediately,
@@ -58,6 +59,7 @@ class Server:
         self._listening: socket.socket | None = None
         self._path: tuple[Path, int] | None = None  # of the socket, and its inode
         self._number = 0
+        self._closed = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +117,7 @@ class Server:
 
     def close(self) -> None:
         """Write what waits, as far as anybody takes it, and let everybody go."""
+        self._closed.set()
         if self._listening is not None:
             with contextlib.suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
@@ -132,11 +135,21 @@ class Server:
             self._let_go(client)
 
     def _accept(self, listening: socket.socket) -> None:
+        troubled = False
         while True:
             try:
                 connection, _ = listening.accept()
-            except OSError:
-                return  # closed
+            except OSError as error:
+                if self._closed.is_set() or listening.fileno() < 0:
+                    return
+                # There are too many open files, say. Whoever knocks waits, and files get free again.
+                if not troubled:
+                    self._log("warning", f"no client can be accepted at the moment: {error.strerror or error}")
+                troubled = True
+                if self._closed.wait(_PAUSE):
+                    return
+                continue
+            troubled = False
             with self._lock:
                 crowded = len(self._clients) >= _CLIENTS
                 self._number += 1
@@ -149,7 +162,11 @@ class Server:
                 connection.close()
                 self._log("warning", f"a client was refused: there are {_CLIENTS} already")
                 continue
-            client.start()
+            try:
+                client.start()
+            except RuntimeError as error:  # no more threads
+                self._log("warning", f"a client was refused: {error}")
+                self._left(client)
 
     def _hear(self, client: Client, message: Any) -> None:
         if isinstance(message, _COMMANDS):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
-from tengen import games, nets
+from tengen import files, games, nets
 from tengen.config import Config, provenance, run_directory
 from tengen.config.render import render
 from tengen.daemon.uploads import Uploads
@@ -145,7 +145,8 @@ class Session:
         )
         self.data = Path(it.data) if it.data else self.base / "selfplay"
         form = RowFormat.of(self._game, self.config.net.heads)
-        loader = Loader(Folder(self.data), form, GameIdentity.of(self._game), settings)
+        most = self.config.data.max_chunk_rows
+        loader = Loader(Folder(self.data), form, GameIdentity.of(self._game), settings, max_chunk_rows=most)
         if state is not None:
             loader.restore(state)
         for split in SPLITS:
@@ -353,7 +354,7 @@ def _made(base: Path) -> Iterator[Made]:
         when = time.time()
         with contextlib.suppress(OSError, ValueError, RecursionError):
             when = (entry.path / exporting.MADE).stat().st_mtime
-            about = json.loads((entry.path / exporting.MADE).read_bytes())
+            about = json.loads(files.read_bytes(entry.path / exporting.MADE))
         step = about.get("steps") if isinstance(about, dict) else None
         validation = about.get("validation") if isinstance(about, dict) else None
         loss = validation.get("loss") if isinstance(validation, dict) else None

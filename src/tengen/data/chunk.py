@@ -5,26 +5,21 @@ pickles, and is read by a reader that knows none. Every part is checked before i
 short, mixed up and written by other programs.
 """
 
-import errno
 import io
 import itertools
 import json
-import lzma
-import math
-import struct
-import threading
 import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data import rows as row
 from tengen.data import sanity
+from tengen.data.archive import HEADER_LIMIT, Archive
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat, Rows
 from tengen.errors import OptionError, TengenError
@@ -32,16 +27,8 @@ from tengen.errors import OptionError, TengenError
 SCHEMA = 1
 _META = "meta"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
-_HEADER_LIMIT = 4096  # bytes of an .npy file before its numbers
-# What zipfile and its decompressors, NumPy's header and JSON raise for files that are not whole.
-_BROKEN = (
-    *(ValueError, KeyError, IndexError, EOFError, OverflowError, RuntimeError, OSError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-)
-_OF_CONTENT = (None, errno.EINVAL)  # what seeking to a place before the file's beginning gives
-# NumPy reads headers with `ast`, and Python 3.11 gives SystemErrors when several threads use that at once.
-_PARSING = threading.Lock()
 _OURS = ("schema", "network", "rows", "games", "format", "game", "version", "options")
+_T = TypeVar("_T")
 
 
 class ChunkError(TengenError):
@@ -53,11 +40,11 @@ class CorruptChunk(ChunkError):
 
 
 class ForeignChunk(ChunkError):
-    """It is good, but of another game, or without what is wanted of it."""
+    """It is good, but of another game, without what is wanted of it, or larger than is allowed."""
 
 
 class UnreadableChunk(ChunkError):
-    """It is not there, or may not be read; what it holds is not known."""
+    """It is not there, may not be read, or is no regular file; what it holds is not known."""
 
 
 @dataclass(frozen=True)
@@ -131,23 +118,21 @@ def read_meta(path: Path) -> Meta:
     return _reading(path, _read_meta)
 
 
-def read_chunk(path: Path, form: RowFormat | None = None, game: GameIdentity | None = None) -> tuple[Rows, Meta]:
+def read_chunk(
+    path: Path, form: RowFormat | None = None, game: GameIdentity | None = None, limit: int | None = None
+) -> tuple[Rows, Meta]:
     """The rows (np, read-only) with the fields of `form`, or all of them, after every check there is.
 
-    Raises CorruptChunk, UnreadableChunk, or ForeignChunk if the chunk is not of `game` or lacks fields of `form`.
+    Raises CorruptChunk, UnreadableChunk, or ForeignChunk if the chunk is not of `game`, lacks fields of `form`, or has
+    more than `limit` rows. Nothing is unpacked before all of that, and the sizes of all arrays, are known to be right.
     """
 
-    def read(archive: zipfile.ZipFile) -> tuple[Rows, Meta]:
+    def read(archive: Archive) -> tuple[Rows, Meta]:
         meta = _read_meta(archive)
-        check_wanted(path, meta, form, game)
-        expected = {f"{name}.npy" for name in (_META, *meta.form.fields)}
-        found = archive.namelist()
-        if set(found) != expected or len(found) != len(expected):
-            odd = sorted(set(found) ^ expected) or ["a name that is there twice"]
-            raise OptionError(f"expected one array per field, but {odd[0]} is missing or too many")
-        rows = {}
+        check_wanted(path, meta, form, game, limit)
+        rows: Rows = {}
         for name, (shape, dtype) in meta.form.fields.items():
-            rows[name] = _read_array(archive, name, (meta.rows, *shape), dtype)
+            rows[name] = archive.read(name, (meta.rows, *shape), dtype)
         wrong = list(sanity.problems(meta.form, rows))
         if wrong:
             raise OptionError("; ".join(wrong))
@@ -186,66 +171,45 @@ def cannot_write(path: Path, error: OSError) -> str:
     return f"{path}: cannot be written: {error.strerror or error}; {advice}, then start the run again"
 
 
-def _reading(path: Path, read: Any) -> Any:
+def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
     """`read(archive)`, with every way in which it can fail told as a ChunkError."""
     try:
-        file = path.open("rb")
-    except OSError as error:
+        with files.open_regular(path) as file:
+            return read(Archive(file))
+    except ChunkError:
+        raise
+    except OSError as error:  # also for what is no regular file
         raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
-    with file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                return read(archive)
-        except ChunkError:
-            raise
-        except MemoryError as error:
-            raise UnreadableChunk(f"{path}: cannot be read: not enough memory") from error
-        except _BROKEN as error:
-            if isinstance(error, OSError) and error.errno not in _OF_CONTENT:
-                raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
-            raise CorruptChunk(f"{path}: not a good chunk: {error or type(error).__name__}") from error
+    except MemoryError as error:
+        raise UnreadableChunk(f"{path}: cannot be read: not enough memory") from error
+    except (ValueError, RecursionError) as error:  # OptionError and JSON's errors are ValueErrors
+        raise CorruptChunk(f"{path}: not a good chunk: {error}") from error
 
 
-def _read_meta(archive: zipfile.ZipFile) -> Meta:
-    info = archive.getinfo(f"{_META}.npy")
-    if info.file_size > _META_LIMIT:
-        raise OptionError(f"{_META}: expected at most {_META_LIMIT} bytes, got {info.file_size}")
-    shape, dtype, content = _open_array(archive, _META)
-    if dtype != np.uint8 or shape != (len(content),):
-        raise OptionError(f"{_META}: expected text as bytes")
-    return Meta.from_dict(json.loads(bytes(content)))
+def _read_meta(archive: Archive) -> Meta:
+    """What the chunk says of itself, if there is one array for each field, as long as it must be."""
+    meta = Meta.from_dict(json.loads(archive.read_text(_META, _META_LIMIT)))
+    members, fields = archive.members, meta.form.fields
+    expected = {f"{name}.npy" for name in (_META, *fields)}
+    if members.keys() != expected:
+        odd = min(members.keys() ^ expected)
+        raise OptionError(f"expected one array per field, but {odd} is missing or too many")
+    for name, each in meta.form.field_bytes.items():
+        size = meta.rows * each
+        if not size < members[f"{name}.npy"].size <= size + HEADER_LIMIT:
+            raise OptionError(f"{name}: expected {size} bytes for {meta.rows} rows")
+    return meta
 
 
-def _read_array(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The array of that name, if it has this shape and type; only then is memory spent on it."""
-    size = math.prod(shape) * dtype.itemsize
-    if not size <= archive.getinfo(f"{name}.npy").file_size <= size + _HEADER_LIMIT:
-        raise OptionError(f"{name}: expected {size} bytes for {shape[0]} rows")
-    found_shape, found_dtype, content = _open_array(archive, name)
-    if found_shape != shape or found_dtype != dtype:
-        wanted, found = f"{dtype} {list(shape)}", f"{found_dtype} {list(found_shape)}"
-        raise OptionError(f"{name}: expected {wanted}, got {found}")
-    if len(content) != size:
-        raise OptionError(f"{name}: expected {size} bytes for {shape[0]} rows, got {len(content)}")
-    return np.frombuffer(content, dtype).reshape(shape)
-
-
-def _open_array(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype, memoryview]:
-    """Shape, type and bytes of an `.npy`, whose checksum is compared. ValueError if it is none, or of objects."""
-    data = archive.read(f"{name}.npy")
-    file = io.BytesIO(data)
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise OptionError(f"{name}: expected .npy version 1.0, got {version[0]}.{version[1]}")
-    with _PARSING:
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.hasobject or fortran:
-        raise OptionError(f"{name}: expected plain numbers in C order")
-    return shape, dtype, memoryview(data)[file.tell() :]
-
-
-def check_wanted(path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None) -> None:
-    """Raise ForeignChunk if a chunk that says this of itself is not of `game` or lacks fields of `form`."""
+def check_wanted(
+    path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None, limit: int | None = None
+) -> None:
+    """Raise ForeignChunk if a chunk that says this is not of `game`, lacks fields of `form`, or exceeds the limit."""
+    if limit is not None and meta.rows > limit:
+        raise ForeignChunk(
+            f"{path}: has {meta.rows:,} rows, and data.max_chunk_rows allows {limit:,} in a file; raise that if the "
+            "file is meant to be this large"
+        )
     difference = "" if game is None else game.difference(meta.game)
     if difference:
         raise ForeignChunk(f"{path}: rows of another game: {difference}")

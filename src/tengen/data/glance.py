@@ -1,17 +1,18 @@
 """What a chunk says of itself, at a glance: for those who ask thousands of chunks and want no rows.
 
-`chunk.read_meta` lets zipfile read the names of all arrays, which is most of its time. Here the two ends of the file
-are looked at: `meta` is the first array, and the list of arrays must end where the file does. Whatever is not exactly
-as `chunk.pack` writes it is left to `read_meta`, which knows all that a zip may be, and says what is wrong.
+`chunk.read_meta` looks at the list of all arrays and their sizes, which is most of its time. Here the two ends of the
+file are looked at: `meta` is the first array, and the list of arrays must end where the file does. Whatever is not
+exactly as `chunk.pack` writes it is left to `read_meta`, which knows all that a zip may be, and says what is wrong.
 """
 
 import json
-import os
 import struct
 import zlib
 from pathlib import Path
 
+from tengen import files
 from tengen.data import chunk
+from tengen.data.archive import DEFLATE_LIMIT
 from tengen.data.chunk import Meta
 from tengen.errors import OptionError
 
@@ -24,16 +25,14 @@ _NAME = b"meta.npy"
 
 
 def read_meta(path: Path) -> Meta:
-    """The same as `chunk.read_meta`, several times as fast. Raises ChunkError."""
+    """The same as `chunk.read_meta`, twice as fast. Raises ChunkError."""
     try:
-        with path.open("rb") as file:
-            first = file.read(_FIRST)
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - _END.size, 0))
-            last = file.read()
+        size, first, last = files.read_ends(path, _FIRST, _END.size)
         text = _meta(first) if _ends_well(last, size) else None
         if text is not None:
-            return Meta.from_dict(json.loads(text))
+            meta = Meta.from_dict(json.loads(text.decode()))
+            if meta.rows * meta.form.row_bytes <= size * DEFLATE_LIMIT:
+                return meta
     except (OSError, ValueError, OptionError, struct.error):
         pass
     return chunk.read_meta(path)

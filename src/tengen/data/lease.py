@@ -23,6 +23,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tengen import files
+
 BEAT = 30.0  # seconds
 _NAME = re.compile(r"([A-Za-z0-9-]+)~([0-9a-f]{16})~(\d{1,9})~(\d*)\.lease")  # what, machine, process, its start
 
@@ -101,7 +103,7 @@ def _machine() -> str:
     """Where process numbers mean the same: this computer since it was started, or this container on it."""
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        parts.append(files.read_text("/proc/sys/kernel/random/boot_id"))
         parts.append(os.readlink("/proc/self/ns/pid"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
@@ -120,6 +122,6 @@ def _started(process: int) -> str:
     """When a process was started, in ticks since the machine was; empty if the system does not say."""
     try:
         # The name of the program is in brackets and may hold anything.
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+        return files.read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""

@@ -76,10 +76,11 @@ class Loader:
         game: GameIdentity,
         settings: LoaderSettings,
         read: Read | None = None,
+        max_chunk_rows: int | None = None,
     ) -> None:
         """Starts nothing yet. `read` reads files of another kind than chunks of `game`; it must give rows of `form`.
 
-        OptionError if the settings are not for such a source.
+        Chunks with more rows than `max_chunk_rows` are rejected. OptionError if the settings are not for such a source.
         """
         if source.endless and not settings.pool_chunks:
             raise OptionError("pool_chunks: expected at least 1 for a source without an end, got 0")
@@ -88,7 +89,7 @@ class Loader:
         self._ledger = Ledger(source)
         self._lock = threading.Lock()
         self._closed = False
-        read = _checked(read, form) if read else lambda path: read_chunk(path, form, game)[0]
+        read = _checked(read, form) if read else lambda path: read_chunk(path, form, game, max_chunk_rows)[0]
         self._pipelines: dict[Split, Pipeline] = {
             split: Pipeline(split, form, settings, read, self._ledger, endless=source.endless)
             for split in SPLITS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data.identity import plain_options
 from tengen.errors import TengenError
 
@@ -72,7 +72,7 @@ def load_records(path: Path) -> list[Record]:
     from tengen.data import sgf_reader, text
 
     try:
-        content = path.read_bytes()
+        content = files.read_bytes(path)
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:

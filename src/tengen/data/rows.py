@@ -26,7 +26,7 @@ and, for networks with such heads:
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,10 +99,16 @@ class RowFormat:
             fields["score"] = Field((), single)
         return MappingProxyType(fields)
 
-    @property
+    @cached_property
+    def field_bytes(self) -> Mapping[str, int]:
+        """Name -> memory of that field in one row."""
+        sizes = {name: math.prod(shape) * dtype.itemsize for name, (shape, dtype) in self.fields.items()}
+        return MappingProxyType(sizes)
+
+    @cached_property
     def row_bytes(self) -> int:
         """Memory of one row."""
-        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.fields.values())
+        return sum(self.field_bytes.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The same in lists, numbers and texts only, for JSON."""
@@ -125,7 +131,7 @@ class RowFormat:
             raise OptionError("row format: num_scalars, num_actions: expected whole numbers of at least 0")
         if not isinstance(extras, list) or extras != [name for name in EXTRAS if name in extras]:
             raise OptionError(f"row format: extras: expected some of {', '.join(EXTRAS)}, in this order")
-        return RowFormat((planes[0], planes[1], planes[2]), scalars, actions, tuple(extras))
+        return _form((planes[0], planes[1], planes[2]), scalars, actions, tuple(extras))
 
     def holds(self, other: "RowFormat") -> bool:
         """Whether rows of this format have all that rows of `other` have, in the same shapes."""
@@ -133,6 +139,7 @@ class RowFormat:
 
 
 _KEYS = ("planes_shape", "num_scalars", "num_actions", "extras")
+_form = lru_cache(maxsize=64)(RowFormat)  # thousands of chunks have the same one, which knows its fields already
 
 
 def _is_size(value: object) -> bool:

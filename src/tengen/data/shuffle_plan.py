@@ -52,9 +52,9 @@ class Source(NamedTuple):
 class Survey:
     """What the chunks of a store say of themselves. Keep it: each chunk is asked once, since chunks never change."""
 
-    def __init__(self, store: Store, form: RowFormat, game: GameIdentity) -> None:
-        """For rows that have the fields of `form`, of `game`."""
-        self.store, self.form, self.game = store, form, game
+    def __init__(self, store: Store, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> None:
+        """For rows that have the fields of `form`, of `game`, in chunks of at most `max_chunk_rows`."""
+        self.store, self.form, self.game, self.max_chunk_rows = store, form, game, max_chunk_rows
         self._known: dict[Path, Good] = {}
 
     def look(self) -> tuple[list[Good], list[Problem]]:
@@ -67,7 +67,7 @@ class Survey:
     def _ask(self, item: Chunk) -> Good | Problem:
         try:
             meta = chunk.read_meta(item.path)
-            chunk.check_wanted(item.path, meta, self.form, self.game)
+            chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return Problem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
         return Good(item, meta.rows, meta.rows * meta.form.row_bytes)

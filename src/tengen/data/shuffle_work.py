@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from tengen import files
 from tengen.data import chunk
 from tengen.data.shuffle_draw import Run, draw
 from tengen.data.shuffle_plan import SIDES, Plan, Problem
@@ -238,7 +239,7 @@ def _load_block(spans: list[tuple[Path, int, int]], row_bytes: int) -> np.ndarra
         if not piece.size:
             continue
         try:
-            with path.open("rb") as file:
+            with files.open_buffered(path) as file:
                 file.seek(begin * row_bytes)
                 complete = file.readinto(piece.data) == piece.nbytes
         except OSError as error:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tengen import files
 from tengen.data import lease
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat
 from tengen.data.shuffle_settings import ShuffleSettings
-from tengen.data.store import inside
+from tengen.data.store import inside, last_number
 from tengen.errors import OptionError, TengenError
 
 SCHEMA = 1
@@ -67,7 +68,7 @@ class Shuffle:
         """Read index.json. ShuffleGone if there is none, TengenError if it is not one of ours."""
         path = folder / INDEX
         try:
-            index = json.loads(path.read_bytes())
+            index = json.loads(files.read_bytes(path))
             if index["schema"] != SCHEMA:
                 raise OptionError(f"schema: expected {SCHEMA}, got {index['schema']!r}")
             train, validation = (
@@ -136,10 +137,10 @@ def newest(
 
 
 def new_name(base: Path) -> str:
-    """A name that sorts after all that are there, unfinished ones too. Two processes never get the same."""
+    """A name that sorts after all that were made, unfinished ones too. Two processes never get the same."""
     names = [path.name.removeprefix(".") for path in inside(base / FOLDER)]
     taken = [int(name[:8]) for name in names if _NAME.match(name)]
-    return f"{max(taken, default=-1) + 1:08d}-{secrets.token_hex(4)}"
+    return f"{last_number(taken, 10**8) + 1:08d}-{secrets.token_hex(4)}"
 
 
 @contextlib.contextmanager

@@ -2,18 +2,18 @@
 
 Numbers count through the whole run, all networks and workers together, so that sorting by name gives the order in which
 chunks were made. Each worker looks at the folders before it takes a number; should two take the same one at the same
-moment, their names still differ, and their order does not matter.
+moment, their names still differ, and their order does not matter. A file that somebody else has put there under a
+number far beyond the others is used, but not counted on from.
 """
 
 import contextlib
 import re
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data import chunk
 from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat, Rows, blank
@@ -22,6 +22,7 @@ from tengen.errors import OptionError, TengenError
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
 _TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
+_NUMBERS = 10**10  # that the names of chunks have room for
 _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
@@ -77,16 +78,19 @@ class Store:
         """The path for the next chunk with games of `network`. Later calls give later names."""
         if not _NETWORK.fullmatch(network):
             raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
-        taken = (match for path in self._files() if (match := _TAKEN.match(path.name)))
-        self._last = max([self._last, *(int(match[1]) for match in taken)]) + 1
-        if self._last >= 10**10:
-            raise TengenError(f"{self.folder}: chunks are numbered up to {10**10 - 1}, and that number is in use")
+        self._last = self.last() + 1
         return self.folder / network / f"{self._last:010d}-{self.worker}.npz"
 
-    def chunks(self) -> list[Chunk]:
-        """All chunks, oldest first; none if the folder is not there."""
-        found = ((path, _NAME.fullmatch(path.name)) for path in self._files())
-        return sorted(Chunk(int(match[1]), match[2], path) for path, match in found if match)
+    def last(self) -> int:
+        """The number of the last chunk, which may still be in the making; -1 if there is none."""
+        taken = [int(match[1]) for path in self.files() if (match := _TAKEN.match(path.name))]
+        return last_number([*taken, *([self._last] if self._last >= 0 else [])], _NUMBERS)
+
+    def chunks(self, paths: Iterable[Path] | None = None) -> list[Chunk]:
+        """All chunks, oldest first, or those among `paths`; none if the folder is not there."""
+        found = ((path, _NAME.fullmatch(path.name)) for path in (self.files() if paths is None else paths))
+        chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
+        return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
 
     def listing(self) -> Listing:
         """All chunks with their rows, by what they say, so no chunk is read in full. Corrupt ones are set aside.
@@ -96,11 +100,12 @@ class Store:
         corrupt: list[Path] = []
         return Listing(tuple(self._counted(self.chunks(), corrupt)), tuple(corrupt))
 
-    def read_newest(self, count: int, form: RowFormat, game: GameIdentity) -> Loaded:
+    def read_newest(self, count: int, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> Loaded:
         """The newest `count` rows, or all if there are fewer. Memory: these rows, and one chunk.
 
         Corrupt chunks are renamed to `*.corrupt`, named in the result, and made up for by older rows. Raises
-        ForeignChunk if there are rows of another game or format, and UnreadableChunk if a chunk may not be read.
+        ForeignChunk if there are rows of another game or format, or a chunk with more than `max_chunk_rows`, and
+        UnreadableChunk if a chunk may not be read.
         """
         corrupt: list[Path] = []
         known = 0
@@ -114,7 +119,7 @@ class Store:
             if start == 0:
                 break
             with self._setting_aside(item, corrupt):
-                rows, meta = chunk.read_chunk(item.path, form, game)
+                rows, meta = chunk.read_chunk(item.path, form, game, max_chunk_rows)
                 taken = min(start, meta.rows)
                 for name, values in rows.items():
                     block[name][start - taken : start] = values[meta.rows - taken :]
@@ -137,16 +142,7 @@ class Store:
 
     def clean(self, older_than: float = 3600.0) -> list[Path]:
         """Remove what killed writers left half-written more than so many seconds ago, and say what it was."""
-        removed = []
-        for path in self._files():
-            if path.name.startswith(".") and path.name.endswith(".part"):
-                try:
-                    if time.time() - path.stat().st_mtime > older_than:
-                        path.unlink()
-                        removed.append(path)
-                except OSError:
-                    continue  # somebody else was quicker, or has the right to it that we have not
-        return removed
+        return files.remove_parts(inside(self.folder), older_than)
 
     def _counted(self, items: Iterable[Chunk], corrupt: list[Path]) -> Iterator[tuple[Chunk, int]]:
         """Each chunk with its rows; those that turn out corrupt are set aside, listed, and left out."""
@@ -181,8 +177,8 @@ class Store:
             ) from error
         return target
 
-    def _files(self) -> Iterator[Path]:
-        """All files in the folders of the networks."""
+    def files(self) -> Iterator[Path]:
+        """All files in the folders of the networks, whatever they are."""
         for folder in inside(self.folder):
             if folder.is_dir():
                 yield from inside(folder)
@@ -196,3 +192,19 @@ def inside(folder: Path) -> list[Path]:
         return []
     except OSError as error:
         raise TengenError(f"{folder}: cannot be read: {error.strerror or error}") from error
+
+
+def last_number(taken: Iterable[int], numbers: int) -> int:
+    """The last of the numbers that were given out one after the other, -1 if none were; there is room for `numbers`.
+
+    A stray number far above the others does not count, or one file with the last possible number would be the end.
+    """
+    found = sorted(set(taken))
+    if not found:
+        return -1
+    last = found[0]
+    for number in found[1:]:
+        if number - last > numbers // 100:
+            break
+        last = number
+    return last if last + 1 < numbers else -1

@@ -1,7 +1,7 @@
 """From what self-play hands out to files: chunks of rows and records of games, written in the background."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tengen.config import DataSection
-from tengen.data.chunk import write_chunk
+from tengen.data.chunk import count_games, write_chunk
 from tengen.data.identity import GameIdentity
 from tengen.data.records import Record, file_name, save_records
 from tengen.data.rows import RowFormat, Rows
@@ -43,10 +43,11 @@ class Collector:
     ) -> None:
         self.network = network  # whose games they are
         self.written_rows = self.written_games = 0  # that are in files by now
-        self.chunk = max((chunk.number for chunk in store.chunks()), default=-1)  # the number of the last one
+        self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
+        self._max_rows = data.max_chunk_rows
         self._opponents = opponents
         self._rows: list[Rows] = []
         self._waiting = 0
@@ -91,10 +92,19 @@ class Collector:
         if not self._rows:
             return
         rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
+        self._rows, self._waiting = [], 0
+        pieces = [{name: values[each] for name, values in rows.items()} for each in _pieces(rows, self._max_rows)]
+        for number, piece in enumerate(pieces, 1):
+            # The last file tells of the games that have no rows, too.
+            whole = number < len(pieces)
+            self._write(piece, count_games(piece["game"]) if whole else self._finished, whole)
+
+    def _write(self, rows: Rows, finished: int, whole: bool) -> None:
+        """Have one chunk written. `whole`: it is not the last one, which tells of the evaluations."""
         path = self._store.reserve(self.network)
-        more = {"session": self._session, "finished": self._finished, "evaluations": self._evaluations}
+        more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
-        finished, count = self._finished, self._waiting
+        count = len(rows["ply"])
 
         def job() -> None:
             write()
@@ -103,8 +113,10 @@ class Collector:
 
         self._writer.put(job, path)
         self.chunk = int(path.name.partition("-")[0])
-        self._rows, self._waiting = [], 0
-        self.counted()
+        if whole:
+            self._finished = max(self._finished - finished, 0)
+        else:
+            self.counted()
 
     def _write_records(self) -> None:
         if not self._records:
@@ -136,3 +148,14 @@ class Collector:
             opening=opening,
             start=start_of(game, finished.seed[place]),
         )
+
+
+def _pieces(rows: Rows, most: int) -> Iterator[slice]:
+    """Whole games, one after the other, in pieces of at most so many rows, if no game alone has more."""
+    game = rows["game"]
+    ends = [*(np.flatnonzero((game[1:] != game[:-1]).any(-1)) + 1).tolist(), len(game)]
+    begin = 0
+    for end, following in zip(ends, [*ends[1:], None], strict=True):
+        if following is None or following - begin > most:
+            yield slice(begin, end)
+            begin = end

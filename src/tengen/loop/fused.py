@@ -68,7 +68,10 @@ class Fused(Closing):
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.train.checkpoints)
         closing.callback(self.checkpoints.close)
         store = Store(self.base / "selfplay")
-        found = resuming.resume(self.base, self.trainer, self.checkpoints, store, self.parts.capacity, self.parts.form)
+        found = resuming.resume(
+            *(self.base, self.trainer, self.checkpoints, store, self.parts.capacity, self.parts.form),
+            max_chunk_rows=config.data.max_chunk_rows,
+        )
         metrics.advance(found.counts.seconds)
         self.counts = found.counts
         self.counts = self._now()

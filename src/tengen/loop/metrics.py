@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from tengen import files
 from tengen.errors import OptionError, TengenError
 
 NAME = "metrics.jsonl"
@@ -53,7 +54,7 @@ def read(path: Path) -> Found:
     """All lines of a file, none if there is no such file. A last line that is still being written does not count."""
     lines, garbage = [], []
     try:
-        with path.open("rb") as file:
+        with files.open_buffered(path) as file:
             for number, raw in enumerate(file, 1):
                 if (line := _line(raw)) is not None:
                     lines.append(line)
@@ -69,9 +70,7 @@ def read(path: Path) -> Found:
 def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
     """The newest line (of a kind), without reading all of them; None if none is among the last ones."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
-            lines = file.read().split(b"\n")
+        lines = files.read_end(path, _TAIL).split(b"\n")
     except OSError:
         return None
     found = (line for raw in reversed(lines) if raw and (line := _line(raw)) is not None)
@@ -90,7 +89,7 @@ class Metrics:
         with self._naming("opened"):
             folder.mkdir(parents=True, exist_ok=True)
             # Unbuffered, so that a line reaches the system in one piece, and appending, so that nothing is overwritten.
-            self._file = self.path.open("ab", buffering=0)
+            self._file = files.open_to_append(self.path)
         try:
             repaired = self._repair()
             found = read(self.path)
@@ -146,7 +145,7 @@ class Metrics:
     def _repair(self) -> str:
         """End the file with a whole line, and say in words what was done. What is not known to be ours is kept."""
         with self._naming("repaired"):
-            content = self.path.read_bytes()
+            content = files.read_bytes(self.path)
             rest = content[content.rfind(b"\n") + 1 :]
             if not rest:
                 return ""

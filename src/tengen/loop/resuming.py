@@ -14,7 +14,7 @@ from tengen.data.identity import GameIdentity
 from tengen.data.rows import RowFormat, Rows
 from tengen.data.store import Store
 from tengen.errors import TengenError
-from tengen.loop import metrics
+from tengen.loop import leftovers, metrics
 from tengen.loop.counting import Counts
 from tengen.train import AlphaZeroTrainer, Checkpoints
 
@@ -43,6 +43,7 @@ def resume(
     store: Store,
     capacity: int,
     form: RowFormat,
+    max_chunk_rows: int | None = None,
 ) -> Resumed:
     """Put the trainer where the newest good checkpoint has it, and count what was played since."""
     notes = []
@@ -54,8 +55,8 @@ def resume(
     else:
         counts, last = _read(found, checkpoints.folder)
         notes.append(f"going on from step {trainer.step:,}")
-    store.clean(older_than=0)  # this process alone writes here
-    loaded = store.read_newest(capacity, form, GameIdentity.of(trainer.config.game))
+    leftovers.clean(base, alone=True)  # this process alone writes here
+    loaded = store.read_newest(capacity, form, GameIdentity.of(trainer.config.game), max_chunk_rows)
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
     counts = since(counts, last, store)
@@ -67,8 +68,9 @@ def resume(
 
 def since(counts: Counts, last: int, store: Store) -> Counts:
     """With what the chunks after number `last` tell."""
+    newest = store.last()
     for chunk in store.chunks():
-        if chunk.number <= last:
+        if not last < chunk.number <= newest:  # others are counted already, or were not made by this run
             continue
         meta = read_meta(chunk.path)
         # Chunks that somebody else brought know nothing of sessions.

@@ -13,7 +13,7 @@ from typing import Any
 from tengen import nets
 from tengen.config import ConfigError, DQNConfig, TrainerConfig
 from tengen.errors import TengenError
-from tengen.loop import counting
+from tengen.loop import counting, leftovers
 from tengen.loop.closing import Closing
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
@@ -51,6 +51,7 @@ class RoleRun(Closing):
         self._metrics = closing.enter_context(Metrics(self.base))
         self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
         self.reporter.show("building the networks", Standing(self.counts))
+        leftovers.clean(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.checkpoints)
         closing.callback(self.checkpoints.close)

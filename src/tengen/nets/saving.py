@@ -19,7 +19,7 @@ from jax import Array
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from tengen import atomic, games
+from tengen import atomic, files, games
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets import fitting
@@ -133,6 +133,7 @@ def _file(path: Path) -> Path:
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     try:
+        files.check_regular(file)
         with safe_open(file, framework="numpy") as opened:
             yield opened
     except FileNotFoundError:

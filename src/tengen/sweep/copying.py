@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.errors import TengenError
 
 # The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
@@ -48,6 +48,7 @@ def _copy(source: str, target: str) -> str:
             return target
         except OSError:  # another disk, or one without links
             pass
+    files.check_regular(source)
     return shutil.copy2(source, target)
 
 

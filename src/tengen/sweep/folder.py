@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen import config as configuration
 from tengen.config import ConfigError
 from tengen.errors import TengenError
@@ -113,7 +113,7 @@ class Folder:
 
     def _read(self, path: Path, understand: Callable[[Mapping[str, Any]], T]) -> T:
         try:
-            return understand(json.loads(path.read_bytes()))
+            return understand(json.loads(files.read_bytes(path)))
         except OSError as error:
             raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
         except TengenError as error:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen import arena
+from tengen import arena, files
 from tengen.config import run_directory
 from tengen.errors import TengenError
 from tengen.loop import metrics
@@ -135,7 +135,7 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
     log.parent.mkdir(parents=True, exist_ok=True)
     # It is told who started it, and ends by itself if that one is killed (`commands/stopping.py`).
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **share.environment, PARENT: str(os.getpid())}
-    with log.open("ab", buffering=0) as file:
+    with files.open_to_append(log) as file:
         line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {json.dumps(spec.overrides, ensure_ascii=False)}\n"
         file.write(line.encode(errors="backslashreplace"))
         process = subprocess.Popen(
@@ -187,9 +187,7 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
 def _last_lines(log: Path) -> tuple[str, ...]:
     """The last that was said since the last start."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
-            text = file.read().decode(errors="replace")
+        text = files.read_end(log, _TAIL).decode(errors="replace")
     except OSError:
         return ()
     lines = ["".join(c if c.isprintable() else " " for c in line).rstrip() for line in text.splitlines()]

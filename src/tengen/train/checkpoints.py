@@ -20,6 +20,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
+from tengen import files
 from tengen.errors import TengenError
 from tengen.train.settings import CheckpointSettings
 
@@ -63,6 +64,7 @@ class Checkpoints:
             cleanup_tmp_directories=not read_only,
             read_only=read_only,
         )
+        self._refused = self._refuse_odd_files()
         try:
             self._manager = ocp.CheckpointManager(self.folder, options=options)
         except OSError as error:
@@ -111,7 +113,7 @@ class Checkpoints:
         what then is another one.
         """
         self.wait()
-        set_aside: list[str] = []
+        set_aside = list(self._refused)
         for step in reversed(self.steps()):
             try:
                 arrays, about = self._read(step)
@@ -163,9 +165,27 @@ class Checkpoints:
             raise _Corrupt(f"its content is of step {about['step']}")
         return _apart(about["arrays"], blob), about["about"]
 
+    def _refuse_odd_files(self) -> list[str]:
+        """Set aside checkpoints with anything in them but files and folders: orbax would wait for a FIFO for ever."""
+        found = []
+        for path in sorted(self.folder.glob(f"{_PREFIX}_{'[0-9]' * _DIGITS}")):
+            try:
+                files.check_tree(path)
+            except files.NotAFile as error:
+                if self._read_only:
+                    raise TengenError(f"{path}: cannot be read: {error}") from None
+                found.append(self._rename(path, str(error)))
+            except OSError:
+                continue  # a process that writes here has just removed it, or orbax will say what is wrong
+        return found
+
     def _set_aside(self, step: int, reason: str) -> str:
         """Rename the folder; what was wrong, and what it is called now."""
-        path = self._path(step)
+        said = self._rename(self._path(step), reason)
+        self._manager.reload()
+        return said
+
+    def _rename(self, path: Path, reason: str) -> str:
         number = 0
         while (aside := path.with_name(f"{path.name}{f'.{number}' if number else ''}.corrupt")).exists():
             number += 1
@@ -173,7 +193,6 @@ class Checkpoints:
             path.rename(aside)
         except OSError as error:
             raise TengenError(f"{path}: corrupt ({reason}), and cannot be renamed: {error.strerror}") from None
-        self._manager.reload()
         return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
 
     def _unwritten(self, error: Exception) -> TengenError:

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from tengen import files
 from tengen.daemon.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
 from tengen.daemon.protocol import LONGEST, ProtocolError, decode, encode
 from tengen.loop.ring.children import PARENT
@@ -111,7 +112,7 @@ class Client(abc.ABC):
     async def _followed(self, path: Path, start: int) -> None:
         """What is added to a log."""
         rest = b""
-        with contextlib.suppress(OSError), path.open("rb") as file:
+        with contextlib.suppress(OSError), files.open_regular(path) as file:
             file.seek(start)
             while True:
                 if not (piece := file.read(_PIECE)):
@@ -230,8 +231,7 @@ class Staying(Attached):
 
     def _launched(self, log: Path) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as closing:
-            errors = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            closing.callback(os.close, errors)
+            errors = closing.enter_context(files.open_to_append(log, mode=0o600))
             reading, writing = os.pipe()
             closing.callback(os.close, reading)
             closing.callback(os.close, writing)

@@ -56,3 +56,40 @@ def test_ratings(tmp_path: Path) -> None:
     assert ratings is not None
     assert ratings.anchor == "random"
     assert ratings["net"].elo == pytest.approx(0, abs=1e-6)
+
+
+def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[totals.Played, list[str]]:
+    """What a new process finds, and the chunks that it had to read."""
+    asked: list[str] = []
+    real = glance.read_meta
+    with monkeypatch.context() as patch:
+        patch.setattr(glance, "read_meta", lambda path: asked.append(path.name) or real(path))
+        return totals.Counter(base, memory).look(), asked
+
+
+def test_the_next_process_asks_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tengen.loop.ring.memory._WORTH", 2)
+    base, memory = tmp_path / "run", tmp_path / "cache" / "x.json"
+    paths = [add(base, 8, finished=9), add(base, 4)]
+    assert len(asked_of(base, memory, monkeypatch)[1]) == 2
+    paths.append(add(base, 12))
+    found, asked = asked_of(base, memory, monkeypatch)
+    assert (found, asked) == (totals.Counter(base).look(), [paths[2].name])
+    write_chunk(paths[0], made.FORM, made.rows(16), made.GAME, network="net")  # another file under that name
+    found, asked = asked_of(base, memory, monkeypatch)
+    assert (found.rows, asked) == (32, [paths[0].name, paths[2].name])
+    assert asked_of(base, memory, monkeypatch)[1] == []
+    paths[1].unlink()
+    assert asked_of(base, memory, monkeypatch)[0].rows == 28
+    for content in (b"", b"[]", b'{"schema": 1, "chunks": {"net/0000000000-a.npz": [1]}}', b"\xff"):
+        memory.write_bytes(content)
+        assert asked_of(base, memory, monkeypatch)[0].rows == 28
+    memory.unlink()
+    memory.mkdir()
+    assert asked_of(base, memory, monkeypatch)[0].rows == 28
+
+
+def test_a_few_chunks_leave_nothing_behind(tmp_path: Path) -> None:
+    add(tmp_path / "run", 8)
+    totals.Counter(tmp_path / "run", tmp_path / "cache" / "x.json").look()
+    assert not (tmp_path / "cache").exists()

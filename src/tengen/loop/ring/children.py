@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tengen import files
 from tengen.errors import TengenError
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
@@ -141,7 +142,7 @@ class Child:
 
     def _begin(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab", buffering=0) as log:
+        with files.open_to_append(self.log) as log:
             line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {' '.join(self._command)}\n"
             with contextlib.suppress(OSError):  # a full disk keeps nobody from working
                 log.write(line.encode(errors="backslashreplace"))
@@ -165,9 +166,7 @@ class Child:
     def _last_line(self) -> str:
         """The last that it has said since its start, without the time at which it did."""
         try:
-            with self.log.open("rb") as log:
-                log.seek(max(self._offset, log.seek(0, os.SEEK_END) - _TAIL))
-                lines = log.read().decode(errors="replace").split("\n")
+            lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
         except OSError:
             return ""
         clean = (

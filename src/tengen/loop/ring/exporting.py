@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from tengen import atomic, games, nets
+from tengen import atomic, files, games, nets
 from tengen.config import Config, provenance
 from tengen.config import load as load_config
 from tengen.config.render import render
@@ -44,9 +44,7 @@ def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping
 
 def clean(folder: Path) -> None:
     """Remove what a trainer that was killed has left half-written; nobody else writes there."""
-    for path in inside(folder / LEFT):
-        if path.name.startswith(".") and path.name.endswith(".part"):
-            shutil.rmtree(path, ignore_errors=True)
+    files.remove_parts([folder / LEFT], older_than=0)
 
 
 def leave_checkpoint(base: Path, trainer: str) -> Path:
@@ -135,7 +133,7 @@ class ExportPart:
     def _made_with(self, left: Path) -> str:
         """The configuration of the trainer, as text."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return (left.parent.parent / "config.yaml").read_text("utf-8")
+            return files.read_text(left.parent.parent / "config.yaml")
         return render(self._config)
 
     def _place(self, role: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tengen.config import run_directory
 from tengen.errors import OptionError
+from tengen.loop import leftovers
 
 _NAME = re.compile(r"[A-Za-z0-9]{1,40}")
 
@@ -52,4 +53,5 @@ def taking_part(base: Path, only: str = "") -> Iterator[None]:
             kind, _, name = only.partition("-")
             what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
             stack.enter_context(run_directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
+        leftovers.clean(base)
         yield

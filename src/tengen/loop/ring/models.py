@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data.chunk import cannot_write
 from tengen.data.store import inside
 from tengen.errors import TengenError
@@ -163,7 +163,7 @@ def next_number(base: Path) -> int:
 def verdict(folder: Path) -> dict[str, Any]:
     """What was decided about a network; empty if nothing was, or if it cannot be read."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        found = json.loads((folder / VERDICT).read_bytes())
+        found = json.loads(files.read_bytes(folder / VERDICT))
         if isinstance(found, dict) and found.get("schema") == _SCHEMA and isinstance(found.get("accepted"), bool):
             return found
     return {}

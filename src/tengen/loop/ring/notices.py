@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data import lease
 from tengen.data.store import inside
 from tengen.loop.ring.part import Progress
@@ -144,7 +144,7 @@ def look(base: Path) -> list[Seen]:
         if not match:
             continue
         with contextlib.suppress(*_GARBAGE):
-            about = json.loads(path.read_bytes())
+            about = json.loads(files.read_bytes(path))
             if about["schema"] != _SCHEMA:
                 continue
             found.append(

@@ -29,7 +29,7 @@ class ShufflePart:
         self._after, self._single = 1 if single else config.ring.shuffle_rows, single
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
-        self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game))
+        self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
         self._watch = Watch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
         self.show: Show = unseen

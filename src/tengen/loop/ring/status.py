@@ -3,7 +3,7 @@
     found = status.look(base)
     print(status.describe(found))
 
-Changes nothing, keeps nothing, needs no JAX. Whatever cannot be read is among the problems, and the rest is told.
+Changes nothing in the run, needs no JAX. Whatever cannot be read is among the problems, and the rest is told.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tengen.data.store import inside
 from tengen.errors import TengenError
 from tengen.loop import metrics
 from tengen.loop.progress import clock
-from tengen.loop.ring import models, notices, totals
+from tengen.loop.ring import memory, models, notices, totals
 from tengen.loop.ring.notices import Seen
 from tengen.loop.ring.totals import Played
 
@@ -100,7 +100,7 @@ def look(base: Path) -> Status:
         for state, ask in _STATES.items()
         for network in asked(lambda base, s=state, a=ask: [_network(s, e, rated) for e in a(base)], [])
     ]
-    played = asked(lambda base: totals.Counter(base).look(), Played())
+    played = asked(lambda base: totals.Counter(base, memory.place(base)).look(), Played())
     if not played.chunks:
         played = replace(played, **_told(base))
     found = Status(

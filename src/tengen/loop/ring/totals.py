@@ -7,7 +7,8 @@ from tengen import arena
 from tengen.arena.ratings import Ratings, anchor
 from tengen.data import glance
 from tengen.data.chunk import ChunkError, CorruptChunk, Meta
-from tengen.data.store import CORRUPT, Store, inside
+from tengen.data.store import CORRUPT, Store
+from tengen.loop.ring.memory import Memory
 
 SELFPLAY = "selfplay"
 RESULTS = Path("ratings", "results.jsonl")
@@ -27,28 +28,32 @@ class Played:
 class Counter:
     """Counts the rows and games of a run; each chunk is asked once."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, memory: Path | None = None) -> None:
+        """`memory`: a file in which what thousands of chunks said is kept for the next process."""
         self._store = Store(base / SELFPLAY)
         self._known: dict[Path, tuple[int, int] | None] = {}  # rows and games; None: no good
+        self._memory = None if memory is None else Memory(memory)
 
     def look(self) -> Played:
         """As it is now. TengenError if a folder cannot be read."""
         known: dict[Path, tuple[int, int] | None] = {}  # without those that are gone
         unreadable = []
-        for chunk in self._store.chunks():
+        files = list(self._store.files())
+        for chunk in self._store.chunks(files):
             path = chunk.path
             try:
-                known[path] = self._known[path] if path in self._known else _count(glance.read_meta(path))
+                known[path] = self._known[path] if path in self._known else self._ask(path)
             except CorruptChunk:
                 known[path] = None
             except ChunkError as error:
                 if path.exists():
                     unreadable.append(str(error))
         self._known = known
+        if self._memory is not None:
+            self._memory.keep()
         good = [counts for counts in known.values() if counts is not None]
-        aside = [path for folder in inside(self._store.folder) if folder.is_dir() for path in inside(folder)]
         corrupt = [path for path, counts in known.items() if counts is None]
-        corrupt += [path for path in aside if path.name.endswith(CORRUPT)]
+        corrupt += [path for path in files if path.name.endswith(CORRUPT)]
         return Played(
             rows=sum(rows for rows, _ in good),
             games=sum(games for _, games in good),
@@ -56,6 +61,12 @@ class Counter:
             corrupt=tuple(sorted(corrupt)),
             unreadable=tuple(unreadable),
         )
+
+    def _ask(self, path: Path) -> tuple[int, int]:
+        """Rows and games of a chunk. Raises ChunkError."""
+        if self._memory is None:
+            return _count(glance.read_meta(path))
+        return self._memory.ask(path, lambda: _count(glance.read_meta(path)))
 
 
 def _count(meta: Meta) -> tuple[int, int]:

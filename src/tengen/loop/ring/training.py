@@ -6,7 +6,7 @@ the epoch is, and how much the rows so far allow. What was learned after the las
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -234,8 +234,8 @@ class TrainPart:
             return {}
         batch = self._config.train.batch
         settings = LoaderSettings(batch=batch, rest="pad", readers=1)
-        paths = [file.path for file in files.shuffle.validation]
-        with Loader(FileList(paths), self._form, self._identity, settings) as loader:
+        paths, most = _listed(files.shuffle.validation)
+        with Loader(FileList(paths), self._form, self._identity, settings, max_chunk_rows=most) as loader:
             count = -(-wanted // batch)
             figures = self.trainer.validate(_rows(loader, count))
             for bad in loader.get_stats().last_rejected:
@@ -334,6 +334,11 @@ class TrainPart:
         }
 
 
+def _listed(files: Sequence[ShuffledFile]) -> tuple[list[Path], int]:
+    """The paths of these files, and the most rows that one of them has by the shuffle's index."""
+    return [file.path for file in files], max((file.rows for file in files), default=0)
+
+
 class _Files:
     """Files of one shuffle, being read in order; nobody removes them meanwhile."""
 
@@ -352,8 +357,8 @@ class _Files:
         self._closing = contextlib.ExitStack()
         self._closing.enter_context(shuffle.open())
         settings = LoaderSettings(batch=batch * block, readers=_READERS)
-        paths = [file.path for file in files]
-        self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings))
+        paths, most = _listed(files)
+        self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings, max_chunk_rows=most))
         self._loader.start()
 
     def blocks(self, steps: int) -> Iterator[Mapping[str, np.ndarray]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import games
+from tengen import files, games
 from tengen.data import sgf_reader
 from tengen.data.records import Record, RecordError
 from tengen.errors import TengenError
@@ -312,9 +312,10 @@ def _kind(game: Go) -> tuple[int, str, bool]:
 def _record(path: Path) -> Record:
     """The first game of an SGF file."""
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        content = files.read_bytes(path, _LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
             raise GtpError(f"cannot load file: {path.name} is too large")
-        return sgf_reader.read(path.read_bytes())[0]
+        return sgf_reader.read(content)[0]
     except OSError as error:
         raise GtpError(f"cannot load file: {error.strerror or error}") from None
     except (RecordError, ValueError) as error:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
+from tengen import files
 from tengen.errors import TengenError
 from tengen.play import finding
 from tengen.play.gtp.dialect import Dialect
@@ -42,7 +43,7 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
 
 def _opened(log: Path) -> TextIO:
     try:
-        return log.open("a", encoding="utf-8")
+        return files.open_log(log)
     except OSError as error:
         raise TengenError(f"{log}: the log cannot be written: {error.strerror or error}") from None
 

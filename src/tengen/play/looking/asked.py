@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tengen import files
 from tengen.data import moves, sgf_reader
 from tengen.data.identity import plain_options
 from tengen.data.records import Record, RecordError, is_sgf, load_records, shorten
@@ -82,7 +83,7 @@ def read_game(
         found, more = _fitted(Asked(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
-    content = path.read_bytes()
+    content = files.read_bytes(path)
     said = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
     return Asked(found, remarks + more, said)
 

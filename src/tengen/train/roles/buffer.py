@@ -13,7 +13,7 @@ from jax import Array
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from tengen import atomic
+from tengen import atomic, files
 from tengen.data import ring
 from tengen.errors import OptionError, TengenError
 from tengen.schema import quote
@@ -120,6 +120,7 @@ class ReplayBuffer:
 def _read(path: Path) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
     """The arrays of a saved buffer by name, its `alpha` and `least`."""
     try:
+        files.check_regular(path)
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get(_KEY) or "null")
             if not isinstance(about, dict):
