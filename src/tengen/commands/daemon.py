@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.config import add_overrides
+from tengen.commands.config import BASE_HELP, add_overrides
 
 
 def add(subparsers: Any) -> None:
@@ -20,7 +20,7 @@ def add(subparsers: Any) -> None:
         metavar="CONFIG",
         help="begin with this configuration at once (default: wait to be told by start_training)",
     )
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
         "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
     )

@@ -10,15 +10,15 @@ from tengen.errors import OptionError
 
 if TYPE_CHECKING:
     from tengen.tui.client import Client
-from tengen.commands.config import add_overrides
+from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser("tui", help="a dashboard: start the training daemon and watch it, or join one")
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help=CONFIG_HELP)
     add_overrides(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
         "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
     )

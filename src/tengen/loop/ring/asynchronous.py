@@ -102,7 +102,7 @@ class Asynchronous:
         if self.reason:
             self._display.say(f"nothing to do: {self.reason}")
             return
-        self._write("session", {"parts": [child.kind for child in self._children]})
+        self._write("session", {"mode": "async", "parts": [child.kind for child in self._children]})
         self._find_predecessors()
         try:
             while not stop() and not self.reason:

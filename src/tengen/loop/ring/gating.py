@@ -23,6 +23,7 @@ from tengen.config import Config
 from tengen.data.chunk import cannot_write
 from tengen.data.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.loop import leaving
 from tengen.loop.ring import models
 from tengen.loop.ring.contest import Contest
 from tengen.loop.ring.models import Entry
@@ -117,7 +118,8 @@ class GatePart:
         """The next round, or the verdict."""
         contest, began = running.contest, time.monotonic()
         if contest.decision is None:
-            match = contest.play_round(self._stop)
+            with leaving.possible():
+                match = contest.play_round(self._stop)
             running.seconds += time.monotonic() - began
             if match is not None:
                 self._figures["games"] += int(match.finished.sum())
