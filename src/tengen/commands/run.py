@@ -180,11 +180,11 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.ring import models, totals
     from tengen.loop.summary import Summary
 
-    newest = models.newest(driver.base)
+    newest, run = models.newest(driver.base), configuration.as_config(driver.base)
     try:
-        ratings = totals.ratings(driver.base)
+        ratings, waiting = totals.ratings(driver.base), models.candidates(driver.base)
     except TengenError:  # which `tengen status` tells
-        ratings = None
+        ratings, waiting = None, []
     return Summary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
@@ -192,15 +192,25 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         rows=driver.counts.rows,
         steps=driver.steps,
         reason=reason,
-        table="" if ratings is None else str(ratings),
+        table=str(ratings) if ratings is not None else _why_no_rating(len(waiting), newest is not None),
         network="" if newest is None else str(newest.path),
         commands={
             "networks": driver.ring.networks or "none yet",
+            **({"judge the rest": shlex.join(["tengen", "gate", run, "--once"])} if waiting else {}),
+            **({"play the newest": shlex.join(["tengen", "play", str(waiting[-1].path)])} if waiting else {}),
             "what there is": shlex.join(["tengen", "status", str(driver.base)]),
             **({} if newest is None else {"play it": shlex.join(["tengen", "play", str(driver.base)])}),
+            **({} if newest is None else {"rate it": shlex.join(["tengen", "rate", str(driver.base)])}),
             **commands,
         },
     )
+
+
+def _why_no_rating(waiting: int, accepted: bool) -> str:
+    """Of a run whose gate has finished no match."""
+    why = "the first network is accepted without a match, and no match has ended since" if accepted else ""
+    left = f"{waiting} {'network waits' if waiting == 1 else 'networks wait'} for the gate" if waiting else ""
+    return "; ".join(filter(None, (f"no rating: {why or 'no network was accepted yet'}", left)))
 
 
 def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:

@@ -143,7 +143,7 @@ def _state(found: Overview) -> str:
         today = since is None or since.date() == datetime.now().astimezone().date()
         at = "" if since is None else f", since {since:%H:%M:%S}" if today else f", since {since:%Y-%m-%d %H:%M}"
         doing = "" if driver is None else f": {driver.words}"
-        if driver is not None and driver.seconds >= _LONG:
+        if driver is not None and driver.seconds >= _LONG and driver.kind != "async":
             doing += f" (for {clock(driver.seconds)})"
         return f"running for {clock(found.running)}{at}{who or ' (parts without a driver)'}{doing}"
     ago = "at an unknown time" if found.silent is None else f"{_ago(found.silent)} ago"
