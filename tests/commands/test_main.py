@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,14 @@ from tengen.commands import config, main, make_parser
 from tengen.errors import TengenError
 
 
-def run(*arguments: str, **options: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path | None = None, **options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tengen", *arguments],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | options,
+        cwd=cwd,
     )
 
 
@@ -129,3 +131,40 @@ def test_a_reader_that_has_seen_enough(arguments: list[str]) -> None:
     os.close(writing)
     assert process.returncode in (0, 141)  # 0: argparse did not care
     assert not process.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "tic_tac_toe"],
+        pytest.param(["run", "tic_tac_toe", "--mode", "async"], marks=pytest.mark.slow),
+        pytest.param(["selfplay", "tic_tac_toe"], marks=pytest.mark.slow),
+        pytest.param(["bench", "games", "tic_tac_toe"], marks=pytest.mark.slow),
+    ],
+)
+def test_a_device_that_is_not_there(tmp_path: Path, arguments: list[str]) -> None:
+    found = run(*arguments, cwd=tmp_path, JAX_PLATFORMS="nonsense")
+    assert found.returncode == 2
+    (line,) = found.stderr.splitlines()
+    assert line.startswith("JAX_PLATFORMS=nonsense: JAX cannot use that device: ")
+    assert line.endswith("; unset JAX_PLATFORMS, or set it to cpu")
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize("error", [AssertionError(), RuntimeError("Unable to initialize backend")])
+def test_only_the_device_is_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    """JAX gives different errors, of which one is empty, so it is asked again whether it has a device."""
+    import jax
+
+    def fail(*_: object) -> object:
+        raise error
+
+    monkeypatch.setattr(config, "run_list", fail)
+    with pytest.raises(type(error)):
+        main(["config", "list"])
+    monkeypatch.setattr(jax, "devices", fail)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    assert main(["config", "list"]) == 2
+    assert capsys.readouterr().err.startswith("JAX_PLATFORMS=cuda: JAX cannot use that device")

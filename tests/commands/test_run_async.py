@@ -12,6 +12,7 @@ from loop.ring.test_asynchronous import ENDLESS, add_rows, wait_for
 from loop.tiny import settings
 from tengen.commands import main
 from tengen.config import run_directory
+from tengen.loop import metrics
 from tengen.loop.ring import locks
 
 
@@ -28,9 +29,38 @@ def test_a_goal_and_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "tic_tac_toe: 20 games, 20 rows, 0 steps in " in out
     assert f"what there is: tengen status {tmp_path}" in out
     last = out.splitlines()[-1]
-    assert last.startswith(f"train further: tengen run tic_tac_toe --base {tmp_path} --mode async ")
-    assert last.endswith("--set goal.rows=40")
+    assert last == f"train further: tengen run {tmp_path} --mode async --set goal.rows=40"
+    assert "no rating: no network was accepted yet\n" in out
     assert (tmp_path / "config.yaml").exists()
+
+
+def test_the_directory_of_a_run_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add_rows(tmp_path, 20)
+    assert main(arguments(tmp_path)) == 0
+    with metrics.Metrics(tmp_path) as file:
+        file.write("session", {"mode": "async", "parts": ["gate"]})
+    capsys.readouterr()
+    assert main(["run", str(tmp_path)]) == 0, "in the mode that it was run in"
+    out = capsys.readouterr().out
+    assert "nothing to do: 20 rows are played" in out
+    assert out.splitlines()[-1] == f"train further: tengen run {tmp_path} --mode async --set goal.rows=40"
+    assert main(["run", str(tmp_path), "--set", "net.name=b2c8"]) == 2
+    assert "net.name: b1c8 -> b2c8" in capsys.readouterr().err
+    assert main(["run", str(tmp_path), "--mode", "fused", "--parts", "gate"]) == 2
+    assert "--parts: only --mode async" in capsys.readouterr().err
+
+
+def test_networks_that_nobody_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add_rows(tmp_path, 20)
+    for folder, name in (("models", "c-main-s1-d1"), ("candidates", "c-main-s2-d1"), ("candidates", "c-main-s3-d1")):
+        (tmp_path / folder / name).mkdir(parents=True)
+        (tmp_path / folder / name / "model.safetensors").write_bytes(b"")
+    assert main(arguments(tmp_path)) == 0
+    out = capsys.readouterr().out
+    why = "the first network is accepted without a match, and no match has ended since; 2 networks wait for the gate"
+    assert f"no rating: {why}\n" in out
+    assert f"judge the rest:  tengen gate {tmp_path} --once\n" in out
+    assert f"play the newest: tengen play {tmp_path}/candidates/c-main-s3-d1\n" in out
 
 
 @pytest.mark.parametrize(
@@ -93,6 +123,5 @@ def test_ctrl_c(tmp_path: Path) -> None:
     assert order == sorted(order)
     assert "Traceback" not in text
     again = text.splitlines()[-1]
-    assert again.startswith("go on:         tengen run tic_tac_toe --base ")
-    assert "--mode async --parts gate,selfplay" in again
+    assert again == f"go on:         tengen run {tmp_path} --mode async --parts gate,selfplay"
     assert sorted(os.listdir(tmp_path / "logs")) == ["gate.log", "selfplay.log"]

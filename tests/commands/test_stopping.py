@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,43 @@ def test_the_second_one_ends_the_program_at_once_whatever_it_does() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+COMPILING = """
+import hashlib, sys
+from pathlib import Path
+from tengen.commands.stopping import Stopping
+from tengen.loop import leaving
+from tengen.loop.ring.notices import Notice
+base = Path(sys.argv[1])
+with Stopping(lambda text: print(text, flush=True)) as stopping, Notice(base, "fused", "fused"):
+    stopping.on_leave = lambda: print("go on: ...")
+    with leaving.before(lambda: (base / "rows").write_text("written")), leaving.possible():
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "code"), [(signal.SIGINT, "Ctrl-C", 130), (signal.SIGTERM, "SIGTERM", 143)]
+)
+def test_who_compiles_does_not_wait_for_the_end_of_it(
+    tmp_path: Path, number: signal.Signals, words: str, code: int
+) -> None:
+    process = subprocess.Popen([sys.executable, "-c", COMPILING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(timeout=60) == code
+        first, *rest = process.stdout.read().splitlines()
+    finally:
+        process.kill()
+        process.communicate()
+    assert first.startswith("stopping: ")
+    assert rest == [f"stopped by {words}: everything is written", "go on: ..."]
+    assert (tmp_path / "rows").read_text() == "written"
+    assert list((tmp_path / "parts").iterdir()) == [], "it was not killed"
 
 
 CHILD = """

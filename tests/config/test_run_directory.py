@@ -57,7 +57,7 @@ def test_a_damaged_configuration_is_not_overwritten(tmp_path: Path, content: byt
 
 def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").mkdir()
-    assert problems("go9", tmp_path)[0].endswith("is a folder, expected a YAML file")
+    assert problems("go9", tmp_path)[0].endswith("expected a YAML file or a run (a folder with a config.yaml)")
 
 
 def test_the_base_is_a_file(tmp_path: Path) -> None:

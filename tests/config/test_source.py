@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tengen.config import ConfigError, shipped
-from tengen.config.source import find
+from tengen.config.source import as_config, base_of, find
 
 
 def problem(config: str | Path) -> str:
@@ -48,7 +48,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     folder.mkdir()
     file.touch()
     assert problem(tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: there is no such file"
-    assert problem(folder) == f"{folder}: is a folder, expected a YAML file"
+    assert problem(folder) == f"{folder}: is a folder, expected a YAML file or a run (a folder with a config.yaml)"
     assert problem(file / "x.yaml").endswith(": cannot be read: Not a directory")
     assert "cannot be read: embedded null" in problem("a\0.yaml")
     file.write_bytes(b"#" * 200_000)
@@ -71,3 +71,22 @@ def test_text_must_be_utf_8(tmp_path: Path) -> None:
     assert "not UTF-8 text" in problem(file)
     file.write_text("a: é", "utf-8-sig")
     assert find(file).text == "a: é"
+
+
+def test_a_run_is_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    assert problem(run) == f"{run}: is a folder, expected a YAML file or a run (a folder with a config.yaml)"
+    (run / "config.yaml").write_text("mine: 1")
+    for config in (run, str(run), f"{run}/"):
+        found = find(config)
+        assert (found.text, found.label) == ("mine: 1", f"{run}/config.yaml")
+        assert base_of(config, "other") == run
+    assert base_of(run, "other", tmp_path / "copy") == tmp_path / "copy"
+    assert base_of("go9", "other") == Path("runs", "other")
+    assert base_of(run / "config.yaml", "other") == Path("runs", "other")
+    monkeypatch.chdir(run.parent)
+    assert problem("mine") == '"mine": for the run of that name write ./mine'
+    assert as_config(Path("mine")) == "./mine"
+    assert find(as_config(Path("mine"))).text == "mine: 1"
+    assert as_config(run) == str(run)

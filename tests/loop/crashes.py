@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tengen import atomic
+from tengen.loop.ring import notices
 from tengen.train import Checkpoints
 
 # Whatever is written counts on what stands further right being there. A copy is no single moment, so it is made from
@@ -52,7 +53,10 @@ class Photographer:
             shutil.rmtree(self.album / f"{what}-{len(copies)}")
 
     def _slowly(self, path: Path, data: bytes) -> None:
-        """`atomic.write_bytes`, interrupted when half is written."""
+        """`atomic.write_bytes`, interrupted when half is written. Copies have no notices, which are just written."""
+        if path.parent.name == notices.FOLDER:
+            self._write(path, data)
+            return
         what = {".npz": "chunk", ".safetensors": "model", ".jsonl": "result"}.get(path.suffix, "record")
         half = path.with_name(f".{path.name}.12345678.part")
         half.write_bytes(data[: len(data) // 2])

@@ -21,6 +21,7 @@ from tengen.data.store import Store
 from tengen.errors import TengenError
 from tengen.loop import metrics, playing
 from tengen.loop.fused import Fused
+from tengen.loop.ring import notices
 from tengen.nets import saving
 from tengen.train import checkpoints
 
@@ -120,13 +121,13 @@ def test_ratings_are_on_one_scale_over_time(album: tuple[Path, Fused, Photograph
 
 
 def test_a_goal_that_is_reached_is_not_played_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sorted(path for path in base.rglob("*") if path.name != "metrics.jsonl")
+    before = sorted(path for path in base.rglob("*") if path.name not in ("metrics.jsonl", notices.FOLDER))
     with prepared(base, GOAL) as loop:
         monkeypatch.setattr(loop, "_play", pytest.fail)
         assert loop.reason == "400 rows are played"
         loop.run(never)
         check_books(loop, base)
-    assert sorted(path for path in base.rglob("*") if path.name != "metrics.jsonl") == before
+    assert sorted(path for path in base.rglob("*") if path.name not in ("metrics.jsonl", notices.FOLDER)) == before
 
 
 def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(

@@ -9,12 +9,13 @@ import types
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tengen.errors import OptionError, TengenError
-from tengen.loop.metrics import NAME, Metrics, TensorBoard, last, read
+from tengen.loop.metrics import NAME, Metrics, TensorBoard, last, last_mode, read
 
 
 def clock(*times: float) -> Callable[[], float]:
@@ -270,3 +271,21 @@ def test_the_last_line_alone(tmp_path: Path) -> None:
     assert found["elapsed"] == 32.5
     path.write_bytes(b"\0" * 10**6)
     assert last(path) is None
+
+
+@pytest.mark.parametrize(
+    ("sessions", "mode"),
+    [
+        ([], "fused"),
+        ([{}], "fused"),
+        ([{"mode": "sync"}, {"mode": "async"}], "async"),
+        ([{"parts": ["gate"]}], "async"),
+        ([{"mode": "nonsense"}], "fused"),
+    ],
+)
+def test_how_a_run_was_last_started(tmp_path: Path, sessions: list[dict[str, Any]], mode: str) -> None:
+    with Metrics(tmp_path) as file:
+        for session in sessions:
+            file.write("session", session)
+        file.write("progress", {"mode": "other"})
+    assert last_mode(tmp_path / NAME) == mode

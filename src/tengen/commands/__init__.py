@@ -65,6 +65,20 @@ def _run(argv: Sequence[str] | None) -> int:
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR
+    except (RuntimeError, AssertionError):
+        if not (problem := _device_problem()):
+            raise
+        print(problem, file=sys.stderr)
+        return _USER_ERROR
+
+
+def _device_problem() -> str:
+    """Whether a command failed because JAX has no device, as JAX_PLATFORMS may have it; in words."""
+    if "jax" not in sys.modules:
+        return ""
+    from tengen.commands.compiling import device_problem
+
+    return device_problem()
 
 
 class _Formatter(argparse.HelpFormatter):

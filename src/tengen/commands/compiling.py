@@ -1,16 +1,70 @@
-"""Compiled programs are kept for the next time; and what to tell a person whose device is too small for them."""
+"""Before a command computes: whether there is a device to compute on, and where compiled programs are kept.
+
+Also what to tell a person whose device is too small for them.
+"""
 
 import contextlib
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from tengen import files
 from tengen.errors import TengenError
 
+_PLATFORMS = "JAX_PLATFORMS"
 
-def keep_compiled() -> None:
-    """Let JAX keep what it compiles in the user's cache folder, unless the user has said where."""
+
+def device_problem() -> str:
+    """Why JAX cannot compute, in one line; empty if it can."""
     import jax
 
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # AssertionError: JAX 0.10 where there is no GPU
+        return _problem(str(error))
+    return ""
+
+
+def backend_elsewhere() -> str:
+    """What JAX computes on in a process of its own, as `cpu`: this one must not take the device's memory.
+
+    Raises TengenError if it cannot compute.
+    """
+    program = "import jax; print(jax.default_backend())"
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
+    words = [sys.executable, "-c", program]
+    found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if found.returncode:
+        lines = found.stderr.strip().splitlines()
+        raise TengenError(_problem(lines[-1].partition(": ")[2] if lines else ""))
+    return found.stdout.strip()
+
+
+def check_device_elsewhere() -> None:
+    """TengenError if processes that this one starts will not find the device that JAX_PLATFORMS asks for."""
+    if os.environ.get(_PLATFORMS, "").lower() not in ("", "cpu"):
+        backend_elsewhere()
+
+
+def _problem(error: str) -> str:
+    asked = os.environ.get(_PLATFORMS, "")
+    why = error.strip().splitlines()[0].partition(" (set JAX_PLATFORMS")[0][:300] if error.strip() else ""
+    if not asked:
+        return f"JAX finds no device to compute on{f': {why}' if why else ''}"
+    reason = f": {why}" if why else ", because there is none here or JAX is installed without support for it"
+    return f"{_PLATFORMS}={asked}: JAX cannot use that device{reason}; unset {_PLATFORMS}, or set it to cpu"
+
+
+def keep_compiled() -> None:
+    """Let JAX keep what it compiles in the user's cache folder, unless the user has said where.
+
+    Raises TengenError if there is no device, so commands call this before they write anything.
+    """
+    import jax
+
+    if problem := device_problem():
+        raise TengenError(problem)
     if not jax.config.values.get("jax_compilation_cache_dir"):
         jax.config.update("jax_compilation_cache_dir", str(files.cache_folder() / "jax"))
         # The many small programs of a start take long together.

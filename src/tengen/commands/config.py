@@ -7,6 +7,9 @@ from typing import Any
 from tengen import config as configuration
 from tengen import schema
 
+CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory of a run"
+BASE_HELP = "the run directory (default: CONFIG if that is one, else runs/<name of the run>)"
+
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
@@ -50,7 +53,7 @@ def add(subparsers: Any) -> None:
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments by which every command is told its configuration."""
-    parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    parser.add_argument("config", metavar="CONFIG", help=CONFIG_HELP)
     add_overrides(parser)
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.config import add_overrides
+from tengen.commands.config import BASE_HELP, add_overrides
 
 _ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
 exports a network, hands it on, and begins again. Clients talk to it in lines of JSON on the standard input and
@@ -29,7 +29,7 @@ def add(subparsers: Any) -> None:
         metavar="CONFIG",
         help="begin with this configuration at once (default: wait to be told by start_training)",
     )
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
         "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
     )

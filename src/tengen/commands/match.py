@@ -86,6 +86,7 @@ def _play(
 
     from tengen.commands.compiling import explaining_memory, keep_compiled
     from tengen.commands.stopping import Stopping
+    from tengen.loop import leaving
     from tengen.play import entrants, matching
     from tengen.play.watching import watching
 
@@ -101,7 +102,12 @@ def _play(
         tables=max(parallel, args.tables or parallel * (1 if a.kind == b.kind == "engine" else 2)),
         at_once=max(2, args.batch or (16 if cpu else 256)),
     )
-    with watching(book) as watch, Stopping(watch.say) as stopping, explaining_memory("--batch or --simulations"):
+    with (
+        watching(book) as watch,
+        Stopping(watch.say) as stopping,
+        explaining_memory("--batch or --simulations"),
+        leaving.before(lambda: book.write(game)),
+    ):
         try:
             if book.missing:
                 before = f", going on after {len(book.played)}" if book.played else ""

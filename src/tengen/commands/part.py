@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import config as configuration
-from tengen.commands.config import add_config
+from tengen.commands.config import BASE_HELP, add_config
 from tengen.config import Config
 
 Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
@@ -17,7 +17,7 @@ Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
 def add_part(parser: argparse.ArgumentParser, once: str) -> None:
     """The arguments of every part; `once` says what `--once` means."""
     add_config(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument("--once", action="store_true", help=once)
 
 
@@ -31,7 +31,7 @@ def positive(text: str) -> int:
 def load(args: argparse.Namespace) -> tuple[Config, Path]:
     """The configuration, and where the run is."""
     config = configuration.load(args.config, args.overrides)
-    return config, args.base or Path("runs") / config.run.name
+    return config, configuration.base_of(args.config, config.run.name, args.base)
 
 
 def look(args: argparse.Namespace) -> tuple[Config, Path]:
@@ -43,15 +43,23 @@ def look(args: argparse.Namespace) -> tuple[Config, Path]:
     return config, base
 
 
-def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Iterable[str] = ()) -> int:
+def drive(
+    args: argparse.Namespace, build: Build, *, only: str = "", free: Iterable[str] = (), computes: bool = True
+) -> int:
     """Be that part of the run until it is done, or until Ctrl-C. The exit code.
 
-    `only` names what one process may be at a time; settings that are `free` may be others than the run's.
+    `only` names what one process may be at a time; settings that are `free` may be others than the run's;
+    `computes`: it needs a device.
     """
     config, base = load(args)
 
+    from tengen.commands.compiling import keep_compiled
     from tengen.config import provenance, run_directory
     from tengen.loop.ring import children, locks
+
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
+    if computes:
+        keep_compiled()
 
     # The driver before may have been killed a moment ago, and its parts need time to end.
     parent = os.environ.get(children.PARENT, "")
@@ -63,16 +71,16 @@ def drive(args: argparse.Namespace, build: Build, *, only: str = "", free: Itera
 
 
 def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -> int:
-    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.compiling import explaining_memory
     from tengen.commands.stopping import Stopping
+    from tengen.loop import leaving
     from tengen.loop.ring import running
     from tengen.loop.ring.notices import Notice
 
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
-    keep_compiled()
     with Stopping(say) as stopping, explaining_memory():
-        part = build(config, base, lambda: stopping.asked, say)
-        with running.closing(part), Notice(base, part.kind, part.name) as notice:
+        with leaving.possible():
+            part = build(config, base, lambda: stopping.asked, say)
+        with running.closing(part), Notice(base, part.kind, part.name) as notice, leaving.before(part.flush):
             poll = config.ring.poll_seconds
             last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
     if stopping.asked:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import config as configuration
-from tengen.commands.config import add_config
+from tengen.commands.config import BASE_HELP, add_config
 from tengen.errors import OptionError, TengenError
 
 _ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
@@ -28,14 +28,13 @@ def add(subparsers: Any) -> None:
         example="tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30",
     )
     add_config(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
         "--mode",
         choices=_MODES,
-        default="fused",
         metavar="MODE",
         help="fused: all on one device, in memory (the default); sync: the parts of the ring in turn, in one process; "
-        "async: the parts as processes of their own",
+        "async: the parts as processes of their own. If CONFIG is a run, the default is the mode that it was run in",
     )
     parser.add_argument(
         "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
@@ -55,19 +54,43 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until the goal is reached, or until Ctrl-C."""
-    if args.parts is not None and args.mode != "async":
-        raise OptionError("--parts: only --mode async has parts to choose from")
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard asks for the progress that it needs; leave out --progress")
     config = configuration.load_any(args.config, args.overrides)
-    base = args.base or Path("runs") / config.run.name
+    base = configuration.base_of(args.config, config.run.name, args.base)
+    args.mode = args.mode or _last_mode(args.config)
+    if args.parts is not None and args.mode != "async":
+        raise OptionError("--parts: only --mode async has parts to choose from")
     if isinstance(config, configuration.TrainerConfig) and args.mode != "fused":
         raise OptionError(f"--mode {args.mode}: a training of roles ({args.config}) runs in one process; leave it out")
     if args.tui:
         return _dashboard(args, config, base)
+    from tengen.commands.compiling import check_device_elsewhere, keep_compiled
+
+    (check_device_elsewhere if args.mode == "async" else keep_compiled)()  # before there is a run directory
     if not isinstance(config, configuration.Config):
         return _roles(args, config, base)
     return {"fused": _fused, "sync": _synchronous, "async": _asynchronous}[args.mode](args, config, base)
+
+
+def _last_mode(config: str) -> str:
+    """How the run in the directory `config` was last run; fused if it is no run, or a new one."""
+    from tengen.loop import metrics
+
+    run = configuration.run_of(config)
+    return "fused" if run is None else metrics.last_mode(run / metrics.NAME)
+
+
+def _say_if_too_much(config: configuration.Config, say: Any, backend: Any) -> None:
+    """Tell who starts a GPU's job on a CPU; `backend` gives what JAX computes on, and is asked only if it matters."""
+    from tengen.loop import gpu_jobs
+    from tengen.sweep import machine
+
+    cores = len(machine.cores())
+    if gpu_jobs.is_too_much(config, cores) and backend() == "cpu":
+        shipped = ((name, configuration.load_any(name)) for name in configuration.shipped())
+        known = [(name, other) for name, other in shipped if isinstance(other, configuration.Config)]
+        say(gpu_jobs.advice(config, cores, known))
 
 
 def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
@@ -75,7 +98,13 @@ def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
     from tengen.commands.tui import show
     from tengen.tui.client import Child
 
-    words = [sys.executable, "-m", "tengen", *_words(args, base), *(f"--set={each}" for each in args.overrides)]
+    words = [
+        sys.executable,
+        "-m",
+        "tengen",
+        *_words(args, base, args.config),
+        *(f"--set={each}" for each in args.overrides),
+    ]
     words += ["--tensorboard"] if args.tensorboard else []
     return show(Child([*words, "--progress", "jsonl"], "the run", orders=False), config.run.name)
 
@@ -115,6 +144,7 @@ def _synchronous(args: argparse.Namespace, config: configuration.Config, base: P
 
 
 def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    from tengen.commands.compiling import backend_elsewhere
     from tengen.commands.stopping import Stopping
     from tengen.config import provenance, run_directory
     from tengen.loop import summary
@@ -130,6 +160,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
         driver = stack.enter_context(
             asynchronous.Asynchronous(config, base, parts, shown, leads=leads, tensorboard=args.tensorboard)
         )
+        _say_if_too_much(config, shown.say, backend_elsewhere)
         driver.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else driver.reason
     commands = _commands(args, base, config.goal, driver.counts, driver.steps, stopping.asked)
@@ -156,11 +187,11 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.ring import models, totals
     from tengen.loop.summary import Summary
 
-    newest = models.newest(driver.base)
+    newest, run = models.newest(driver.base), configuration.as_config(driver.base)
     try:
-        ratings = totals.ratings(driver.base)
+        ratings, waiting = totals.ratings(driver.base), models.candidates(driver.base)
     except TengenError:  # which `tengen status` tells
-        ratings = None
+        ratings, waiting = None, []
     return Summary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
@@ -168,25 +199,36 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         rows=driver.counts.rows,
         steps=driver.steps,
         reason=reason,
-        table="" if ratings is None else str(ratings),
+        table=str(ratings) if ratings is not None else _why_no_rating(len(waiting), newest is not None),
         network="" if newest is None else str(newest.path),
         commands={
             "networks": driver.ring.networks or "none yet",
+            **({"judge the rest": shlex.join(["tengen", "gate", run, "--once"])} if waiting else {}),
+            **({"play the newest": shlex.join(["tengen", "play", str(waiting[-1].path)])} if waiting else {}),
             "what there is": shlex.join(["tengen", "status", str(driver.base)]),
             **({} if newest is None else {"play it": shlex.join(["tengen", "play", str(driver.base)])}),
+            **({} if newest is None else {"rate it": shlex.join(["tengen", "rate", str(driver.base)])}),
             **commands,
         },
     )
 
 
+def _why_no_rating(waiting: int, accepted: bool) -> str:
+    """Of a run whose gate has finished no match."""
+    why = "the first network is accepted without a match, and no match has ended since" if accepted else ""
+    left = f"{waiting} {'network waits' if waiting == 1 else 'networks wait'} for the gate" if waiting else ""
+    return "; ".join(filter(None, (f"no rating: {why or 'no network was accepted yet'}", left)))
+
+
 def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
-    from tengen.commands.compiling import explaining_memory, keep_compiled
+    import jax
+
+    from tengen.commands.compiling import explaining_memory
     from tengen.commands.stopping import Stopping
-    from tengen.loop import summary
+    from tengen.loop import leaving, summary
     from tengen.loop.fused import Fused
     from tengen.loop.ring.sync import Sync
 
-    keep_compiled()
     kind: Any = Fused if args.mode == "fused" else Sync
     with (
         _display(args, config) as shown,
@@ -194,7 +236,10 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
         explaining_memory(),
         kind(config, base, shown, tensorboard=args.tensorboard) as loop,
     ):
-        loop.prepare()
+        stopping.on_leave = lambda: _left(args, base, shown)
+        _say_if_too_much(config, shown.say, jax.default_backend)
+        with leaving.possible():
+            loop.prepare()
         if loop.reason:
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
@@ -206,13 +251,12 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
 
 def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: Path) -> int:
     """A training of roles."""
-    from tengen.commands.compiling import explaining_memory, keep_compiled
+    from tengen.commands.compiling import explaining_memory
     from tengen.commands.stopping import Stopping
     from tengen.config import provenance, run_directory
-    from tengen.loop import summary
+    from tengen.loop import leaving, summary
     from tengen.loop.roles import RoleRun
 
-    keep_compiled()
     with run_directory.locked(base):
         run_directory.write(config, base, provenance.lines())
         with (
@@ -221,7 +265,9 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
             explaining_memory("games, batch or buffer.capacity of the roles"),
             RoleRun(config, base, shown, tensorboard=args.tensorboard) as loop,
         ):
-            loop.prepare()
+            stopping.on_leave = lambda: _left(args, base, shown)
+            with leaving.possible():
+                loop.prepare()
             if loop.reason:
                 shown.say(f"nothing to do: {loop.reason}")
             loop.run(lambda: stopping.asked)
@@ -286,9 +332,6 @@ def _commands(
 
     words = ["tengen", *_words(args, base)]
     longer = {} if stopped else further(goal, counts, steps)
-    for override in args.overrides:
-        if override.partition("=")[0].strip() not in {f"goal.{name}" for name in longer}:
-            words += ["--set", override]
     for name, limit in longer.items():
         words += ["--set", f"goal.{name}={limit:g}" if isinstance(limit, float) else f"goal.{name}={limit}"]
     if args.tensorboard:
@@ -296,9 +339,15 @@ def _commands(
     return {"train further" if longer else "go on": shlex.join(words)}
 
 
-def _words(args: argparse.Namespace, base: Path) -> list[str]:
-    """The command without its settings."""
-    words = ["run", args.config, "--base", str(base)]
+def _left(args: argparse.Namespace, base: Path, shown: Any) -> None:
+    """The last words of a run that was stopped while it compiled."""
+    shown.close()
+    print(f"go on: {shlex.join(['tengen', *_words(args, base)])}")
+
+
+def _words(args: argparse.Namespace, base: Path, config: str | None = None) -> list[str]:
+    """The command that goes on with the run, or begins one of a configuration, without settings."""
+    words = ["run", configuration.as_config(base)] if config is None else ["run", config, "--base", str(base)]
     if args.mode != "fused":
         words += ["--mode", args.mode]
     if args.parts is not None:

@@ -38,4 +38,4 @@ def run(args: argparse.Namespace) -> int:
         config, base = look(args)
         print(build(config, base, lambda: False, print).plan())
         return 0
-    return drive(args, build)
+    return drive(args, build, computes=False)

@@ -1,29 +1,36 @@
 """How a person, or a system that shuts down, ends a run: politely first, then at once."""
 
+import contextlib
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from typing import Self
 
+from tengen.loop import leaving
 from tengen.loop.ring.children import GRACE, PARENT
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
 _BEAT = 0.5  # seconds between two looks at whether the parent is there
+_PATIENCE = 0.5  # seconds after which a process that is compiling is ended, and between two looks at whether it is
 
 
 class Stopping:
     """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
 
-    A thread of its own listens, because Python's handlers wait for as long as a program is being compiled.
+    A thread of its own listens, because Python's handlers wait for as long as a program is being compiled. Whoever is
+    in a stretch of work that can be left (`loop/leaving.py`) is ended there: what is to be written is written, then
+    `on_leave` is called, and the process ends with the same exit code.
 
     A process that was started by a driver (TENGEN_PARENT is its number) is asked too when that has died.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.signal: signal.Signals | None = None  # that asked
+        self.on_leave: Callable[[], object] = lambda: None  # has the last word
         self._say = say
 
     @property
@@ -63,7 +70,14 @@ class Stopping:
         os.close(self._read)
 
     def _listen(self) -> None:
-        while number := os.read(self._read, 1):
+        while True:
+            if not select.select([self._read], [], [], _PATIENCE if self.asked else None)[0]:
+                if leaving.leave():
+                    self._leave()
+                continue
+            number = os.read(self._read, 1)
+            if not number:
+                return
             if number[0] not in _SIGNALS:
                 continue
             if self.asked:
@@ -72,6 +86,16 @@ class Stopping:
                 os._exit(128 + number[0])
             self.signal = signal.Signals(number[0])
             self._say("stopping: everything is being written (Ctrl-C again stops at once)")
+
+    def _leave(self) -> None:
+        """End the process, whose other threads wait or compile."""
+        with contextlib.suppress(Exception):
+            self._say(f"stopped by {self.words}: everything is written")
+            self.on_leave()
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        os._exit(self.code)
 
     def _watch(self, parent: int) -> None:
         while os.getppid() == parent:

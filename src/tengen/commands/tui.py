@@ -10,7 +10,7 @@ from tengen.errors import OptionError
 
 if TYPE_CHECKING:
     from tengen.tui.client import Client
-from tengen.commands.config import add_overrides
+from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 
 def add(subparsers: Any) -> None:
@@ -22,9 +22,9 @@ def add(subparsers: Any) -> None:
         "joins a daemon that is running already.",
         example="tengen tui go9 --base runs/go9",
     )
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file, or a name from `tengen config list`")
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help=CONFIG_HELP)
     add_overrides(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help="the run directory (default: runs/<name of the run>)")
+    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
         "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
     )

@@ -8,7 +8,7 @@ from tengen.config.load import load, load_any, load_as
 from tengen.config.problems import ConfigError
 from tengen.config.render import render, render_value
 from tengen.config.sections import Config, DataSection, GameSection, GoalSection, NetSection, RatingSection, RunSection
-from tengen.config.source import shipped
+from tengen.config.source import as_config, base_of, run_of, shipped
 from tengen.config.trainers import DQNConfig, TrainerConfig
 
 __all__ = [
@@ -22,10 +22,13 @@ __all__ = [
     "RatingSection",
     "RunSection",
     "TrainerConfig",
+    "as_config",
+    "base_of",
     "load",
     "load_any",
     "load_as",
     "render",
     "render_value",
+    "run_of",
     "shipped",
 ]

@@ -15,6 +15,7 @@ from tengen.config.load import load_any
 from tengen.config.problems import ConfigError
 from tengen.config.render import HEADER, render, render_value
 from tengen.config.sections import Config
+from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 
 CHANGEABLE = ("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation")
@@ -32,7 +33,6 @@ class InUse(ConfigError):
         self.here = who.endswith(f" on {socket.gethostname()}")
 
 
-_FILE = "config.yaml"
 _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
 

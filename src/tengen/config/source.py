@@ -1,4 +1,4 @@
-"""Where the text of a configuration comes from: a file, or one of those that ship with the package."""
+"""Where the text of a configuration comes from: a file, a run, or one of those that ship with the package."""
 
 import os.path
 import re
@@ -11,6 +11,8 @@ from tengen.config import provenance
 from tengen.config.problems import ConfigError
 from tengen.schema import quote, unknown
 
+RUN_FILE = "config.yaml"
+"""The file that makes a folder a run."""
 _SUFFIXES = (".yaml", ".yml")
 # A configuration takes a few thousand bytes. Whoever names a disk or a network by mistake should not wait.
 _MAX_BYTES = 100_000
@@ -37,13 +39,15 @@ def shipped() -> tuple[str, ...]:
 
 
 def find(config: str | Path) -> Source:
-    """The configuration with this path or shipped name.
+    """The configuration with this path or shipped name. The path may be that of a run, whose configuration is meant.
 
     A Path, or a text with a slash or a YAML suffix, is always a path; anything else is always a name, so that
     a file that happens to lie in the current folder never takes the place of a shipped one.
     """
     label = str(config)
-    if isinstance(config, Path) or "/" in label or label.endswith(_SUFFIXES):
+    if is_path(config):
+        run = run_of(config)
+        label = label if run is None else str(run / RUN_FILE)
         return Source(label, _decode(_read(label), label))
     if label not in shipped():
         raise ConfigError([_unknown_name(label)])
@@ -51,9 +55,38 @@ def find(config: str | Path) -> Source:
     return Source(f"shipped {label}.yaml", file.read_text("utf-8"))
 
 
+def is_path(config: str | Path) -> bool:
+    """Whether this is the path of a configuration, not the name of a shipped one."""
+    return isinstance(config, Path) or "/" in config or config.endswith(_SUFFIXES)
+
+
+def run_of(config: str | Path) -> Path | None:
+    """The run directory that this is the path of; None for a file and for a shipped name.
+
+    Raises ConfigError for a folder without a run.
+    """
+    if not is_path(config) or not os.path.isdir(config):
+        return None
+    if not os.path.isfile(os.path.join(config, RUN_FILE)):
+        raise ConfigError([f"{config}: is a folder, expected a YAML file or a run (a folder with a {RUN_FILE})"])
+    return Path(config)
+
+
+def base_of(config: str | Path, name: str, base: Path | None = None) -> Path:
+    """Where the run called `name` lives: in `base`, in the run that `config` is the path of, or else in runs/."""
+    return base or run_of(config) or Path("runs") / name
+
+
+def as_config(base: Path) -> str:
+    """A run directory as the CONFIG of a command, where a word without a slash would be a shipped name."""
+    return str(base) if is_path(str(base)) else f"./{base}"
+
+
 def _unknown_name(name: str) -> str:
     if os.path.isfile(name):
         return f"{quote(name)}: for the file of that name write ./{name}"
+    if os.path.isfile(os.path.join(name, RUN_FILE)):
+        return f"{quote(name)}: for the run of that name write ./{name}"
     return f"{quote(name)}: {unknown('configuration', name, shipped())} (`tengen config list` shows them all)"
 
 

@@ -19,6 +19,7 @@ from tengen import config as configuration
 from tengen.daemon import messages
 from tengen.daemon.messages import Stage
 from tengen.errors import TengenError
+from tengen.loop.ring.part import Progress
 
 if TYPE_CHECKING:
     from tengen.daemon.session import Session
@@ -188,7 +189,7 @@ class Core:
         config = configuration.load(path, self._overrides)
         session = self.session
         if session is None or session.config != config:
-            self._open(config)
+            self._open(config, path)
         self._path, self._active = path, True
         self._restart_cycle()
 
@@ -216,14 +217,14 @@ class Core:
         if not self.session.export_soon():
             self._log("info", "the network as it is has been exported already, or is about to be")
 
-    def _open(self, config: configuration.Config) -> None:
+    def _open(self, config: configuration.Config, path: str) -> None:
         self._close()
         self._enter("WAITING_FOR_DATA", "building the network and reading the last checkpoint")
         from tengen.commands.compiling import keep_compiled
         from tengen.daemon.session import Session
 
         keep_compiled()
-        base = self._base or Path("runs") / config.run.name
+        base = configuration.base_of(path, config.run.name, self._base)
         try:
             self.session = Session(config, base, self._log)
         except BaseException:
@@ -264,6 +265,9 @@ class Core:
             self.now = replace(self.now, stage=stage, since=moment, trained=spent, training=moment if trains else None)
         if words != self.now.words:
             self.now = replace(self.now, words=words)
+        if self.session is not None:
+            steps = self.session.trainer.step
+            self.session.notice.show(Progress(f"{stage.lower().replace('_', ' ')}: {words}", figures={"steps": steps}))
 
     def _restart_cycle(self) -> None:
         self.now = replace(self.now, cycle=time.monotonic(), trained=0.0, training=None)

@@ -34,6 +34,7 @@ from tengen.loop.metrics import Metrics
 from tengen.loop.pacing import Pace
 from tengen.loop.reporting import losses
 from tengen.loop.ring import exporting, locks, models
+from tengen.loop.ring.notices import Notice
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
 
 TRAINER = "main"
@@ -99,6 +100,7 @@ class Session:
     def _open(self) -> None:
         config, base = self.config, self.base
         self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
+        self.notice = self._closing.enter_context(Notice(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
         for folder in (base, self.folder):
             run_directory.write(config, folder, provenance.lines())

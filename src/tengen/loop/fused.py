@@ -16,7 +16,7 @@ from tengen.config import Config
 from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
-from tengen.loop import counting, resuming
+from tengen.loop import counting, leaving, resuming
 from tengen.loop.closing import Closing
 from tengen.loop.collecting import Collector
 from tengen.loop.counting import Counts
@@ -28,6 +28,7 @@ from tengen.loop.playing import Played, Rounds
 from tengen.loop.progress import Display, Goal, Rated
 from tengen.loop.rating import Rater
 from tengen.loop.reporting import Reporter, Standing
+from tengen.loop.ring.notices import Notice
 from tengen.selfplay import on_host
 from tengen.train import Checkpoints
 
@@ -55,7 +56,8 @@ class Fused(Closing):
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         metrics = closing.enter_context(Metrics(self.base))
-        self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard)
+        notice = closing.enter_context(Notice(self.base, "fused", "fused"))
+        self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
         self._metrics = metrics
         self.reporter.show("building the network", Standing(self._now()))
         self.parts = Parts(config)
@@ -79,7 +81,8 @@ class Fused(Closing):
             self.reporter.say(note)
         self.ring = self.parts.load(self.parts.make_ring(), found.rows, found.kept)
         self._feed(max(self.counts.rows - self.trainer.bucket.rows, 0))
-        self.reporter.write(resuming.SESSION, {"session": self.counts.sessions, "steps": self.trainer.step})
+        about = {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"}
+        self.reporter.write(resuming.SESSION, about)
         newest = self.networks.newest
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
         self._saved_step = min(self._saved_step, self.trainer.step)  # if a damaged checkpoint was set aside
@@ -100,6 +103,8 @@ class Fused(Closing):
         self._show_rating(label)
         self.weights = self.parts.weights()
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
+        closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
+        closing.enter_context(leaving.before(self._keep_games))
 
     @property
     def name(self) -> str:
@@ -131,7 +136,8 @@ class Fused(Closing):
     def _play(self, rounds: Rounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
-        self._pending = rounds.play(self.weights, self._collect)
+        with leaving.possible(not rounds.compiled):
+            self._pending = rounds.play(self.weights, self._collect)
         self._seconds[0] = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows
@@ -158,7 +164,8 @@ class Fused(Closing):
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
             self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)
-            self.figures = self.trainer.train(steps)
+            with leaving.possible(not self._learning.calls):
+                self.figures = self.trainer.train(steps)
             self._seconds[1] += (time.monotonic() - began) * bool(self._learning.calls)
             self._learning = self._learning.after(steps, time.monotonic() - began)
             self._learned = True
@@ -190,10 +197,14 @@ class Fused(Closing):
             self.collector.add(on_host(finished), evaluations, game)
         self._pending = []
 
-    def _checkpoint(self) -> None:
-        """All rows that were played, then all that was learned from them. Nothing if nothing was learned since."""
+    def _keep_games(self) -> None:
+        """All games that have ended, on the disk."""
         self._collect()
         self.collector.flush()
+
+    def _checkpoint(self) -> None:
+        """All rows that were played, then all that was learned from them. Nothing if nothing was learned since."""
+        self._keep_games()
         if self.trainer.step > self._checkpointed:
             self.checkpoints.save(self.trainer.checkpoint(resuming.extras(self._now(), self.collector.chunk)))
             self.collector.counted()

@@ -77,6 +77,15 @@ def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
     return next((line for line in found if kind is None or line.get("kind") == kind), None)
 
 
+def last_mode(path: Path) -> str:
+    """How the run with these metrics was last started: fused, sync or async."""
+    sessions = [line for line in read(path).lines if line["kind"] == "session"]
+    if not sessions:
+        return "fused"
+    mode = sessions[-1].get("mode", "async" if "parts" in sessions[-1] else "fused")
+    return mode if mode in ("fused", "sync", "async") else "fused"
+
+
 class Metrics:
     """The metrics of a run, to be added to. One process at a time opens them.
 

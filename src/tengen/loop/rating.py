@@ -14,6 +14,7 @@ from tengen.arena.settings import MatchSettings
 from tengen.config import RatingSection
 from tengen.errors import TengenError
 from tengen.games import Game
+from tengen.loop import leaving
 from tengen.loop.networks import Networks
 from tengen.loop.summary import Point
 from tengen.search import Settings
@@ -57,7 +58,8 @@ class Rater:
             opponent = self._opponent(other)
             if opponent is None:
                 continue
-            match = arena.play(self._game, newest, opponent, jax.random.fold_in(key, number), settings)
+            with leaving.possible():  # the network is saved, and a match that is not over is not counted
+                match = arena.play(self._game, newest, opponent, jax.random.fold_in(key, number), settings)
             arena.append(self.path, match.result)
             self.results.append(match.result)
             yield match

@@ -8,6 +8,8 @@ from typing import Any
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.progress import Display, Goal, Progress, Rated
+from tengen.loop.ring import part
+from tengen.loop.ring.notices import Notice
 
 _EVERY = 5.0  # seconds between two lines of metrics
 _BOARD = 5.0  # seconds between two looks at a game
@@ -38,9 +40,12 @@ class Reporter:
         goal: Goal,
         tensorboard: TensorBoard | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        notice: Notice | None = None,
     ) -> None:
+        """`notice` is what others see of the run (`tengen status`)."""
         self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
-        self._progress = Progress(goal=goal)
+        self._progress, self._notice = Progress(goal=goal), notice
         self._before: tuple[float, Standing] | None = None
         self._looked = -_BOARD
 
@@ -65,6 +70,9 @@ class Reporter:
             learning_rate=(standing.figures or {}).get("learning_rate"),
         )
         self._display.update(self._progress)
+        if self._notice is not None:
+            counts = {"games": standing.counts.games, "rows": standing.counts.rows, "steps": standing.steps}
+            self._notice.show(part.Progress(self._progress.doing, figures=counts))
 
     def rated(self, rating: Rated | None) -> None:
         """The last rating, from now on."""

@@ -13,7 +13,7 @@ from typing import Any
 from tengen import nets
 from tengen.config import ConfigError, DQNConfig, TrainerConfig
 from tengen.errors import TengenError
-from tengen.loop import counting, leftovers
+from tengen.loop import counting, leaving, leftovers
 from tengen.loop.closing import Closing
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
@@ -22,6 +22,7 @@ from tengen.loop.progress import Display, Goal, figure
 from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.resuming import SESSION, refuse_to_forget
 from tengen.loop.ring import models
+from tengen.loop.ring.notices import Notice
 from tengen.train import Checkpoints, DQNTrainer, Trainer
 
 TRAINER = "main"
@@ -49,7 +50,8 @@ class RoleRun(Closing):
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base))
-        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
+        notice = closing.enter_context(Notice(self.base, "roles", "roles"))
+        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
         self.reporter.show("building the networks", Standing(self.counts))
         leftovers.clean(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
@@ -64,7 +66,9 @@ class RoleRun(Closing):
             self._resume(*found)
         self.counts = self._now(sessions=self.counts.sessions + 1)
         self._checkpointed = self.trainer.step
-        self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step})
+        self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"})
+        closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
+        closing.enter_context(leaving.before(self._keep))
 
     def _resume(self, extras: Mapping[str, Any], set_aside: tuple[str, ...]) -> None:
         for text in set_aside:
@@ -105,14 +109,16 @@ class RoleRun(Closing):
             steps = min(steps, self.config.goal.steps - step)
         self._show("learning" if self._pace.calls else "compiling the games and the learner")
         began = time.monotonic()
-        self.figures = self.trainer.train(steps, evaluation_interval=_NEVER)
+        with leaving.possible(not self._pace.calls):
+            self.figures = self.trainer.train(steps, evaluation_interval=_NEVER)
         self._learning += (time.monotonic() - began) * bool(self._pace.calls)
         self._pace = self._pace.after(steps, time.monotonic() - began)
         self.counts = self._now()
 
     def _evaluate(self) -> None:
         self._show("evaluating")
-        self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
+        with leaving.possible():
+            self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
         self._save_networks()
@@ -136,11 +142,15 @@ class RoleRun(Closing):
             self.checkpoints.save(self.trainer.checkpoint({"seconds": now.seconds, "sessions": now.sessions}))
             self._checkpointed = self.trainer.step
 
+    def _keep(self) -> None:
+        """All that was learned, on the disk."""
+        self._checkpoint()
+        self.checkpoints.wait()
+
     def _finish(self, learned: bool) -> None:
         """Everything on disk."""
         self._show("writing")
-        self._checkpoint()
-        self.checkpoints.wait()
+        self._keep()
         if learned:
             self._save_networks()
         self.counts = self._now()

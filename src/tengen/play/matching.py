@@ -15,6 +15,7 @@ from tengen.arena.played import of_match
 from tengen.arena.players import Player
 from tengen.arena.rounds import Rounds, final_facts, keys
 from tengen.games import Game
+from tengen.loop import leaving
 
 Stop = Callable[[], bool]
 Say = Callable[[str], None]
@@ -88,12 +89,14 @@ def _round(
     rounds: Rounds, number: int, finished: int, games: int, moves: int, stop: Stop
 ) -> Generator[Standing, None, Match | None]:
     """One round to its end; None if it was left in the middle."""
-    steps = rounds.stepwise(number)
+    steps, compiling = rounds.stepwise(number), not moves
     while True:
         try:
-            found = next(steps)
+            with leaving.possible(compiling):
+                found = next(steps)
         except StopIteration as end:
             return end.value
+        compiling = False
         if stop():
             return None
         yield Standing(finished + found.over, games - found.over, moves + found.moves)

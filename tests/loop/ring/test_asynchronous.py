@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,6 +111,44 @@ def test_rows_and_games_reach_the_goal(tmp_path: Path, goal: str, monkeypatch: p
     assert [line["kind"] for line in lines][:2] == ["session", "progress"]
     assert lines[0]["parts"] == ["selfplay", "gate"]
     assert (lines[-1]["rows"], lines[-1]["games"]) == (12, 12)
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool) -> None:
+    candidate = tmp_path / "candidates" / "go-main-s2-d1"
+    candidate.mkdir(parents=True)
+    (candidate / "model.safetensors").touch()
+    now, asleep = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now, asleep
+        if seconds < asynchronous._LOOK:  # a part is waited for, which takes the time that it takes
+            time.sleep(seconds)
+            return
+        now += 10 * seconds
+        if found.ring.stage.startswith("judging"):
+            asleep += 1
+            assert [child.kind for child in found._children if child.running] == ["gate"], "the others have ended"
+            if judged and asleep == 20:
+                shutil.rmtree(candidate)
+
+    with driver(tmp_path, parts=("selfplay", "gate"), clock=lambda: now, sleep=sleep) as found:
+        looks = iter(range(100))
+
+        def stop() -> bool:
+            if next(looks, 0) == 3:
+                found.reason = "that is enough"
+            return False
+
+        found.run(stop)
+    assert said(found) == [
+        "the end: that is enough",
+        "1 network at the gate, which goes on for 60 seconds (Ctrl-C ends it now)",
+        "ending selfplay",
+        "ending gate",
+    ]
+    assert found.ring.candidates == (0 if judged else 1)
+    assert asleep >= 20 if judged else asleep == 60
 
 
 def test_minutes_count_over_restarts(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     played: list[str] = []
     play = Contest.play_round
 
-    def noted(contest: Contest, stop: Any) -> Any:
+    def noted(contest: Contest, stop: Any, show: Any) -> Any:
         played.append(contest.a.name)
-        return play(contest, stop)
+        return play(contest, stop, show)
 
     monkeypatch.setattr(Contest, "play_round", noted)
     return played
@@ -110,7 +110,12 @@ def test_rejected(base: Path, rounds: list[str]) -> None:
 
 def test_a_match_is_played_round_by_round_and_tells_how_far_it_is(base: Path, rounds: list[str]) -> None:
     gate = Gate(base, "gate.kind=sprt", "gate.sprt_error=0.0001", "gate.games=24")
+    shown: list[str] = []
+    gate.part.show = lambda progress: shown.append(progress.words)
     progress = gate.part.run_once()
+    assert shown[0] == f"compiling the matches, to test candidate {SECOND}"
+    assert shown[1].startswith(f"candidate {SECOND}: "), "also in the middle of a round"
+    assert shown[1].endswith(f" of 24 games, +0 =0 -0 against {FIRST}")
     assert progress.worked
     assert (progress.done, progress.of, progress.share) == (8, 24, pytest.approx(1 / 3))
     assert progress.words.startswith(f"candidate {SECOND}: 8 of 24 games, +")

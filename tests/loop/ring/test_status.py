@@ -17,7 +17,7 @@ from tengen.errors import TengenError
 from tengen.loop import metrics
 from tengen.loop.ring import models, status
 from tengen.loop.ring.notices import Notice, Seen
-from tengen.loop.ring.part import waiting
+from tengen.loop.ring.part import Progress, waiting
 
 OLD, NEW = "go-main-s1000-d500", "go-main-s20000-d9000"
 
@@ -45,7 +45,8 @@ def add_chunks(base: Path, *sizes: int) -> list[Path]:
 
 
 def lines(base: Path) -> list[str]:
-    return status.describe(status.look(base)).splitlines()
+    """All but the overview, of which test_overview.py tells."""
+    return status.describe(status.look(base)).partition("\n\n")[2].splitlines()
 
 
 @pytest.mark.parametrize(
@@ -65,10 +66,11 @@ def test_no_run(tmp_path: Path, make: object, complaint: str) -> None:
 
 def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
     base = a_run(tmp_path)
-    text = lines(base)
-    assert text[:5] == ["no part is running", "", "no networks yet", "", "played:   0 rows, 0 games, in 0 chunks"]
-    assert text[6].startswith("disk:     8 bytes, ")
-    assert text[6].endswith(" free (other files 8 bytes)")
+    text = status.describe(status.look(base)).splitlines()
+    assert text[:3] == ["not running, and nothing was done yet", f"next:     begin: tengen run {base}", ""]
+    assert text[3:6] == ["no networks yet", "", "played:   0 rows, 0 games, in 0 chunks"]
+    assert text[7].startswith("disk:     8 bytes, ")
+    assert text[7].endswith(" free (other files 8 bytes)")
     assert sorted(os.listdir(base)) == ["config.yaml"]  # nothing was written
 
 
@@ -106,7 +108,7 @@ def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
     elo = found.networks[0].elo
     assert elo is not None
     assert 300 < elo < 500  # 90 % are 382 points
-    table = lines(base)[2:7]
+    table = lines(base)[:5]
     assert table[0].split() == ["network", "Elo", "+-", "verdict"]
     assert table[1].startswith(f"{OLD}  ")
     assert table[1].endswith("accepted: 56.0 % of 200 games against random; x")
@@ -119,8 +121,8 @@ def test_many_networks(tmp_path: Path) -> None:
     for number in range(30):
         add_network(base, models.CANDIDATES, f"go-main-s{number}-d0")
     text = lines(base)
-    assert text[3].startswith("go-main-s10-d0 ")
-    assert text[23] == "and 10 older ones, which --all shows; together: 30 waiting for the gate"
+    assert text[1].startswith("go-main-s10-d0 ")
+    assert text[21] == "and 10 older ones, which --all shows; together: 30 waiting for the gate"
     assert "--all" not in status.describe(status.look(base), every=True)
 
 
@@ -166,10 +168,17 @@ def test_a_fused_run(tmp_path: Path) -> None:
     with metrics.Metrics(base) as file:
         file.write("progress", {"stage": "playing", "waiting": "5 of 9 rows", "steps": 310})
     text = lines(base)
-    assert text[0].startswith("no part is running; the last line of metrics.jsonl, 20")
-    assert text[0].endswith(": playing, waiting: 5 of 9 rows")
     assert "learned:  310 steps" in text
-    assert text[3].endswith("saved")
+    assert text[1].endswith("saved")
+    told = status.values(status.look(base))["overview"]
+    assert (told["state"], told["steps"], told["commands"]["play it"]) == ("stopped", 310, f"tengen play {base}")
+    with Notice(base, "fused", "fused") as notice:
+        notice.show(Progress("learning", figures={"steps": 320}))
+        wait_for(lambda: [seen.words for seen in status.look(base).parts] == ["learning"])
+        text = status.describe(status.look(base)).splitlines()
+    assert re.fullmatch(r"running for 00:00:\d\d, since .* \(fused, process \d+ on .*\): learning", text[0])
+    assert "learned:  320 steps" in text
+    assert not any(line.startswith("fused") for line in text), "the overview tells of it"
 
 
 def test_garbage_everywhere(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         "00:02:10 train main: trained 4,096 samples",
         "00:02:10 shuffle a1: writing",
         "00:02:20 games 1,204; rows 21,400 (164/s); networks 3 accepted, 1 rejected",
-        "         shuffle a1: writing",
+        "         shuffle a1: writing (for 00:01:10)",
         "         train main: trained 4,096 samples",
         "00:02:30 still running",
     ]

@@ -35,6 +35,7 @@ from tengen.schema import unknown
 _LOOK = 0.1  # seconds between two looks at the children
 _SHOW = 1.0  # at what they say
 _COUNT = 5.0  # at what they made; a line of metrics follows
+_JUDGING = 60.0  # seconds that the gate may go on after the end, for the networks that wait
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class Asynchronous:
         if self.reason:
             self._display.say(f"nothing to do: {self.reason}")
             return
-        self._write("session", {"parts": [child.kind for child in self._children]})
+        self._write("session", {"mode": "async", "parts": [child.kind for child in self._children]})
         self._find_predecessors()
         try:
             while not stop() and not self.reason:
@@ -118,12 +119,34 @@ class Asynchronous:
                 self._sleep(_LOOK)
             if self.reason:
                 self._display.say(f"the end: {self.reason}")
+                self._judge_the_rest(stop)
         finally:
             self.ring = replace(self.ring, stage="ending")
             self._display.update(self.ring)
             children.stop_all(self._children, self._ending, sleep=self._sleep)
             self._count()
             self._report()
+
+    def _judge_the_rest(self, stop: Stop) -> None:
+        """Let the gate go on for a while, all others having ended, if networks wait for it."""
+        gate = [child for child in self._children if child.kind == "gate" and child.running]
+        self._count()
+        if not gate or not self.ring.candidates:
+            return
+        self.ring = replace(self.ring, stage="judging the last networks")
+        waiting = f"{self.ring.candidates:,} network{'s' * (self.ring.candidates != 1)}"
+        self._display.say(f"{waiting} at the gate, which goes on for {_JUDGING:.0f} seconds (Ctrl-C ends it now)")
+        children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
+        end = self._clock() + _JUDGING
+        while self.ring.candidates and self._clock() < end and not stop():
+            for child in gate:
+                if said := child.look():
+                    self._display.say(said)
+            self._show()
+            if self._is_due("count", _COUNT):
+                self._count()
+                self._report()
+            self._sleep(_LOOK)
 
     def _ending(self, words: str) -> None:
         self._notice.show(Progress(words))
@@ -159,7 +182,8 @@ class Asynchronous:
         self.counts = replace(self.counts, seconds=self._seconds())
         self.ring = replace(self.ring, shown=tuple(rows), elapsed=self.counts.seconds, steps=self.steps)
         self._display.update(self.ring)
-        self._notice.show(Progress(f"{sum(child.running for child in self._children)} parts run"))
+        running = sum(child.running for child in self._children)
+        self._notice.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
         self.reason = self.reason or self._reached()
 
     def _row(self, seen: Seen, child: Child | None) -> Row:

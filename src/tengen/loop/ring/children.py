@@ -60,6 +60,7 @@ class Child:
         self._since = 0.0  # when it was started
         self._offset = 0  # where its output begins in the log
         self._pause, self._due = 0.0, 0.0  # how long it rests after its last death, and until when
+        self._asked = 0.0  # when it was asked to end
         self._error, self._times = "", 0  # the last that a person must put right, and how often it was seen in a row
 
     @property
@@ -119,15 +120,21 @@ class Child:
         how = f"with code {code}" if code > 0 else f"by {_signal(-code)}"
         return self._died(f"{self.kind} ended {how}", last)
 
+    def ask(self) -> None:
+        """Let it begin to end, if it runs and was not asked before: a second signal would end it at once."""
+        if self._process is not None and not self.ended:
+            self._process.terminate()
+            self._asked, self.ended = self._clock(), True
+
     def stop(
         self, grace: float = GRACE, sleep: Callable[[float], None] = time.sleep, say: Callable[[str], None] = print
     ) -> None:
-        """End it: politely, and after so many seconds at once."""
+        """End it: politely, and so many seconds after it was asked at once."""
+        self.ask()
         process, self._process, self.ended = self._process, None, True
         if process is None:
             return
-        process.terminate()
-        end = self._clock() + grace
+        end = self._asked + grace
         while process.poll() is None:
             if self._clock() >= end:
                 say(f"{self.kind} did not end within {grace:.0f} s, and was killed")
@@ -181,8 +188,11 @@ def stop_all(
     grace: float = GRACE,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """One after the other, in the order of the ring: who makes files ends before who reads them."""
-    for child in sorted(children, key=lambda child: KINDS.index(child.kind)):
+    """All at once, so that it takes no longer than the slowest; they are asked and told of in the order of the ring."""
+    children = sorted(children, key=lambda child: KINDS.index(child.kind))
+    for child in children:
+        child.ask()
+    for child in children:
         if child.running:
             say(f"ending {child.kind}")
         child.stop(grace, sleep, say)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.arena.match import Limits, Match
+from tengen.arena.match import Limits, Match, Underway
 from tengen.arena.played import of_match
 from tengen.arena.players import Player
 from tengen.arena.results import Result
@@ -89,13 +89,18 @@ class Contest:
         """None while more games are needed."""
         return decide(self.settings, self.plan, self.results, self.finished)
 
-    def play_round(self, stop: Callable[[], bool] = lambda: False) -> Match | None:
-        """The next games, until they are over or the match is decided; None, and nothing, if `stop` says so before."""
+    def play_round(
+        self, stop: Callable[[], bool] = lambda: False, show: Callable[[Underway], object] = lambda _: None
+    ) -> Match | None:
+        """The next games, until they are over or the match is decided; None, and nothing, if `stop` says so before.
+
+        `show` is told about once a second how far the round is.
+        """
         self._check_openings()
         steps = self._to_play.stepwise(len(self.rounds), self._until())
         while True:
             try:
-                next(steps)
+                show(next(steps))
             except StopIteration as end:
                 self.rounds.append(end.value)
                 return end.value

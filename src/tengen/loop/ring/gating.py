@@ -23,6 +23,7 @@ from tengen.config import Config
 from tengen.data.chunk import cannot_write
 from tengen.data.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.loop import leaving
 from tengen.loop.ring import models
 from tengen.loop.ring.contest import Contest
 from tengen.loop.ring.models import Entry
@@ -67,10 +68,13 @@ class GatePart:
         self._loaded: dict[str, Player] = {}
         self._passed_over: set[str] = set()  # accepted networks that could not play, and about which that was said
         self._figures = {"accepted": 0, "rejected": 0, "games": 0}
+        self._waiting = 0  # candidates besides the one that plays
+        self._compiled = False  # whether a match was begun before
 
     def run_once(self) -> Progress:
         """Play one round, or see to one candidate that needs none."""
         candidates = models.candidates(self._base)
+        self._waiting = max(len(candidates) - 1, 0)
         for entry in candidates:
             if models.is_judged(self._base, entry):
                 models.drop(entry)
@@ -117,20 +121,36 @@ class GatePart:
         """The next round, or the verdict."""
         contest, began = running.contest, time.monotonic()
         if contest.decision is None:
-            match = contest.play_round(self._stop)
+            self.show(self._underway(running, 0))
+            with leaving.possible():
+                match = contest.play_round(self._stop, lambda now: self._seen(running, now.over))
+            self._compiled = True
             running.seconds += time.monotonic() - began
             if match is not None:
                 self._figures["games"] += int(match.finished.sum())
         if (decision := contest.decision) is None:
-            counts = contest.result
-            words = f"candidate {running.entry.name}: {counts.games} of {contest.plan.games} games, {_counted(counts)}"
-            return Progress(words, done=counts.games, of=contest.plan.games, figures=dict(self._figures))
+            return self._underway(running, 0)
         if not running.entry.path.is_dir():
             self._running = None
             return self._did(f"candidate {running.entry.name} is gone")
         self._write_games(running)
         told = contest.told() | {"seconds": round(running.seconds, 3)}
         return self._decide(running.entry, decision.accepted, decision.why, told)
+
+    def _seen(self, running: _Running, over: int) -> None:
+        """A second of a round has gone by."""
+        self._compiled, self._waiting = True, max(len(models.candidates(self._base)) - 1, 0)
+        self.show(self._underway(running, over))
+
+    def _underway(self, running: _Running, over: int) -> Progress:
+        """How far the match is; `over` is the number of games of this round that have ended."""
+        counts, most = running.contest.result, running.contest.plan.games
+        done = counts.games + over
+        words = f"candidate {running.entry.name}: {done} of {most} games, {_counted(counts)}"
+        if not self._compiled:
+            words = f"compiling the matches, to test candidate {running.entry.name}"
+        more = f"; {self._waiting:,} more wait" if self._waiting else ""
+        return Progress(words + more, done=done, of=most, figures=dict(self._figures))
 
     def _decide(self, entry: Entry, accepted: bool, why: str, told: dict[str, Any] | None = None) -> Progress:
         """Write the verdict, and do what it says."""

@@ -1,4 +1,4 @@
-"""What each part is doing, for others to see: RUN/parts/<part>.json, and a lease that says that it lives.
+"""What parts and runs in one process are doing, for others to see: RUN/parts/<part>.json, and a lease while they live.
 
     with Notice(base, "train", "main") as notice:
         notice.show(Progress("trained 4,096 of 20,000 samples", ...))
@@ -24,13 +24,16 @@ from typing import Any, Self
 from tengen import atomic, files
 from tengen.data import lease
 from tengen.data.store import inside
+from tengen.loop import leaving
 from tengen.loop.ring.part import Progress
 
 FOLDER = "parts"
+DRIVERS = ("fused", "roles", "sync", "async", "daemon")
+"""Kinds of notices of whole runs; the others are of parts."""
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writings of what changed
 _REST = 15.0  # seconds between two of what did not
-_NAME = re.compile(r"(selfplay|shuffle|train|export|gate|sync|async)-([A-Za-z0-9-]{1,80})\.json")
+_NAME = re.compile(r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|daemon)-([A-Za-z0-9-]{1,80})\.json")
 
 # What files that anybody may have written give, besides what is no JSON.
 _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -47,8 +50,8 @@ class Seen:
     process: int
     words: str
     waiting: bool
-    seconds: float  # for how long it had said the same, when it wrote this
-    running: float  # seconds since it was started, then
+    seconds: float  # for how long it has said the same; on another machine, when it wrote this
+    running: float  # seconds since it was started, likewise
     done: float | None = None
     of: float | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +75,7 @@ class Notice:
         self._progress = Progress("starting")
         self._written: tuple[float, Progress | None] = (-_REST, None)
         self._lock, self._over = threading.Lock(), threading.Event()
-        self._closing = contextlib.ExitStack()
+        self._closing, self._before = contextlib.ExitStack(), contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         with contextlib.suppress(OSError):
@@ -83,9 +86,14 @@ class Notice:
         thread.start()
         self._closing.callback(thread.join)
         self._closing.callback(self._over.set)
+        self._before.enter_context(leaving.before(self._end))
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._before.close()
+        self._end()
+
+    def _end(self) -> None:
         self._closing.close()
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
@@ -147,23 +155,26 @@ def look(base: Path) -> list[Seen]:
             about = json.loads(files.read_bytes(path))
             if about["schema"] != _SCHEMA:
                 continue
+            alive = bool(watch.living(folder, path.stem))
+            age = time.time() - path.stat().st_mtime if alive and about["machine"] == socket.gethostname() else 0.0
+            age = min(max(age, 0.0), _REST)
             found.append(
                 Seen(
                     kind=match[1],
                     name=match[2],
-                    alive=bool(watch.living(folder, path.stem)),
+                    alive=alive,
                     machine=str(about["machine"]),
                     process=int(about["process"]),
                     words=str(about["words"]),
                     waiting=bool(about["waiting"]),
-                    seconds=float(about["seconds"]),
-                    running=float(about["running"]),
+                    seconds=float(about["seconds"]) + age,
+                    running=float(about["running"]) + age,
                     done=about["done"],
                     of=about["of"],
                     figures=dict(about["figures"]),
                 )
             )
-    order = ("sync", "async", "selfplay", "shuffle", "train", "export", "gate")
+    order = (*DRIVERS, "selfplay", "shuffle", "train", "export", "gate")
     return sorted(found, key=lambda seen: (order.index(seen.kind), seen.name))
 
 

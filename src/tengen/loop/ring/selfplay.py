@@ -15,6 +15,7 @@ from tengen.config import Config
 from tengen.data.store import Store
 from tengen.data.writer import Job, Writer
 from tengen.errors import TengenError
+from tengen.loop import leaving
 from tengen.loop.collecting import Collector
 from tengen.loop.parts import check_fits
 from tengen.loop.playing import Played, Playing, Rounds
@@ -89,7 +90,8 @@ class SelfplayPart:
             return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
         if not self._rounds.compiled:
             self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
-        self._pending = self._rounds.play(self._weights, self._collect)
+        with leaving.possible(not self._rounds.compiled):
+            self._pending = self._rounds.play(self._weights, self._collect)
         for played in self._pending:
             self.evaluations += played.evaluations
             rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))

@@ -20,9 +20,10 @@ from tengen.data.shuffle_plan import in_bytes
 from tengen.data.store import inside
 from tengen.errors import TengenError
 from tengen.loop import metrics
-from tengen.loop.progress import clock
-from tengen.loop.ring import memory, models, notices, totals
-from tengen.loop.ring.notices import Seen
+from tengen.loop.progress import Rated, clock
+from tengen.loop.ring import memory, models, notices, overview, totals
+from tengen.loop.ring.notices import DRIVERS, Seen
+from tengen.loop.ring.overview import Overview
 from tengen.loop.ring.totals import Played
 
 SCHEMA = 1
@@ -72,6 +73,7 @@ class Status:
     """All of it."""
 
     base: Path
+    overview: Overview
     parts: tuple[Seen, ...]
     networks: tuple[Network, ...]  # in the order of training
     played: Played
@@ -94,7 +96,8 @@ def look(base: Path) -> Status:
             problems.append(str(error))
             return otherwise
 
-    rated = {rating.name: rating for rating in asked(_rated, [])}
+    ratings = asked(totals.ratings, None)
+    rated = {rating.name: rating for rating in ratings.players} if ratings else {}
     networks = [
         network
         for state, ask in _STATES.items()
@@ -103,10 +106,20 @@ def look(base: Path) -> Status:
     played = asked(lambda base: totals.Counter(base, memory.place(base)).look(), Played())
     if not played.chunks:
         played = replace(played, **_told(base))
+    networks.sort(key=lambda network: (network.samples, network.name))
+    parts = tuple(asked(notices.look, []))
+    strongest = [
+        (one.name, Rated(one.elo, one.error or 0.0, ratings.anchor))
+        for one in networks
+        if ratings and one.elo is not None
+    ]
+    counts = {"games": played.games, "rows": played.rows}
+    usable = any(network.state in ("accepted", "saved") for network in networks)
     found = Status(
         base=base,
-        parts=tuple(asked(notices.look, [])),
-        networks=tuple(sorted(networks, key=lambda network: (network.samples, network.name))),
+        overview=overview.look(base, parts, counts, strongest[-1] if strongest else None, usable),
+        parts=parts,
+        networks=tuple(networks),
         played=played,
         shuffle=asked(_shuffle, None),
         disk=asked(_disk, Disk({}, None)),
@@ -160,11 +173,6 @@ def _told(base: Path) -> dict[str, int]:
     return {name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)}
 
 
-def _rated(base: Path) -> list[Rating]:
-    ratings = totals.ratings(base)
-    return list(ratings.players) if ratings else []
-
-
 def _shuffle(base: Path) -> Shuffle | None:
     found = shuffled.newest(base)
     if found is None:
@@ -207,6 +215,7 @@ def values(found: Status) -> dict[str, Any]:
     told = {
         "schema": SCHEMA,
         "run": str(found.base),
+        "overview": overview.values(found.overview),
         "parts": [{**vars(seen), "figures": dict(seen.figures)} for seen in found.parts],
         "networks": [asdict(network) for network in found.networks],
         "rows": found.played.rows,
@@ -224,7 +233,14 @@ def values(found: Status) -> dict[str, Any]:
 
 def describe(found: Status, every: bool = False) -> str:
     """For people: every network, or the newest."""
-    sections = [_parts(found), _networks(found, every), _data(found) + _evaluation(found), _disk_words(found.disk)]
+    head = [_printable(line) for line in overview.describe(found.overview)]
+    sections = [
+        head,
+        _parts(found),
+        _networks(found, every),
+        _data(found) + _evaluation(found),
+        _disk_words(found.disk),
+    ]
     corrupt = [str(path) for path in found.played.corrupt]
     if corrupt:
         count = f"{len(corrupt)} chunk{'s' * (len(corrupt) != 1)}"
@@ -248,15 +264,10 @@ def _printable(text: str) -> str:
 
 
 def _parts(found: Status) -> list[str]:
-    if found.parts:
-        width = max(len(seen.part) for seen in found.parts) + 1
-        return [f"{seen.part + ':':<{width}} {part_words(seen)}" for seen in found.parts]
-    line = found.metrics
-    if line is None:
-        return ["no part is running"]
-    doing = [str(line[key]) for key in ("stage", "waiting") if isinstance(line.get(key), str) and line[key]]
-    said = f": {', waiting: '.join(doing)}" if doing else ""
-    return [_printable(f"no part is running; the last line of metrics.jsonl, {line.get('time')}{said}")]
+    """Those besides the driver, of which the overview tells."""
+    parts = [seen for seen in found.parts if seen.kind not in DRIVERS]
+    width = max((len(seen.part) for seen in parts), default=0) + 1
+    return [f"{seen.part + ':':<{width}} {part_words(seen)}" for seen in parts]
 
 
 def _networks(found: Status, every: bool) -> list[str]:
@@ -299,9 +310,8 @@ def _data(found: Status) -> list[str]:
         lines.append(
             f"shuffled: {made.rows:,} rows and {made.validation_rows:,} for validation, {window} ({made.name})"
         )
-    steps = (found.metrics or {}).get("steps")
-    if isinstance(steps, int) and steps:
-        lines.append(f"learned:  {steps:,} steps")
+    if found.overview.steps:
+        lines.append(f"learned:  {found.overview.steps:,} steps")
     return lines
 
 

@@ -12,7 +12,7 @@ from tengen import games, nets
 from tengen.config import Config
 from tengen.data.shuffle import newest as newest_shuffle
 from tengen.data.store import Store
-from tengen.loop import counting, resuming
+from tengen.loop import counting, leaving, resuming
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.networks import Networks
@@ -74,6 +74,9 @@ class Sync:
         self.rater = Rater(base / "ratings", game, self.selfplay.evaluate, config.search, config.rating, self.networks)
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
         self._rated = newest.name if (newest := models.newest(base)) else ""
+        closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
+        for part in (self.selfplay, self.train):
+            closing.enter_context(leaving.before(part.flush))
 
     def _part(self, part: Any) -> Any:
         self._closing.callback(part.close)

@@ -22,7 +22,7 @@ from tengen.data.settings import LoaderSettings
 from tengen.data.shuffle import Shuffle, ShuffledFile, ShuffleGone, newest
 from tengen.data.sources import FileList
 from tengen.errors import TengenError
-from tengen.loop import counting
+from tengen.loop import counting, leaving
 from tengen.loop.counting import Counts
 from tengen.loop.lanes import boards
 from tengen.loop.metrics import Metrics
@@ -168,7 +168,8 @@ class TrainPart:
         self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
         began, waited = time.monotonic(), files.waited
         before = self.trainer.step
-        figures = self.trainer.learn(files.blocks(steps))
+        with leaving.possible(not self._pace.calls):
+            figures = self.trainer.learn(files.blocks(steps))
         made, seconds = self.trainer.step - before, time.monotonic() - began
         self._place.used += files.begun()
         for reason in files.bad():
@@ -237,7 +238,8 @@ class TrainPart:
         paths, most = _listed(files.shuffle.validation)
         with Loader(FileList(paths), self._form, self._identity, settings, max_chunk_rows=most) as loader:
             count = -(-wanted // batch)
-            figures = self.trainer.validate(_rows(loader, count))
+            with leaving.possible():
+                figures = self.trainer.validate(_rows(loader, count))
             for bad in loader.get_stats().last_rejected:
                 self._complain(bad.reason)
             return figures

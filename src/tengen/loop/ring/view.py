@@ -17,6 +17,7 @@ from rich.text import Text
 from tengen.loop.progress import Progress, Screen, clock
 
 _BAR = 16  # columns
+_LONG = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Ring(Progress):
         return {**super().parts(), **networks, **newest}
 
     def parts(self) -> dict[str, str]:
-        return {**self.totals(), **{row.part: f"{row.part}: {row.doing}" for row in self.shown}}
+        return {**self.totals(), **{row.part: f"{row.part}: {row.doing}{_long(row)}" for row in self.shown}}
 
     def line(self, changes: Mapping[str, str]) -> str:
         totals = [words for name, words in changes.items() if name in self.totals()]
@@ -70,6 +71,11 @@ class Ring(Progress):
 
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in super().values().items() if name not in ("shown", "waiting")}
+
+
+def _long(row: Row) -> str:
+    """For how long a part has done the same, as compiling, so that it does not fall silent."""
+    return f" (for {clock(row.seconds)})" if not row.waiting and row.seconds >= _LONG else ""
 
 
 class RingScreen(Screen):

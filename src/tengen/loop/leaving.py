@@ -1,0 +1,71 @@
+"""Where a process that was asked to stop may end at once, although no signal can interrupt what it does.
+
+XLA compiles for minutes without returning to Python, so a loop that looks whether to stop between two calls would look
+too late. Whoever compiles says so, and says what must be done before the process ends:
+
+    with leaving.before(flush):         # as long as there may be something to write
+        with leaving.possible():        # nothing else is lost if the process ends here
+            compile_for_minutes()
+
+The thread that was told to stop (`commands/stopping.py`) ends the process there:
+
+    if leaving.leave():
+        os._exit(143)
+
+There is one state for the whole process, because signals and exits concern all of it.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+_lock = threading.Lock()
+_sections = 0
+_callbacks: list[Callable[[], object]] = []
+
+
+@contextlib.contextmanager
+def possible(when: bool = True) -> Iterator[None]:
+    """A stretch of work in which the process may be ended, if `when`. One thread at a time opens these."""
+    global _sections
+    if not when:
+        yield
+        return
+    with _lock:
+        _sections += 1
+    try:
+        yield
+    finally:
+        with _lock:  # waits for ever if the process is about to end, so that nothing is begun meanwhile
+            _sections -= 1
+
+
+@contextlib.contextmanager
+def before(callback: Callable[[], object]) -> Iterator[None]:
+    """While this is open, another thread calls `callback` before it ends the process; the last opened comes first."""
+    with _lock:
+        _callbacks.append(callback)
+    try:
+        yield
+    finally:
+        with _lock:
+            _callbacks.remove(callback)
+
+
+def leave() -> bool:
+    """Whether the caller must end the process now: all that had to be done before is done, and all others wait.
+
+    False if the process is busy with something that must not be interrupted, or if a callback failed: then the work
+    itself ends soon and says what is wrong.
+    """
+    _lock.acquire()
+    try:
+        if _sections:
+            for callback in reversed(_callbacks):
+                callback()
+            return True
+    except Exception:
+        _lock.release()
+        return False
+    _lock.release()
+    return False
