@@ -1,5 +1,6 @@
 """The trainer of the main job: a network learns what search and the ends of games say about positions."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from jax import Array
 
 from tengen import nets
 from tengen.data import ring
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -105,7 +106,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
     def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
-        """Mean losses of the averaged weights on rows that were not learned from; empty without any."""
+        """Mean losses of the averaged weights on rows that were not learned from; empty without any.
+
+        Diverged if they are not finite: a network that plays with those weights would be of no use.
+        """
         sums: dict[str, float] = {}
         count = 0.0
         for batch in batches:
@@ -114,6 +118,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             count += rows
             for name, figure in figures.items():
                 sums[name] = sums.get(name, 0.0) + rows * figure
+        if not math.isfinite(sums.get("loss", 0.0)):
+            raise Diverged.at(self._step, "the loss of the averaged network on rows to validate with is not finite")
         return {name: total / count for name, total in sums.items()} if count else {}
 
     def weights(self, *, average: bool = True) -> Any:
@@ -169,11 +175,11 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
-        if found["skipped"] == 1:
-            raise TengenError(
-                f"the loss was no finite number in any of the {steps} steps up to {self._step}: "
-                "lower train.optimizer.learning_rate or train.optimizer.clip and go on from a checkpoint"
-            )
+        learned = 1 - found["skipped"]
+        if learned == 0:
+            raise Diverged.at(self._step, f"the numbers were not finite in any of the last {steps} steps")
+        for name in set(found) - {"skipped", "learning_rate"}:
+            found[name] /= learned  # skipped steps have no losses
         self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 

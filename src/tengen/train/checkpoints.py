@@ -1,6 +1,6 @@
 """Checkpoints of a training: written in the background by orbax, checked when they are read.
 
-One that cannot be read is set aside (renamed to *.corrupt) and named, and the one before it is taken. A checkpoint
+One that cannot be read, or holds numbers that are not finite, is set aside (renamed to *.corrupt) and named, and the one before it is taken. A checkpoint
 appears under its name only when all of it is there, so a killed process leaves good ones only.
 """
 
@@ -21,6 +21,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
 from tengen.errors import TengenError
+from tengen.nets import finite
 from tengen.train.settings import CheckpointSettings
 
 _SCHEMA = 1
@@ -28,6 +29,7 @@ _PREFIX = "step"
 _DIGITS = 9
 _LISTED = 4
 _LONGEST = 200
+_FREE = frozenset(("lane", "replay", "extra"))  # games, samples and what a trainer adds: they may hold any numbers
 Tree = TypeVar("Tree")
 
 # Orbax writes to the terminal what only its authors want to know; what went wrong it also raises.
@@ -76,9 +78,12 @@ class Checkpoints:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
         Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that.
+        already, unless it may `replace` that. TengenError also if numbers are not finite: nobody could go on from it.
         """
-        layout, blob = _joined(flat(checkpoint.state))
+        arrays = flat(checkpoint.state)
+        if bad := _bad(arrays):
+            raise TengenError(f"{self._path(checkpoint.step)}: not written, because {bad}")
+        layout, blob = _joined(arrays)
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
         sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
@@ -117,13 +122,26 @@ class Checkpoints:
                 arrays, about = self._read(step)
             except _Corrupt as error:
                 text = f"{self._path(step).name}: {error}"
-                set_aside.append(text if self._read_only else self._set_aside(step, str(error)))
+                set_aside.append(text if self._read_only else self.set_aside(step, str(error)))
                 continue
             state = unflat(arrays, template, f"{self._path(step)}: of another {parts} than this one")
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")
         return None
+
+    def set_aside(self, step: int, reason: str) -> str:
+        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and what it is called now."""
+        path = self._path(step)
+        number = 0
+        while (aside := path.with_name(f"{path.name}{f'.{number}' if number else ''}.corrupt")).exists():
+            number += 1
+        try:
+            path.rename(aside)
+        except OSError as error:
+            raise TengenError(f"{path}: corrupt ({reason}), and cannot be renamed: {error.strerror}") from None
+        self._manager.reload()
+        return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
 
     def close(self) -> None:
         """Finish writing."""
@@ -161,20 +179,10 @@ class Checkpoints:
             raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
         if about["step"] != step:
             raise _Corrupt(f"its content is of step {about['step']}")
-        return _apart(about["arrays"], blob), about["about"]
-
-    def _set_aside(self, step: int, reason: str) -> str:
-        """Rename the folder; what was wrong, and what it is called now."""
-        path = self._path(step)
-        number = 0
-        while (aside := path.with_name(f"{path.name}{f'.{number}' if number else ''}.corrupt")).exists():
-            number += 1
-        try:
-            path.rename(aside)
-        except OSError as error:
-            raise TengenError(f"{path}: corrupt ({reason}), and cannot be renamed: {error.strerror}") from None
-        self._manager.reload()
-        return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
+        arrays = _apart(about["arrays"], blob)
+        if bad := _bad(arrays):
+            raise _Corrupt(f"{bad}: the training had diverged")
+        return arrays, about["about"]
 
     def _unwritten(self, error: Exception) -> TengenError:
         return TengenError(f"{self.folder}: a checkpoint could not be written: {_first_line(error)}")
@@ -203,6 +211,13 @@ def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tr
         more = f" and {len(odd) - _LISTED} more" if len(odd) > _LISTED else ""
         raise TengenError(f"{problem} ({', '.join(odd[:_LISTED])}{more})")
     return jax.tree.unflatten(tree, [arrays[name] for name in wanted])
+
+
+def _bad(arrays: Mapping[str, np.ndarray]) -> str:
+    """What is not finite among what is learned, in words; empty if nothing is."""
+    learned = {name: array for name, array in arrays.items() if not _FREE.intersection(name.split("/"))}
+    bad = finite.first_bad(learned)
+    return f"{bad} holds numbers that are not finite" if bad else ""
 
 
 def _name(path: tuple[Any, ...]) -> str:

@@ -18,13 +18,13 @@ from flax import nnx
 from jax import Array
 
 from tengen import games, nets
-from tengen.errors import OptionError, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
-from tengen.nets import saving
+from tengen.nets import finite, saving
 from tengen.train.base import BaseTrainer, Metrics
-from tengen.train.checkpoints import Checkpoint, Checkpoints
+from tengen.train.checkpoints import Checkpoint, Checkpoints, flat
 from tengen.train.roles import role as roles
 from tengen.train.roles import rules
 from tengen.train.roles.games import FusedGame, Returns, Reward, Transition, finished
@@ -39,6 +39,7 @@ Report = Callable[[str, Mapping[str, Any]], None]
 """(kind, figures by name): `loop.metrics.Metrics(folder).write` is one."""
 
 _INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
+_all_finite = jax.jit(finite.all_finite)
 
 
 class Trainer(RoleNames, BaseTrainer[C]):
@@ -172,7 +173,8 @@ class Trainer(RoleNames, BaseTrainer[C]):
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
         """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
 
-        The figures of the last steps and of the last evaluation. All of them are reported as they come.
+        The figures of the last steps and of the last evaluation. All of them are reported as they come. Diverged if a
+        network or its optimiser then holds numbers that are not finite.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
         _whole("evaluation_interval", interval, 1)
@@ -310,6 +312,10 @@ class Trainer(RoleNames, BaseTrainer[C]):
         figures = self._train(steps)
         if self._step == before:
             self.advance(steps)
+        for role in self.roles.values():
+            if role.settings is not None and not _all_finite(role.learned()):
+                bad = finite.first_bad(flat(role.learned()))
+                raise Diverged.at(self._step, f"{bad} of {role.name} holds numbers that are not finite")
         return _numbers(figures)
 
     def _set_mode(self, role: Role) -> None:

@@ -28,6 +28,7 @@ from tengen.loop.lanes import boards
 from tengen.loop.metrics import Metrics
 from tengen.loop.pacing import Pace
 from tengen.loop.reporting import losses
+from tengen.loop.resuming import refuse_to_forget
 from tengen.loop.ring import exporting, models
 from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
 from tengen.loop.ring.running import Say
@@ -120,7 +121,9 @@ class TrainPart:
         for text in set_aside:
             self._say(f"a damaged checkpoint: {text}")
         self._place = _Place.of(found or {}, self.folder)
-        if found is not None:
+        if found is None:
+            refuse_to_forget(self.folder)
+        else:
             self._say(f"going on from step {self.trainer.step:,}")
 
     @property

@@ -1,0 +1,23 @@
+"""Whether numbers are finite. A network or a training with others is never saved, and never gone on from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+def all_finite(tree: Any) -> Array:
+    """Bool[]: whether every floating-point number in a pytree of arrays is finite."""
+    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in floats]).all() if floats else jnp.bool_(True)
+
+
+def first_bad(arrays: Mapping[str, Any]) -> str:
+    """The name of the first array that holds a number that is not finite; empty if there is none."""
+    for name, array in arrays.items():
+        if jnp.issubdtype(array.dtype, jnp.floating) and not np.isfinite(np.asarray(array)).all():
+            return name
+    return ""
