@@ -49,8 +49,9 @@ def write(
     """Make the run directory `base` one of this configuration, and return the path of its config.yaml.
 
     A run that has this configuration already is left as it is. If it differs in what is CHANGEABLE alone, its file is
-    written anew, and says above what changed and when; `say` is told of what learning does differently. Raises ConfigError if it differs elsewhere or cannot be read,
-    or if `base` cannot be written to; nothing is overwritten then.
+    written anew, and says above what changed and when; `say` is told of what will be different in learning. Raises
+    ConfigError if it differs elsewhere or cannot be read, or if `base` cannot be written to; nothing is overwritten
+    then.
     """
     path = base / _FILE
     try:

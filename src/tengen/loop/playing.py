@@ -109,7 +109,9 @@ class Rounds:
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):
             self.forget()
-            raise NoNumbers(f"the network gives numbers that are not finite: {failed:,} searches found no move or value")
+            raise NoNumbers(
+                f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
+            )
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [Played(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
         seconds = time.monotonic() - began

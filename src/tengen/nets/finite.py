@@ -3,16 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-
-
-def all_finite(tree: Any) -> Array:
-    """Bool[]: whether every floating-point number in a pytree of arrays is finite."""
-    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in floats]).all() if floats else jnp.bool_(True)
 
 
 def first_bad(arrays: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Checkpoints of a training: written in the background by orbax, checked when they are read.
 
-One that cannot be read, or holds numbers that are not finite, is set aside (renamed to *.corrupt) and named, and the one before it is taken. A checkpoint
-appears under its name only when all of it is there, so a killed process leaves good ones only.
+One that cannot be read, or that holds numbers that are not finite, is set aside (renamed to *.corrupt) and named, and
+the one before it is taken. A checkpoint appears under its name only when all of it is there, so a killed process
+leaves good ones only.
 """
 
 import json
@@ -20,7 +21,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.nets import finite
 from tengen.train.settings import CheckpointSettings
 
@@ -78,11 +79,11 @@ class Checkpoints:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
         Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that. TengenError also if numbers are not finite: nobody could go on from it.
+        already, unless it may `replace` that. Diverged if numbers are not finite: nobody could go on from them.
         """
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
-            raise TengenError(f"{self._path(checkpoint.step)}: not written, because {bad}")
+            raise Diverged.at(checkpoint.step, bad)
         layout, blob = _joined(arrays)
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
@@ -131,7 +132,7 @@ class Checkpoints:
         return None
 
     def set_aside(self, step: int, reason: str) -> str:
-        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and what it is called now."""
+        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and its new name."""
         path = self._path(step)
         number = 0
         while (aside := path.with_name(f"{path.name}{f'.{number}' if number else ''}.corrupt")).exists():

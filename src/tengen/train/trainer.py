@@ -24,7 +24,7 @@ from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
 from tengen.nets import finite, saving
 from tengen.train.base import BaseTrainer, Metrics
-from tengen.train.checkpoints import Checkpoint, Checkpoints, flat
+from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.roles import role as roles
 from tengen.train.roles import rules
 from tengen.train.roles.games import FusedGame, Returns, Reward, Transition, finished
@@ -39,7 +39,6 @@ Report = Callable[[str, Mapping[str, Any]], None]
 """(kind, figures by name): `loop.metrics.Metrics(folder).write` is one."""
 
 _INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
-_all_finite = jax.jit(finite.all_finite)
 
 
 class Trainer(RoleNames, BaseTrainer[C]):
@@ -173,8 +172,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
         """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
 
-        The figures of the last steps and of the last evaluation. All of them are reported as they come. Diverged if a
-        network or its optimiser then holds numbers that are not finite.
+        The figures of the last steps and of the last evaluation. All of them are reported as they come.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
         _whole("evaluation_interval", interval, 1)
@@ -247,6 +245,8 @@ class Trainer(RoleNames, BaseTrainer[C]):
         net = self.role(role).net
         if not isinstance(net, nets.Network):
             raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
+        if bad := finite.first_bad(self.role(role).params):
+            raise Diverged.at(self._step, f"{bad} of the {role} holds numbers that are not finite")
         return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
 
     def save(self, folder: Path | str) -> None:
@@ -312,10 +312,6 @@ class Trainer(RoleNames, BaseTrainer[C]):
         figures = self._train(steps)
         if self._step == before:
             self.advance(steps)
-        for role in self.roles.values():
-            if role.settings is not None and not _all_finite(role.learned()):
-                bad = finite.first_bad(flat(role.learned()))
-                raise Diverged.at(self._step, f"{bad} of {role.name} holds numbers that are not finite")
         return _numbers(figures)
 
     def _set_mode(self, role: Role) -> None:

@@ -123,14 +123,12 @@ class Role:
         if self.settings is None:
             return {}
         return {
-            **self.learned(),
+            "parameters": self.parameters,
+            "others": plain(self.others),
+            "optimizer": self.optimizer_state,
             "lane": plain(self.lane),
             "replay": () if self.replay_buffer is None else self.replay_buffer.state,
         }
-
-    def learned(self) -> dict[str, Any]:
-        """The part of `state` that must be finite: the network, and what its optimiser remembers."""
-        return {"parameters": self.parameters, "others": plain(self.others), "optimizer": self.optimizer_state}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
