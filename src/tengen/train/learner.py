@@ -210,9 +210,9 @@ class Learner:
         updates = jax.tree.map(lambda x: x * rate, updates)
         parameters = optax.apply_updates(state.parameters, updates)
         size = optax.tree.norm(change)
-        # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is finite.
-        # Parameters that overflow show in the next loss, and are never saved: looking at all of them in every step would
-        # take twice as long to compile.
+        # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
+        # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in
+        # every step would double the time of compilation.
         normal = jnp.concatenate([size[None], figures["loss"][None], *(x.ravel() for x in statistics.values())])
         good = jnp.isfinite(normal).all()
         parameters, statistics, optimizer = jax.tree.map(
