@@ -20,6 +20,7 @@ def told(config: str, folder: Path, *overrides: str) -> list[str]:
 def test_the_newest_checkpoint_and_a_command_that_takes_the_place_of_the_old_rate(tmp_path: Path) -> None:
     for name in ("step_000000067", "step_000000009", "step_000000090.corrupt", "step_000000100.orbax-tmp-1"):
         (tmp_path / name).mkdir()
+    (tmp_path / "step_000009999").write_text("a file")
     rate = "train.optimizer.learning_rate"
     lines = told("go9", tmp_path, "goal.minutes=5", f"{rate}=25")
     assert lines == [

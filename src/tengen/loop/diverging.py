@@ -40,7 +40,7 @@ def advising(
 
 def from_where(folder: Path) -> str:
     """The newest checkpoint in the folder, in a sentence. All that are there are from before the divergence."""
-    steps = [path for path in inside(folder) if _STEP.fullmatch(path.name)]
+    steps = [path for path in inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
     if not steps:
         return "No checkpoint had been written, so learning starts from the beginning."
     return f"Nothing was saved since the checkpoint {max(steps)}, from which it can go on."
