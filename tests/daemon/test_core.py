@@ -208,7 +208,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
         wait_for(lambda: stage(core) == "ERROR", told.lines)
         (error,) = told.errors
         assert error.startswith("training diverged at step ")
-        assert "the network gives no numbers\nNo checkpoint had been written" in error
+        assert "the network gives no numbers\nThere is no checkpoint from before that" in error
         assert "--set train.optimizer.learning_rate=0.0002, and start the training again" in error
         assert not list(tmp_path.glob("models/*"))
         assert not list(tmp_path.glob("train/main/step_*"))

@@ -6,7 +6,7 @@ import pytest
 
 from tengen.config import load, load_any
 from tengen.errors import Diverged, TengenError
-from tengen.loop.diverging import advising, from_where
+from tengen.loop.diverging import advising
 
 
 def told(config: str, folder: Path, *overrides: str) -> list[str]:
@@ -26,7 +26,7 @@ def test_the_newest_checkpoint_and_a_command_that_takes_the_place_of_the_old_rat
     assert lines == [
         "training diverged at step 1,200: it was so",
         f"Nothing was saved since the checkpoint {tmp_path}/step_000000067, from which it can go on. "
-        "To go on with a lower learning rate:",
+        "Start it again with a lower learning rate:",
         f"  tengen run go9 --base 'my run' --set goal.minutes=5 --set {rate}=2.5",
         f"If the loss does not come down even so, remove {tmp_path}; the same command then learns anew from the rows "
         "that are there.",
@@ -34,10 +34,17 @@ def test_the_newest_checkpoint_and_a_command_that_takes_the_place_of_the_old_rat
 
 
 def test_before_the_first_checkpoint(tmp_path: Path) -> None:
-    assert from_where(tmp_path / "none") == "No checkpoint had been written, so learning starts from the beginning."
+    lines = told("go9", tmp_path / "none")
+    assert lines[1] == (
+        "There is no checkpoint from before that, so learning begins anew. Start it again with a lower learning rate:"
+    )
+    assert len(lines) == 3
+    (tmp_path / "step_000000090.corrupt").mkdir()
+    assert told("go9", tmp_path)[1].startswith(f"No good checkpoint is left: remove {tmp_path}, and learning begins")
 
 
 def test_a_training_of_roles(tmp_path: Path) -> None:
+    (tmp_path / "step_000000067").mkdir()
     lines = told("dqn_tic_tac_toe", tmp_path)
     assert lines[2].endswith(" --set host.optimizer.learning_rate=0.0001")
     assert lines[3].endswith("begins anew.")

@@ -29,7 +29,7 @@ from tengen.data.sources import Folder
 from tengen.data.splits import SPLITS, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop import counting
-from tengen.loop.diverging import from_where, lower_rates
+from tengen.loop.diverging import explained, lower_rates
 from tengen.loop.lanes import boards
 from tengen.loop.metrics import Metrics
 from tengen.loop.pacing import Pace
@@ -254,11 +254,9 @@ class Session:
         except Diverged as error:
             self._checkpoints.wait()
             lower = " ".join(f"{key}={rate:g}" for key, rate in lower_rates(self.config).items())
-            raise TengenError(
-                f"{error}\n{from_where(self.folder)} Lower the learning rate in the configuration, or with "
-                f"--set {lower}, and start the training again.\nIf the loss does not come down even so, remove "
-                f"{self.folder} first: the network then learns anew from the chunks that are there."
-            ) from error
+            how = f"Lower the learning rate in the configuration, or with --set {lower}, and start the training again."
+            anew = "the network then learns anew from the chunks that are there"
+            raise TengenError(explained(error, self.folder, how, anew)) from error
 
     def flush(self) -> None:
         """A checkpoint of all that was learned, on the disk."""

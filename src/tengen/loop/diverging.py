@@ -30,20 +30,27 @@ def advising(
         lower = [f"{key}={rate:g}" for key, rate in lower_rates(config).items()]
         keys = {text.partition("=")[0] for text in lower}
         kept = [text for text in overrides if text.partition("=")[0].strip() not in keys]
+        rows = isinstance(config, Config)
         words = [*command, *(word for text in (*kept, *lower) for word in ("--set", text))]
-        anew = "learns anew from the rows that are there" if isinstance(config, Config) else "begins anew"
-        raise TengenError(
-            f"{error}\n{from_where(folder)} To go on with a lower learning rate:\n  {shlex.join(words)}\n"
-            f"If the loss does not come down even so, remove {folder}; the same command then {anew}."
-        ) from error
+        anew = "the same command then " + ("learns anew from the rows that are there" if rows else "begins anew")
+        how = f"Start it again with a lower learning rate:\n  {shlex.join(words)}"
+        raise TengenError(explained(error, folder, how, anew)) from error
 
 
-def from_where(folder: Path) -> str:
-    """The newest checkpoint in the folder, in a sentence. All that are there are from before the divergence."""
+def explained(error: Diverged, folder: Path, how: str, anew: str) -> str:
+    """What happened; the newest checkpoint in `folder`; `how` to go on; and what happens if there is no folder.
+
+    All checkpoints that are there are from before the divergence, but one may have been on its way.
+    """
     steps = [path for path in inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
+    if not steps and any(path.name.endswith(".corrupt") for path in inside(folder)):
+        return f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
     if not steps:
-        return "No checkpoint had been written, so learning starts from the beginning."
-    return f"Nothing was saved since the checkpoint {max(steps)}, from which it can go on."
+        return f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"
+    return (
+        f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
+        f"If the loss does not come down even so, remove {folder}; {anew}."
+    )
 
 
 def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
