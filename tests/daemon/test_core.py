@@ -201,9 +201,10 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     def refuse(*_: object) -> None:
         raise TengenError("the network gives no numbers")
 
+    once = "daemon.chunks_per_network=6", "train.checkpoints.interval=100"
     chunks(tmp_path, 0, 6)
     monkeypatch.setattr(exporting, "check", refuse)
-    with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
+    with running(tmp_path, *once) as (core, told):
         core.post(START)
         wait_for(lambda: stage(core) == "ERROR", told.lines)
         (error,) = told.errors
@@ -221,7 +222,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     for folder in tmp_path.glob("models/*"):
         shutil.rmtree(folder)
     monkeypatch.setattr(exporting, "check", refuse)
-    with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
+    with running(tmp_path, *once) as (core, told):
         core.post(START)
         wait_for(lambda: stage(core) == "ERROR", told.lines)
         assert any(f"{saved.name} is corrupt (the network gives no numbers)" in str(line) for line in told.lines)
