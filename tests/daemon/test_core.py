@@ -225,7 +225,8 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     with running(tmp_path, *once) as (core, told):
         core.post(START)
         wait_for(lambda: stage(core) == "ERROR", told.lines)
-        assert any(f"{saved.name} is corrupt (the network gives no numbers)" in str(line) for line in told.lines)
+        aside = f"{saved.name} is corrupt (training diverged at step 5: the network gives no numbers)"
+        assert any(aside in str(line) for line in told.lines)
         core.post(START)
         wait_for(lambda: len(told.errors) == 2)
         assert "no good checkpoint is left" in told.errors[1]

@@ -245,7 +245,7 @@ def test_a_network_without_numbers_does_not_play_and_its_checkpoint_is_set_aside
         with pytest.raises(Diverged, match=rf"training diverged at step {before}: the network gives numbers that are"):
             loop.run(never)
         assert loop.counts.rows == rows
-        assert any(f"{steps[-1].name} is corrupt (the network gives" in text for text in loop._display.said)
+        assert any(f"{steps[-1].name} is corrupt (training diverged" in text for text in loop._display.said)
     assert sorted(path.name for path in (base / "train" / "main").glob("step_*")) == [
         *(path.name for path in steps[:-1]),
         f"{steps[-1].name}.corrupt",

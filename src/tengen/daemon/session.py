@@ -237,13 +237,10 @@ class Session:
         return made
 
     def _try(self, net: nets.Network, target: Path) -> None:
-        """Diverged if the network is no good; then its checkpoint is not, either, and is not gone on from."""
+        """Diverged if the network is no good."""
         try:
             exporting.check(net, self._game, target)
         except TengenError as error:
-            self._checkpoints.wait()
-            if self.trainer.step in self._checkpoints.steps():
-                self._say("warning", self._checkpoints.set_aside(self.trainer.step, str(error)))
             raise Diverged.at(self.trainer.step, str(error)) from error
 
     @contextlib.contextmanager
@@ -252,7 +249,8 @@ class Session:
         try:
             yield
         except Diverged as error:
-            self._checkpoints.wait()
+            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
+                self._say("warning", text)
             lower = " ".join(f"{key}={rate:g}" for key, rate in lower_rates(self.config).items())
             how = f"Lower the learning rate in the configuration, or with --set {lower}, and start the training again."
             anew = "the network then learns anew from the chunks that are there"

@@ -126,9 +126,11 @@ class Fused(Closing):
                 self._save_when_due(stop)
                 self.reporter.report(self._standing())
             self._finish(stop)
-        except Diverged:  # the games are good all the same
-            self._collect()
+        except Diverged as error:
+            self._collect()  # the games are good all the same
             self.collector.flush()
+            for text in self.trainer.set_dead_ends_aside(self.checkpoints, error):
+                self.reporter.say(text)
             raise
 
     def _play(self, rounds: Rounds) -> None:
@@ -137,9 +139,6 @@ class Fused(Closing):
         try:
             self._pending = rounds.play(self.weights, self._collect)
         except NoNumbers as error:
-            self.checkpoints.wait()
-            if self.trainer.step in self.checkpoints.steps():
-                self.reporter.say(self.checkpoints.set_aside(self.trainer.step, str(error)))
             raise Diverged.at(self.trainer.step, str(error)) from error
         self._seconds[0] = rounds.seconds
         self.reporter.look(rounds.board)

@@ -22,6 +22,9 @@ from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, Sampler, State
 from tengen.train.settings import TrainSettings
 
+_ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
+_EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
+
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
@@ -62,6 +65,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
+        self.failed = 0  # steps, up to now, that changed nothing: every one since the last good call
         self.progress = 0.0  # share of the run's goal that is reached; the caller says, for schedules that ask
         self._sample = sample
         self._data: Any = None
@@ -148,6 +152,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         checkpoint, set_aside = found
         return self.restore(checkpoint), set_aside
 
+    def set_dead_ends_aside(self, checkpoints: Checkpoints, error: Diverged) -> tuple[str, ...]:
+        """After it diverged: rename checkpoints since which no step was finite, for none would be from there on.
+
+        That does not depend on the learning rate. What was set aside, in words.
+        """
+        checkpoints.wait()
+        steps = [step for step in checkpoints.steps() if step >= self._step - self.failed]
+        return tuple(checkpoints.set_aside(step, str(error)) for step in steps)
+
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Go on from this checkpoint; its `extras`."""
         about = checkpoint.about
@@ -176,11 +189,16 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
         learned = 1 - found["skipped"]
-        if learned == 0:
-            raise Diverged.at(self._step, f"the numbers were not finite in any of the last {steps} steps")
-        for name in set(found) - {"skipped", "learning_rate"}:
-            found[name] /= learned  # skipped steps have no losses
-        self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
+        if learned > 0:
+            self.failed = 0
+            # Skipped steps have no losses.
+            found = {name: figure if name in _EVERY else figure / learned for name, figure in found.items()}
+            self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
+        else:
+            self.failed += steps
+            found = {name: found[name] for name in _EVERY}
+        if self.failed >= _ENOUGH:
+            raise Diverged.at(self._step, f"the numbers were not finite in any of the last {self.failed} steps")
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:

@@ -21,7 +21,7 @@ from tengen.data.rows import RowFormat
 from tengen.data.settings import LoaderSettings
 from tengen.data.shuffle import Shuffle, ShuffledFile, ShuffleGone, newest
 from tengen.data.sources import FileList
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.loop import counting
 from tengen.loop.counting import Counts
 from tengen.loop.lanes import boards
@@ -133,6 +133,14 @@ class TrainPart:
 
     def run_once(self) -> Progress:
         """A second of learning, or the end of an epoch."""
+        try:
+            return self._once()
+        except Diverged as error:
+            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
+                self._say(text)
+            raise
+
+    def _once(self) -> Progress:
         if self._max_epochs is not None and self._place.epoch >= self._max_epochs:
             return self._tell(f"{self._max_epochs:,} epochs are done", ended=True)
         if self._place.steps >= self.epoch_steps:
