@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen import atomic
-from tengen.config import ConfigError, load, render
+from tengen.config import ConfigError, load, load_any, render
 from tengen.config.run_directory import locked, write
 
 HOLD = """
@@ -37,6 +37,28 @@ def test_goals_and_ratings_may_change_and_the_file_says_when(tmp_path: Path) -> 
     assert lines[4].endswith("goal.minutes: 77.0 -> 78.0")
     assert lines[5].startswith("# A complete Tengen configuration")
     assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_the_size_of_learning_steps_may_change_and_is_told(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(load("go9"), tmp_path, [], said.append)
+    rate = load("go9").train.optimizer.learning_rate
+    changed = ["train.optimizer.learning_rate=1e-5", "train.optimizer.clip=0.5", "train.schedule.warmup=7"]
+    path = write(load("go9", [*changed, "goal.minutes=77"]), tmp_path, [], said.append)
+    assert load(path).train.optimizer.learning_rate == 1e-5
+    assert said[0] == f"from now on train.optimizer.learning_rate: {rate} -> 1e-05"
+    assert len(said) == 3, "goals are nobody's surprise"
+    with pytest.raises(ConfigError, match="train.optimizer.kind"):
+        write(load("go9", ["train.optimizer.kind=sgd"]), tmp_path, [])
+
+
+def test_so_may_those_of_a_training_of_roles(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(load_any("dqn_tic_tac_toe"), tmp_path, [])
+    write(load_any("dqn_tic_tac_toe", ["host.optimizer.learning_rate=1e-6"]), tmp_path, [], said.append)
+    assert said == ["from now on host.optimizer.learning_rate: 0.001 -> 1e-06"]
+    with pytest.raises(ConfigError, match="host.batch"):
+        write(load_any("dqn_tic_tac_toe", ["host.batch=3"]), tmp_path, [])
 
 
 def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:

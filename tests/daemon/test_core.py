@@ -1,5 +1,6 @@
 """The life of a run: waiting, training, exporting, stopping, going wrong, and going on after a restart."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,43 @@ def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, m
         monkeypatch.undo()
         core.post(messages.StartTrainingImmediately())
         wait_for(lambda: told.networks, told.lines)
+
+
+def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TengenError("the network gives no numbers")
+
+    once = "daemon.chunks_per_network=6", "train.checkpoints.interval=100"
+    chunks(tmp_path, 0, 6)
+    monkeypatch.setattr(exporting, "check", refuse)
+    with running(tmp_path, *once) as (core, told):
+        core.post(START)
+        wait_for(lambda: stage(core) == "ERROR", told.lines)
+        (error,) = told.errors
+        assert error.startswith("training diverged at step ")
+        assert "the network gives no numbers\nThere is no checkpoint from before that" in error
+        assert "--set train.optimizer.learning_rate=0.0002, and start the training again" in error
+        assert not list(tmp_path.glob("models/*"))
+        assert not list(tmp_path.glob("train/main/step_*"))
+        monkeypatch.undo()
+        core.post(messages.StartTrainingImmediately())
+        wait_for(lambda: told.networks, told.lines)
+        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
+    # A checkpoint that says what is to be exported, as a daemon that was killed leaves it, is not tried for ever.
+    (saved,) = tmp_path.glob("train/main/step_*")
+    for folder in tmp_path.glob("models/*"):
+        shutil.rmtree(folder)
+    monkeypatch.setattr(exporting, "check", refuse)
+    with running(tmp_path, *once) as (core, told):
+        core.post(START)
+        wait_for(lambda: stage(core) == "ERROR", told.lines)
+        aside = f"{saved.name} is corrupt (training diverged at step 5: the network gives no numbers)"
+        assert any(aside in str(line) for line in told.lines)
+        core.post(START)
+        wait_for(lambda: len(told.errors) == 2)
+        assert "no good checkpoint is left" in told.errors[1]
 
 
 def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from tengen.data.chunk import read_chunk
 from tengen.data.identity import GameIdentity
 from tengen.data.records import load_records
 from tengen.data.store import Store
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.loop import metrics, playing
 from tengen.loop.fused import Fused
 from tengen.loop.ring import notices
@@ -236,6 +236,37 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
     assert Path(f"{chunks[-1].path}.corrupt").exists()
     assert (base / "models" / "notes.txt").read_text() == "mine"
     assert b"garbage\n" in (base / metrics.NAME).read_bytes()
+
+
+def test_a_network_without_numbers_does_not_play_and_its_checkpoint_is_set_aside(base: Path) -> None:
+    steps = sorted((base / "train" / "main").glob("step_*"))
+    with prepared(base, "goal.rows=100000") as loop:
+        loop.weights = jax.tree.map(lambda leaf: leaf * np.nan, loop.weights)
+        before, rows = loop.trainer.step, loop.counts.rows
+        with pytest.raises(Diverged, match=rf"training diverged at step {before}: the network gives numbers that are"):
+            loop.run(never)
+        assert loop.counts.rows == rows
+        assert any(f"{steps[-1].name} is corrupt (training diverged" in text for text in loop._display.said)
+    assert sorted(path.name for path in (base / "train" / "main").glob("step_*")) == [
+        *(path.name for path in steps[:-1]),
+        f"{steps[-1].name}.corrupt",
+    ]
+    with prepared(base, "goal.rows=100000") as loop:
+        assert loop.trainer.step == int(steps[-2].name.removeprefix("step_"))
+
+
+def test_the_games_of_a_training_that_diverges_are_kept(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def diverge(steps: int) -> dict[str, float]:
+        raise Diverged.at(steps, "it was so")
+
+    networks = sorted((base / "models").iterdir())
+    with prepared(base, "goal.rows=100000") as loop:
+        monkeypatch.setattr(loop.trainer, "train", diverge)
+        before = loop.counts.rows
+        with pytest.raises(Diverged):
+            loop.run(never)
+        assert games_on_disk(base)[0] == loop.counts.rows > before
+    assert sorted((base / "models").iterdir()) == networks
 
 
 def test_without_a_good_checkpoint_nothing_begins_anew(base: Path) -> None:

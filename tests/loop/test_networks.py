@@ -64,3 +64,17 @@ def test_networks_that_cannot_play(tmp_path: Path) -> None:
         networks.parameters("other")
     with pytest.raises(TengenError, match="there is no such file"):
         networks.parameters("gone")
+
+
+def test_the_newest_that_is_not_finite_is_passed_over_and_named(tmp_path: Path) -> None:
+    networks = opened(tmp_path)
+    for step in (1, 2):
+        networks.save(net(step), f"s{step}", step, {"seconds": float(step)})
+    file = tmp_path / "s2" / "model.safetensors"
+    data = file.read_bytes()
+    file.write_bytes(data[:-4] + np.float32(np.nan).tobytes())
+    again = opened(tmp_path)
+    assert [saved.name for saved in again.saved] == ["s1"]
+    (note,) = again.notes
+    assert note.startswith(f"passed over, it cannot play: {file}: ")
+    assert "holds numbers that are not finite" in note

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loop.tiny import tiny
-from tengen.loop.playing import Playing, Rounds
+from tengen.loop.playing import NoNumbers, Playing, Rounds
 from tengen.nets import saving
 from tengen.selfplay import on_host
 
@@ -87,3 +87,19 @@ def test_what_is_done_meanwhile(playing: Playing) -> None:
     assert done == ["this"]
     assert [each.game.name for each in played] == [playing.game.name]
     assert played[0].evaluations > 0
+
+
+def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(playing: Playing) -> None:
+    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+    weights = playing.no_weights()
+    rounds.play(weights)
+    bad = jax.tree.map(lambda leaf: leaf * np.nan, weights)
+
+    def play_on() -> None:
+        for _ in range(5):  # a call may be too short for a search to end
+            rounds.play(bad)
+
+    with pytest.raises(NoNumbers, match=r"numbers that are not finite: [\d,]+ searches found no move or value"):
+        play_on()
+    assert rounds.board() == ""
+    rounds.play(weights)  # nothing of it is left

@@ -218,3 +218,23 @@ def test_a_network_without_a_board(tmp_path: Path) -> None:
     again = saving.load(saving.save(net, tmp_path, game), game, full_board=False)
     assert again.full_board is True
     np.testing.assert_array_equal(again.policy.kernel[...], net.policy.kernel[...])
+
+
+@pytest.mark.parametrize("name", ["stem.conv.kernel", "heads.tip.variance"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_never_saved(
+    net: nets.Network, tmp_path: Path, name: str, number: float
+) -> None:
+    content = tensors(net)
+    content[name] = np.full_like(content[name], number)
+    nnx.update(net, saving.unnamed(content))
+    with pytest.raises(TengenError, match=rf"not written, because {name} holds numbers that are not finite"):
+        saving.save(net, tmp_path / "bad", GO)
+    assert not (tmp_path / "bad").exists()
+
+
+def test_the_numbers_of_a_file_are_looked_at_without_building_the_network(file: Path) -> None:
+    saving.check_numbers(file)
+    rewrite(file, lambda x: x["heads.tip.variance"].__setitem__(0, np.inf))
+    with pytest.raises(TengenError, match=r"net.safetensors: heads.tip.variance: holds numbers that are not finite"):
+        saving.check_numbers(file)

@@ -12,7 +12,7 @@ import pytest
 from tengen import games, nets, train
 from tengen.data import ring
 from tengen.data.rows import RowFormat
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.train import Checkpoint, Checkpoints
 from train.samples import BATCH, QUICK, random_rows, tiny_settings
@@ -87,8 +87,58 @@ def test_a_loss_that_is_no_number_stops_it(data: Any) -> None:
     rows, window = data
     bad = {**rows.rows, "outcome": rows.rows["outcome"] * jnp.nan}
     one.feed((rows._replace(rows=bad), window), 100)
-    with pytest.raises(TengenError, match=r"the loss was no finite number in any of the 3 steps up to 3"):
+    with pytest.raises(Diverged, match=r"training diverged at step 3: .* not finite in any of the last 3 steps"):
         one.train(3)
+
+
+def test_one_bad_batch_is_no_divergence_and_dead_ends_are_set_aside(data: Any, tmp_path: Path) -> None:
+    rows, window = data
+    bad = rows._replace(rows={**rows.rows, "outcome": rows.rows["outcome"] * jnp.nan}), window
+    one = trainer()
+    one.feed(data, 200)
+    with Checkpoints(tmp_path, one.config.train.checkpoints) as checkpoints:
+        for part, steps in ((data, 2), (bad, 2), (data, 1)):
+            one.feed(part, 0)
+            one.train(steps)
+            checkpoints.save(one.checkpoint())
+        assert one.failed == 0
+        one.feed(bad, 0)
+        assert set(one.train(2)) == {"skipped", "learning_rate", "samples", "rows", "bucket", "step", "steps"}
+        checkpoints.save(one.checkpoint())
+        with pytest.raises(Diverged, match="at step 8: .* not finite in any of the last 3 steps") as error:
+            one.train(1)
+        said = one.set_dead_ends_aside(checkpoints, error.value)
+        assert [text.split()[0] for text in said] == ["step_000000005", "step_000000007"]
+        assert checkpoints.steps() == (2, 4)
+
+
+def test_losses_are_means_over_the_steps_that_were_not_skipped(monkeypatch: pytest.MonkeyPatch, data: Any) -> None:
+    one = trainer()
+    one.feed(data, 100)
+    figures = {"loss": jnp.float32(0.5), "skipped": jnp.float32(0.75), "learning_rate": jnp.float32(0.1)}
+    monkeypatch.setattr(one.learner, "many", lambda state, *more: (state, figures))  # one of four steps was good
+    found = one.train(4)
+    assert (found["loss"], found["skipped"]) == (2.0, 0.75)
+    assert found["learning_rate"] == pytest.approx(0.1)
+
+
+def test_validation_that_gives_no_number_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trainer()
+    monkeypatch.setattr(one.learner, "judge", lambda state, batch: {"loss": float("nan"), "rows": 8.0})
+    with pytest.raises(Diverged, match="training diverged at step 0: the loss of the averaged network"):
+        one.validate([{}])
+
+
+def test_a_lower_learning_rate_takes_effect_after_a_restart(data: Any, tmp_path: Path) -> None:
+    one = trainer()
+    one.feed(data, 100)
+    one.train(5)
+    with Checkpoints(tmp_path, one.config.train.checkpoints) as checkpoints:
+        checkpoints.save(one.checkpoint())
+        lower = trainer(optimizer=train.OptimizerSettings(learning_rate=1e-4, clip=None, weight_decay=0.5))
+        lower.resume(checkpoints)
+    assert lower.step == 5
+    assert float(lower.learner.learning_rate(lower.state)) == pytest.approx(1e-4)
 
 
 def test_the_averaged_network_is_what_plays(data: Any, game: Game) -> None:

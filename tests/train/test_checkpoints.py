@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.train import Checkpoint, Checkpoints, CheckpointSettings
+from tengen.train import checkpoints as module
 from tengen.train.checkpoints import flat, unflat
 
 SETTINGS = CheckpointSettings(interval=1, keep=2, long_term_interval=None)
@@ -228,3 +229,36 @@ def test_a_killed_process_leaves_checkpoints_to_go_on_from(tmp_path: Path, pause
         )
         checkpoints.save(Checkpoint(checkpoint.step + 1, checkpoint.state, {}))
     assert not list(tmp_path.glob("*tmp*")), "what was being written is cleared away"
+
+
+def with_number(number: float) -> dict[str, Any]:
+    spoiled = state(30)
+    return {**spoiled, "optimizer": (spoiled["optimizer"][0].at[3].set(number), *spoiled["optimizer"][1:])}
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_never_written(folder: Path, number: float) -> None:
+    with Checkpoints(folder, SETTINGS) as checkpoints:
+        with pytest.raises(
+            Diverged, match="training diverged at step 30: optimizer/0 holds numbers that are not finite"
+        ):
+            checkpoints.save(Checkpoint(30, with_number(number), ABOUT))
+        assert checkpoints.steps() == (10, 20)
+        # Games, samples and what a trainer of one's own keeps may hold any numbers.
+        checkpoints.save(Checkpoint(40, {"extra": {"best": jnp.float32(number)}}, ABOUT))
+    assert (folder / "step_000000040").is_dir()
+
+
+def test_one_that_is_not_finite_is_set_aside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As versions before this check have left them."""
+    with monkeypatch.context() as patch, Checkpoints(folder, SETTINGS) as checkpoints:
+        patch.setattr(module, "_bad", lambda arrays: "")
+        checkpoints.save(Checkpoint(30, with_number(np.nan), ABOUT))
+    found = restored(folder)
+    assert found is not None
+    assert found[0].step == 20
+    assert found[1] == (
+        "step_000000030 is corrupt (optimizer/0 holds numbers that are not finite: the training had diverged), "
+        "set aside as step_000000030.corrupt",
+    )
+    assert (folder / "step_000000030.corrupt").is_dir()

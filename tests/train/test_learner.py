@@ -98,6 +98,18 @@ def test_a_batch_that_is_not_finite_changes_nothing(
     assert np.isfinite(float(figures["loss"]))
 
 
+def test_a_variance_that_overflows_while_the_loss_is_finite_changes_nothing(
+    learner: train.Learner, net: nets.Network, rows: Any, same: Any
+) -> None:
+    state = learner.start(net)
+    huge = {**state.parameters, "stem.conv.kernel": state.parameters["stem.conv.kernel"] * 1e19}
+    before = jax.tree.map(np.array, state._replace(parameters=huge))
+    state, figures = learner.step(learner.place(before), first(rows), KEY)
+    assert float(figures["skipped"]) == 1
+    same((state.parameters, state.statistics), (before.parameters, before.statistics))
+    assert all(np.isfinite(x).all() for x in state.average_statistics.values())
+
+
 def test_rows_without_a_target_are_refused(learner: train.Learner, net: nets.Network, rows: Any) -> None:
     with pytest.raises(OptionError, match="rows without score cannot teach this network"):
         learner.step(learner.start(net), {k: v for k, v in first(rows).items() if k != "score"}, KEY)

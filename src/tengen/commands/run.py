@@ -123,11 +123,22 @@ def _display(args: argparse.Namespace, config: _AnyConfig, **options: Any) -> An
     return StatusDisplay(lines, sys.stderr, config.run.name)
 
 
+def _advising(args: argparse.Namespace, config: _AnyConfig, base: Path) -> Any:
+    """Around the run: what to do if the training diverges."""
+    from tengen.loop.diverging import advising
+
+    return advising(config, base / "train" / "main", ["tengen", *_words(args, base)], args.overrides)
+
+
+def _say(change: str) -> None:
+    print(change, file=sys.stderr)
+
+
 def _fused(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
     from tengen.config import provenance, run_directory
 
     with run_directory.locked(base):
-        run_directory.write(config, base, provenance.lines())
+        run_directory.write(config, base, provenance.lines(), _say)
         return _run(args, config, base)
 
 
@@ -138,7 +149,7 @@ def _synchronous(args: argparse.Namespace, config: configuration.Config, base: P
     with contextlib.ExitStack() as stack:
         for only in ("sync", "train-main", "gate"):
             stack.enter_context(taking_part(base, only))
-        run_directory.write(config, base, provenance.lines())
+        run_directory.write(config, base, provenance.lines(), _say)
         run_directory.write(config, base / "train" / "main", provenance.lines())
         return _run(args, config, base)
 
@@ -153,8 +164,9 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
 
     parts = asynchronous.chosen(args.parts)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_advising(args, config, base))
         leads = _take_part(stack, base, joins=args.parts is not None)
-        run_directory.write(config, base, provenance.lines())
+        run_directory.write(config, base, provenance.lines(), _say)
         shown = stack.enter_context(_display(args, config, drawn=RingScreen))
         stopping = stack.enter_context(Stopping(shown.say))
         driver = stack.enter_context(
@@ -231,6 +243,7 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
 
     kind: Any = Fused if args.mode == "fused" else Sync
     with (
+        _advising(args, config, base),
         _display(args, config) as shown,
         Stopping(shown.say) as stopping,
         explaining_memory(),
@@ -258,8 +271,9 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
     from tengen.loop.roles import RoleRun
 
     with run_directory.locked(base):
-        run_directory.write(config, base, provenance.lines())
+        run_directory.write(config, base, provenance.lines(), _say)
         with (
+            _advising(args, config, base),
             _display(args, config) as shown,
             Stopping(shown.say) as stopping,
             explaining_memory("games, batch or buffer.capacity of the roles"),

@@ -1,6 +1,7 @@
 """`tengen train`: learn from the newest shuffle, as a part of a run."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from tengen.commands.part import add_part, drive, load, positive
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         from tengen.config import provenance, run_directory
         from tengen.loop.ring.training import TrainPart
 
-        run_directory.write(config, base / "train" / name, provenance.lines())
+        run_directory.write(config, base / "train" / name, provenance.lines(), say)
         return TrainPart(
             config,
             base,
@@ -60,9 +61,19 @@ def run(args: argparse.Namespace) -> int:
 
     # Trainers besides the main one may have networks of other sizes, and other ways of learning.
     free = ("net.dtype",) if name == "main" else ("net", "train")
-    base = load(args)[1]
+    config, base = load(args)
     if name != "main" and not (base / "config.yaml").exists():
         raise OptionError(
             f"{base}: there is no run here that trainer {name} could join; start self-play or the main trainer first"
         )
-    return drive(args, build, only=f"train-{name}", free=free)
+    from tengen.loop.diverging import advising
+
+    with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
+        return drive(args, build, only=f"train-{name}", free=free)
+
+
+def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
+    """The command without its settings."""
+    words = ["tengen", "train", args.config, "--base", str(base)]
+    words += [] if name == "main" else ["--name", name]
+    return words + ([] if args.role is None else ["--role", args.role])

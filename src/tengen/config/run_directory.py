@@ -5,7 +5,7 @@ import dataclasses
 import errno
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,14 @@ from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 
-CHANGEABLE = ("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation")
-"""What may change between two starts of a run: how long it goes on, and how its parts go about it."""
+_RATES = ("optimizer.learning_rate", "optimizer.clip", "optimizer.weight_decay")
+CHANGEABLE = (
+    *("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation"),
+    *(f"{section}.{rate}" for section in ("train", "host", "agent") for rate in _RATES),
+    *("train.schedule", "host.lr_schedule", "agent.lr_schedule"),
+)
+"""Sections and settings that may change between two starts of a run: how long it goes on, how its parts go about it,
+and how large the steps of learning are, which a person must be able to lower when a training diverges."""
 
 
 AnyConfig = Config | TrainerConfig
@@ -37,12 +43,15 @@ _LOCK = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # of file systems that have none
 
 
-def write(config: AnyConfig, base: Path, provenance: Iterable[str]) -> Path:
+def write(
+    config: AnyConfig, base: Path, provenance: Iterable[str], say: Callable[[str], object] = lambda change: None
+) -> Path:
     """Make the run directory `base` one of this configuration, and return the path of its config.yaml.
 
-    A run that has this configuration already is left as it is. If it differs in CHANGEABLE sections alone, its file is
-    written anew, and says above what changed and when. Raises ConfigError if it differs elsewhere or cannot be read,
-    or if `base` cannot be written to; nothing is overwritten then.
+    A run that has this configuration already is left as it is. If it differs in what is CHANGEABLE alone, its file is
+    written anew, and says above what changed and when; `say` is told of what will be different in learning. Raises
+    ConfigError if it differs elsewhere or cannot be read, or if `base` cannot be written to; nothing is overwritten
+    then.
     """
     path = base / _FILE
     try:
@@ -59,13 +68,16 @@ def write(config: AnyConfig, base: Path, provenance: Iterable[str]) -> Path:
             _write(path, config, [*_header(path), *(f"changed {now}: {change}" for change in changes)])
         except OSError as error:
             raise ConfigError([_cannot_write(base, error)]) from error
+    for change in changes:
+        if change.startswith(("train.", "host.", "agent.")):
+            say(f"from now on {change}")
     return path
 
 
 def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
     """Take part in the run in `base`, which is made if there is none; whether it was.
 
-    Its configuration must be this one, except for CHANGEABLE sections and those settings or sections that are `free`
+    Its configuration must be this one, except for what is CHANGEABLE and those settings or sections that are `free`
     (dotted): they are a matter of each part, and the run's file stays as it is. ConfigError if it is another one.
     """
     if not (base / _FILE).exists():

@@ -27,12 +27,14 @@ from tengen.data.rows import RowFormat
 from tengen.data.settings import LoaderSettings
 from tengen.data.sources import Folder
 from tengen.data.splits import SPLITS, Split, share_of
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.loop import counting
+from tengen.loop.diverging import explained, lower_rates
 from tengen.loop.lanes import boards
 from tengen.loop.metrics import Metrics
 from tengen.loop.pacing import Pace
 from tengen.loop.reporting import losses
+from tengen.loop.resuming import refuse_to_forget
 from tengen.loop.ring import exporting, locks, models
 from tengen.loop.ring.notices import Notice
 from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
@@ -102,8 +104,8 @@ class Session:
         self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
         self.notice = self._closing.enter_context(Notice(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
-        for folder in (base, self.folder):
-            run_directory.write(config, folder, provenance.lines())
+        run_directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
+        run_directory.write(config, self.folder, provenance.lines())
         self._game = games.make(config.game.name, **asdict(config.game.options))
         spec = nets.spec(config.net.name, config.net.heads)
         smaller = tuple(board.game for board in boards(self._game, config.selfplay)[1:])
@@ -118,6 +120,8 @@ class Session:
         found, set_aside = self.trainer.resume(self._checkpoints)
         for text in set_aside:
             self._say("warning", f"a damaged checkpoint: {text}")
+        if found is None:
+            refuse_to_forget(self.folder)
         self.place = Place.of(found or {}, self.folder)
         self._saved = self.trainer.step if found is not None else -1
         self.loader = self._closing.enter_context(self._make_loader((found or {}).get("daemon", {}).get("loader")))
@@ -191,12 +195,14 @@ class Session:
         """A short while of learning; whether the steps of this network are done."""
         left = self.settings.steps_per_network - self.place.step
         if left > 0:
-            self._learn(min(self._pace.units, left), interrupted)
+            with self._advising():
+                self._learn(min(self._pace.units, left), interrupted)
         return self.place.step >= self.settings.steps_per_network
 
     def finish(self) -> None:
         """Validate: this network is to be exported."""
-        validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
+        with self._advising():
+            validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
         self.place = replace(
             self.place, networks=self.place.networks + 1, training=False, step=0, validation=validation, test=test
         )
@@ -214,15 +220,16 @@ class Session:
 
     def export(self) -> Made | None:
         """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
-        self.flush()
         name = self.place.pending
         target = self.base / models.ACCEPTED / name
         made = None
-        known = models.known(self.base, name) is not None
+        net = None if models.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
+        if net is not None:
+            with self._advising():
+                self._try(net, target)
+        self.flush()
         self.uploads.put(name)  # before the network is there, or it might be forgotten
-        if not known:
-            net = nnx.merge(self._plain, self.trainer.weights())
-            exporting.check(net, self._game, target)
+        if net is not None:
             exporting.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY)
             loss = self.place.validation.get("loss")
             made = Made(name, target, self.trainer.step, self.trainer.samples, time.time(), loss)
@@ -231,6 +238,26 @@ class Session:
         self.place = replace(self.place, pending="")
         self._prune()
         return made
+
+    def _try(self, net: nets.Network, target: Path) -> None:
+        """Diverged if the network is no good."""
+        try:
+            exporting.check(net, self._game, target)
+        except TengenError as error:
+            raise Diverged.at(self.trainer.step, str(error)) from error
+
+    @contextlib.contextmanager
+    def _advising(self) -> Iterator[None]:
+        """If the training diverges, say how it can go on."""
+        try:
+            yield
+        except Diverged as error:
+            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
+                self._say("warning", text)
+            lower = " ".join(f"{key}={rate:g}" for key, rate in lower_rates(self.config).items())
+            how = f"Lower the learning rate in the configuration, or with --set {lower}, and start the training again."
+            anew = "the network then learns anew from the chunks that are there"
+            raise TengenError(explained(error, self.folder, how, anew)) from error
 
     def flush(self) -> None:
         """A checkpoint of all that was learned, on the disk."""

@@ -16,6 +16,7 @@ from tengen.config import Config
 from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
+from tengen.errors import Diverged
 from tengen.loop import counting, leaving, resuming
 from tengen.loop.closing import Closing
 from tengen.loop.collecting import Collector
@@ -24,7 +25,7 @@ from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.networks import Networks
 from tengen.loop.pacing import Pace
 from tengen.loop.parts import Parts
-from tengen.loop.playing import Played, Rounds
+from tengen.loop.playing import NoNumbers, Played, Rounds
 from tengen.loop.progress import Display, Goal, Rated
 from tengen.loop.rating import Rater
 from tengen.loop.reporting import Reporter, Standing
@@ -126,18 +127,28 @@ class Fused(Closing):
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
         start, self.key = jax.random.split(self.key)
         rounds = Rounds(self.parts.lanes, self.counts.sessions, start)
-        while not stop() and not self.reason:
-            self._play(rounds)
-            self._learn(stop)
-            self._save_when_due(stop)
-            self.reporter.report(self._standing())
-        self._finish(stop)
+        try:
+            while not stop() and not self.reason:
+                self._play(rounds)
+                self._learn(stop)
+                self._save_when_due(stop)
+                self.reporter.report(self._standing())
+            self._finish(stop)
+        except Diverged as error:
+            self._collect()  # the games are good all the same
+            self.collector.flush()
+            for text in self.trainer.set_dead_ends_aside(self.checkpoints, error):
+                self.reporter.say(text)
+            raise
 
     def _play(self, rounds: Rounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
-        with leaving.possible(not rounds.compiled):
-            self._pending = rounds.play(self.weights, self._collect)
+        try:
+            with leaving.possible(not rounds.compiled):
+                self._pending = rounds.play(self.weights, self._collect)
+        except NoNumbers as error:
+            raise Diverged.at(self.trainer.step, str(error)) from error
         self._seconds[0] = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows

@@ -58,7 +58,7 @@ class Networks:
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def look(self) -> None:
-        """See what is there now."""
+        """See what is there now. The newest that is taken has finite numbers."""
         found, notes = [], []
         try:
             folders = sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != ".")
@@ -71,7 +71,15 @@ class Networks:
                 found.append(_read(folder))
             except TengenError as error:
                 notes.append(f"passed over, no network of this run: {error}")
-        self.saved, self.notes = sorted(found), tuple(notes)
+        found.sort()
+        while found:  # of the others, those that are asked to play are looked at as well
+            try:
+                saving.check_numbers(self.path(found[-1].name))
+                break
+            except TengenError as error:
+                notes.append(f"passed over, it cannot play: {error}")
+                found.pop()
+        self.saved, self.notes = found, tuple(notes)
 
 
 def _read(folder: Path) -> Saved:

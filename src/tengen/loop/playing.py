@@ -13,6 +13,7 @@ from tengen import games, nets
 from tengen.arena.evaluators import Evaluator
 from tengen.config import Config
 from tengen.data.rows import RowFormat
+from tengen.errors import TengenError
 from tengen.games import Game
 from tengen.loop.lanes import Board, Lane, Lanes, boards, lane_devices
 from tengen.loop.opponents import opponents
@@ -61,6 +62,10 @@ class Playing:
         return [Lane(selfplay, device) for device in devices]
 
 
+class NoNumbers(TengenError):
+    """The network that plays gives numbers that are not finite."""
+
+
 class Played(NamedTuple):
     """Finished games on the device that no file tells of yet."""
 
@@ -91,7 +96,10 @@ class Rounds:
         return self._pace.calls > 0
 
     def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[Played]:
-        """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays."""
+        """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays.
+
+        NoNumbers if the network gave none; what was played with it is forgotten.
+        """
         if self._actors is None:
             start, self._key = jax.random.split(self._key)
             self._actors = self._lanes.begin(start, self._first)
@@ -99,6 +107,11 @@ class Rounds:
         playing = self._lanes.play(weights, self._actors, phases, self._session)
         meanwhile()
         self._actors, finished = playing()
+        if failed := sum(int(actor.failed) for actor in self._actors):
+            self.forget()
+            raise NoNumbers(
+                f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
+            )
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [Played(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
         seconds = time.monotonic() - began

@@ -22,7 +22,7 @@ from safetensors.numpy import save as serialize
 from tengen import atomic, files, games
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.nets import fitting
+from tengen.nets import finite, fitting
 from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
@@ -65,7 +65,8 @@ def unnamed(tensors: Mapping[str, Any]) -> Any:
 def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
     """Write the network, and return the file: `path` itself if it ends in .safetensors, else one in that folder.
 
-    `info` is JSON data. OptionError for what cannot be saved, TengenError if it cannot be written.
+    `info` is JSON data. OptionError for what cannot be saved, TengenError if it cannot be written, or if one of its
+    numbers is not finite: such a network could not be read back.
     """
     if net.folded:
         raise OptionError("a folded network cannot be saved: save the one that it was folded from")
@@ -82,6 +83,8 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
+    if bad := finite.first_bad(tensors):
+        raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_bytes(file, serialize(tensors, {_KEY: text}))
@@ -95,6 +98,14 @@ def read(path: Path | str) -> Saved:
     file = _file(Path(path))
     with _opened(file) as opened:
         return _header(file, opened)
+
+
+def check_numbers(path: Path | str) -> None:
+    """TengenError unless the file can be read and all of its numbers are finite, whatever network it is."""
+    file = _file(Path(path))
+    with _opened(file) as opened:
+        for name in opened.keys():  # noqa: SIM118 - the file is no dictionary
+            _check_finite(file, name, opened.get_tensor(name))
 
 
 def load(
@@ -199,9 +210,13 @@ def _tensor(file: Path, opened: Any, name: str, shape: tuple[int, ...]) -> np.nd
     if kind != "F32" or size != shape:
         raise TengenError(f"{file}: {name}: expected F32 {list(shape)}, got {kind} {list(size)}")
     tensor = opened.get_tensor(name)
-    if not np.isfinite(tensor).all():
-        raise TengenError(f"{file}: {name}: holds numbers that are not finite")
+    _check_finite(file, name, tensor)
     return tensor
+
+
+def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
+    if finite.first_bad({name: tensor}):
+        raise TengenError(f"{file}: {name}: holds numbers that are not finite, as those of a training that diverged")
 
 
 def _difference(expected: Spec, found: Spec) -> str:

@@ -44,6 +44,7 @@ class Actor:
     seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     begun: Array  # UInt32: games so far
     evaluations: Array  # Float32: positions that were given to the network for a search that asked for them
+    failed: Array  # Int32: searches that ended without a value or a move, because the network gave no finite numbers
     key: Array
 
 
@@ -98,6 +99,7 @@ class Selfplay:
             seed=openings.seed,
             begun=jnp.uint32(games),
             evaluations=jnp.float32(0),
+            failed=jnp.int32(0),
             key=key,
         )
         return self._begin(actor, begin, everywhere)
@@ -166,13 +168,15 @@ class Selfplay:
             observation=look.observation,
             policy=result.policy,
         )
+        failed = actor.failed + (moves & ~(jnp.isfinite(result.value) & (result.action >= 0))).sum()
         history = remember(actor.history, actor.ply, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
         if settings.reuse:
             tree = search.advance(tree, action, moves)
         else:
             tree = search.restart(tree, jax.vmap(game.step)(states, action), moves)
-        return replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead), moves
+        actor = replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead, failed=failed)
+        return actor, moves
 
     def _end(
         self, actor: Actor, openings: Openings, session: Array, finished: Finished

@@ -1,5 +1,6 @@
 """The trainer of the main job: a network learns what search and the ends of games say about positions."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from jax import Array
 
 from tengen import nets
 from tengen.data import ring
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -20,6 +21,9 @@ from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, Sampler, State
 from tengen.train.settings import TrainSettings
+
+_ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
+_EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
+        self.failed = 0  # steps, up to now, that changed nothing: every one since the last good call
         self.progress = 0.0  # share of the run's goal that is reached; the caller says, for schedules that ask
         self._sample = sample
         self._data: Any = None
@@ -105,7 +110,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
     def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
-        """Mean losses of the averaged weights on rows that were not learned from; empty without any."""
+        """Mean losses of the averaged weights on rows that were not learned from; empty without any.
+
+        Diverged if they are not finite: a network that plays with those weights would be of no use.
+        """
         sums: dict[str, float] = {}
         count = 0.0
         for batch in batches:
@@ -114,6 +122,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             count += rows
             for name, figure in figures.items():
                 sums[name] = sums.get(name, 0.0) + rows * figure
+        if not math.isfinite(sums.get("loss", 0.0)):
+            raise Diverged.at(self._step, "the loss of the averaged network on rows to validate with is not finite")
         return {name: total / count for name, total in sums.items()} if count else {}
 
     def weights(self, *, average: bool = True) -> Any:
@@ -142,6 +152,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         checkpoint, set_aside = found
         return self.restore(checkpoint), set_aside
 
+    def set_dead_ends_aside(self, checkpoints: Checkpoints, error: Diverged) -> tuple[str, ...]:
+        """After it diverged: rename checkpoints since which no step was finite, for none would be from there on.
+
+        That does not depend on the learning rate. What was set aside, in words.
+        """
+        checkpoints.wait()
+        steps = [step for step in checkpoints.steps() if step >= self._step - self.failed]
+        return tuple(checkpoints.set_aside(step, str(error)) for step in steps)
+
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Go on from this checkpoint; its `extras`."""
         about = checkpoint.about
@@ -169,12 +188,17 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
-        if found["skipped"] == 1:
-            raise TengenError(
-                f"the loss was no finite number in any of the {steps} steps up to {self._step}: "
-                "lower train.optimizer.learning_rate or train.optimizer.clip and go on from a checkpoint"
-            )
-        self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
+        learned = 1 - found["skipped"]
+        if learned > 0:
+            self.failed = 0
+            # Skipped steps have no losses.
+            found = {name: figure if name in _EVERY else figure / learned for name, figure in found.items()}
+            self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
+        else:
+            self.failed += steps
+            found = {name: found[name] for name in _EVERY}
+        if self.failed >= _ENOUGH:
+            raise Diverged.at(self._step, f"the numbers were not finite in any of the last {self.failed} steps")
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:

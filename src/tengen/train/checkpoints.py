@@ -1,7 +1,8 @@
 """Checkpoints of a training: written in the background by orbax, checked when they are read.
 
-One that cannot be read is set aside (renamed to *.corrupt) and named, and the one before it is taken. A checkpoint
-appears under its name only when all of it is there, so a killed process leaves good ones only.
+One that cannot be read, or that holds numbers that are not finite, is set aside (renamed to *.corrupt) and named, and
+the one before it is taken. A checkpoint appears under its name only when all of it is there, so a killed process
+leaves good ones only.
 """
 
 import json
@@ -21,7 +22,8 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
 from tengen import files
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
+from tengen.nets import finite
 from tengen.train.settings import CheckpointSettings
 
 _SCHEMA = 1
@@ -29,6 +31,7 @@ _PREFIX = "step"
 _DIGITS = 9
 _LISTED = 4
 _LONGEST = 200
+_FREE = frozenset(("lane", "replay", "extra"))  # games, samples and what a trainer adds: they may hold any numbers
 Tree = TypeVar("Tree")
 
 # Orbax writes to the terminal what only its authors want to know; what went wrong it also raises.
@@ -78,9 +81,12 @@ class Checkpoints:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
         Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that.
+        already, unless it may `replace` that. Diverged if numbers are not finite: nobody could go on from them.
         """
-        layout, blob = _joined(flat(checkpoint.state))
+        arrays = flat(checkpoint.state)
+        if bad := _bad(arrays):
+            raise Diverged.at(checkpoint.step, bad)
+        layout, blob = _joined(arrays)
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
         sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
@@ -119,13 +125,19 @@ class Checkpoints:
                 arrays, about = self._read(step)
             except _Corrupt as error:
                 text = f"{self._path(step).name}: {error}"
-                set_aside.append(text if self._read_only else self._set_aside(step, str(error)))
+                set_aside.append(text if self._read_only else self.set_aside(step, str(error)))
                 continue
             state = unflat(arrays, template, f"{self._path(step)}: of another {parts} than this one")
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")
         return None
+
+    def set_aside(self, step: int, reason: str) -> str:
+        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and its new name."""
+        said = self._rename(self._path(step), reason)
+        self._manager.reload()
+        return said
 
     def close(self) -> None:
         """Finish writing."""
@@ -163,7 +175,10 @@ class Checkpoints:
             raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
         if about["step"] != step:
             raise _Corrupt(f"its content is of step {about['step']}")
-        return _apart(about["arrays"], blob), about["about"]
+        arrays = _apart(about["arrays"], blob)
+        if bad := _bad(arrays):
+            raise _Corrupt(f"{bad}: the training had diverged")
+        return arrays, about["about"]
 
     def _refuse_odd_files(self) -> list[str]:
         """Set aside checkpoints with anything in them but files and folders: orbax would wait for a FIFO for ever."""
@@ -178,12 +193,6 @@ class Checkpoints:
             except OSError:
                 continue  # a process that writes here has just removed it, or orbax will say what is wrong
         return found
-
-    def _set_aside(self, step: int, reason: str) -> str:
-        """Rename the folder; what was wrong, and what it is called now."""
-        said = self._rename(self._path(step), reason)
-        self._manager.reload()
-        return said
 
     def _rename(self, path: Path, reason: str) -> str:
         number = 0
@@ -222,6 +231,13 @@ def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tr
         more = f" and {len(odd) - _LISTED} more" if len(odd) > _LISTED else ""
         raise TengenError(f"{problem} ({', '.join(odd[:_LISTED])}{more})")
     return jax.tree.unflatten(tree, [arrays[name] for name in wanted])
+
+
+def _bad(arrays: Mapping[str, np.ndarray]) -> str:
+    """What is not finite among what is learned, in words; empty if nothing is."""
+    learned = {name: array for name, array in arrays.items() if not _FREE.intersection(name.split("/"))}
+    bad = finite.first_bad(learned)
+    return f"{bad} holds numbers that are not finite" if bad else ""
 
 
 def _name(path: tuple[Any, ...]) -> str:

@@ -102,7 +102,10 @@ class Learner:
         return jax.device_put(jax.tree.map(jnp.copy, state), self.everywhere)
 
     def step(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
-        """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it."""
+        """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it.
+
+        A step after which anything would not be finite changes nothing: its `skipped` is 1, and its losses are 0.
+        """
         return self._step(state, jax.device_put(dict(batch), self.split), key)
 
     def many(self, state: State, key: Array, sample: Sampler, data: Any, steps: int) -> tuple[State, Figures]:
@@ -207,8 +210,11 @@ class Learner:
         updates = jax.tree.map(lambda x: x * rate, updates)
         parameters = optax.apply_updates(state.parameters, updates)
         size = optax.tree.norm(change)
-        # One bad batch must not spoil the network for good.
-        good = jnp.isfinite(size) & jnp.isfinite(figures["loss"])
+        # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
+        # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in
+        # every step would double the time of compilation.
+        normal = jnp.concatenate([size[None], figures["loss"][None], *(x.ravel() for x in statistics.values())])
+        good = jnp.isfinite(normal).all()
         parameters, statistics, optimizer = jax.tree.map(
             partial(jnp.where, good),
             (parameters, statistics, optimizer),
@@ -217,7 +223,8 @@ class Learner:
         averages = self._averaged(
             (state.average_parameters, state.average_statistics), (parameters, statistics), state.step
         )
-        figures |= {"gradient": size, "learning_rate": rate, "skipped": 1 - good.astype(jnp.float32)}
+        figures = {name: jnp.where(good, figure, 0) for name, figure in (figures | {"gradient": size}).items()}
+        figures |= {"learning_rate": rate, "skipped": 1 - good.astype(jnp.float32)}
         state = State(parameters, statistics, averages[0], averages[1], optimizer, state.step + 1, state.rate_scale)
         return lax.with_sharding_constraint(state, self.everywhere), figures
 

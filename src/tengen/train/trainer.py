@@ -18,11 +18,11 @@ from flax import nnx
 from jax import Array
 
 from tengen import games, nets
-from tengen.errors import OptionError, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
-from tengen.nets import saving
+from tengen.nets import finite, saving
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.roles import role as roles
@@ -245,6 +245,8 @@ class Trainer(RoleNames, BaseTrainer[C]):
         net = self.role(role).net
         if not isinstance(net, nets.Network):
             raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
+        if bad := finite.first_bad(self.role(role).params):
+            raise Diverged.at(self._step, f"{bad} of the {role} holds numbers that are not finite")
         return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
 
     def save(self, folder: Path | str) -> None:

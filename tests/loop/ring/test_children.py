@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.errors import Diverged
 from tengen.loop.ring import children
 from tengen.loop.ring.children import KINDS, Child, Hopeless
 
@@ -213,3 +214,12 @@ def test_an_error_while_ending_is_told(tmp_path: Path) -> None:
         until(lambda: "ready" in child.log.read_text())
         child.stop(say=said.append)
     assert said == ["gate ended with code 1: no space left"]
+
+
+def test_a_training_that_diverges_is_not_started_again(tmp_path: Path) -> None:
+    says = f"print({str(Diverged.at(1200, 'it was so'))!r}); print('  tengen train ...'); raise SystemExit(2)"
+    child = Child("train", program(says), tmp_path / "a.log", Clock())
+    child.start()
+    with closing(child), pytest.raises(Diverged, match="^training diverged at step 1,200: it was so$"):
+        death(child)
+    assert child.starts == 1

@@ -18,8 +18,9 @@ from tengen import selfplay as games_at_once
 from tengen.data.chunk import read_chunk
 from tengen.data.records import load_records
 from tengen.data.store import Store
+from tengen.errors import TengenError
 from tengen.loop import playing
-from tengen.loop.playing import Rounds
+from tengen.loop.playing import NoNumbers, Rounds
 from tengen.loop.ring import models
 from tengen.loop.ring.selfplay import SelfplayPart
 from tengen.nets import saving
@@ -221,6 +222,20 @@ def test_a_network_that_cannot_be_used(tmp_path: Path, saved: list[Path], worker
     one.part.look_now()
     one.run(1)
     assert one.part.network == THIRD
+
+
+def test_a_network_that_gives_no_numbers(
+    tmp_path: Path, saved: list[Path], worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = accept(tmp_path, saved, 1)
+    one = worker(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise NoNumbers("it gives none")
+
+    monkeypatch.setattr(one.part._rounds, "play", fail)
+    with pytest.raises(TengenError, match=rf"models/{name}: it gives none; remove it, and self-play goes on"):
+        one.run(1)
 
 
 def test_a_network_of_another_kind(

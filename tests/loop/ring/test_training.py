@@ -67,6 +67,12 @@ def test_it_waits_for_a_shuffle_and_says_so(tmp_path: Path) -> None:
     assert progress.figures["samples"] == 0
 
 
+def test_damaged_checkpoints_alone_are_no_reason_to_forget(base: Path) -> None:
+    (base / "train" / "main" / "step_000000040.corrupt").mkdir(parents=True)
+    with pytest.raises(TengenError, match=r"no good checkpoint is left \(step_000000040.corrupt\)"):
+        Trainer(base)
+
+
 def test_every_row_to_train_with_once_and_none_to_validate_with(base: Path) -> None:
     one = Trainer(base)
     progress = one.run()

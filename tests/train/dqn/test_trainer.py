@@ -16,7 +16,7 @@ from flax import nnx
 
 from tengen import config as configuration
 from tengen import games, train
-from tengen.errors import OptionError, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.players import Player, Random
 from tengen.nets import saving
 from tengen.nets.outputs import Outputs
@@ -349,3 +349,18 @@ def test_resumed_in_another_process(tmp_path: Path) -> None:
     one, other = (trainer.checkpoint() for trainer in trainers)
     jax.tree.map(np.testing.assert_array_equal, one.state, other.state)
     assert one.about == other.about
+
+
+def test_a_network_that_is_not_finite_is_not_saved(tmp_path: Path) -> None:
+    game: Any = games.make("hironaka", dimension=2, max_points=3, max_value=6)
+    trainer = train.DQNTrainer(small(), game=game, agent_player=Player("random", Random(game)))
+    host = trainer.roles["host"]
+    name = next(iter(host.parameters))
+    host.parameters[name] = host.parameters[name] * jnp.inf
+    with pytest.raises(Diverged, match=f"training diverged at step 0: {name} of the host holds numbers that are not"):
+        trainer.save_net("host", tmp_path / "net")
+    assert not (tmp_path / "net").exists()
+    with pytest.raises(Diverged, match=f"at step 0: roles/host/parameters/{name} holds numbers"):
+        trainer.save(tmp_path / "train")
+    with pytest.raises(Diverged, match="training diverged at step 0: loss is not a finite number"):
+        trainer._checked({"loss": jnp.nan})

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tengen import files
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
 """In the order of the ring, in which they are also ended."""
@@ -98,7 +98,7 @@ class Child:
     def look(self) -> str:
         """Start it again if it is time for that; say what happened, if anything did.
 
-        Raises Hopeless.
+        Raises Hopeless, or Diverged if its training has.
         """
         if self._process is None:
             return "" if self.ended or self._clock() < self._due else self.start()
@@ -110,6 +110,8 @@ class Child:
         if code == 0:
             self.ended = True
             return f"{self.kind} has ended" + (f": {last}" if last else "")
+        if code == _USER_ERROR and (diverged := self._line(Diverged.BEGINNING)):
+            raise Diverged(diverged)  # the same would happen again and again
         self._times = 0 if code != _USER_ERROR else self._times + 1 if last == self._error else 1
         self._error = last
         if self._times >= _ENOUGH:
@@ -172,6 +174,10 @@ class Child:
 
     def _last_line(self) -> str:
         """The last that it has said since its start, without the time at which it did."""
+        return self._line("")
+
+    def _line(self, beginning: str) -> str:
+        """The last line that it has said since its start and that begins so; empty if there is none."""
         try:
             lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
         except OSError:
@@ -179,7 +185,7 @@ class Child:
         clean = (
             _TIME.sub("", "".join(c if c.isprintable() else " " for c in line).strip()) for line in reversed(lines)
         )
-        return next(filter(None, clean), "")[:_LONGEST_LINE]
+        return next((line for line in clean if line and line.startswith(beginning)), "")[:_LONGEST_LINE]
 
 
 def stop_all(

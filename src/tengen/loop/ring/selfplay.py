@@ -18,7 +18,7 @@ from tengen.errors import TengenError
 from tengen.loop import leaving
 from tengen.loop.collecting import Collector
 from tengen.loop.parts import check_fits
-from tengen.loop.playing import Played, Playing, Rounds
+from tengen.loop.playing import NoNumbers, Played, Playing, Rounds
 from tengen.loop.ring import models
 from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
 from tengen.loop.ring.running import NO_SPACE, Say, is_full, pause
@@ -90,8 +90,13 @@ class SelfplayPart:
             return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
         if not self._rounds.compiled:
             self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
-        with leaving.possible(not self._rounds.compiled):
-            self._pending = self._rounds.play(self._weights, self._collect)
+        try:
+            with leaving.possible(not self._rounds.compiled):
+                self._pending = self._rounds.play(self._weights, self._collect)
+        except NoNumbers as error:
+            path = self._base / models.ACCEPTED / self.network
+            advice = "remove it, and self-play goes on with the one before it"
+            raise TengenError(f"{path}: {error}; {advice}") from error
         for played in self._pending:
             self.evaluations += played.evaluations
             rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))

@@ -21,13 +21,14 @@ from tengen.data.rows import RowFormat
 from tengen.data.settings import LoaderSettings
 from tengen.data.shuffle import Shuffle, ShuffledFile, ShuffleGone, newest
 from tengen.data.sources import FileList
-from tengen.errors import TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.loop import counting, leaving
 from tengen.loop.counting import Counts
 from tengen.loop.lanes import boards
 from tengen.loop.metrics import Metrics
 from tengen.loop.pacing import Pace
 from tengen.loop.reporting import losses
+from tengen.loop.resuming import refuse_to_forget
 from tengen.loop.ring import exporting, models
 from tengen.loop.ring.part import Progress, Show, Stop, unseen, waiting
 from tengen.loop.ring.running import Say
@@ -120,7 +121,9 @@ class TrainPart:
         for text in set_aside:
             self._say(f"a damaged checkpoint: {text}")
         self._place = _Place.of(found or {}, self.folder)
-        if found is not None:
+        if found is None:
+            refuse_to_forget(self.folder)
+        else:
             self._say(f"going on from step {self.trainer.step:,}")
 
     @property
@@ -130,6 +133,14 @@ class TrainPart:
 
     def run_once(self) -> Progress:
         """A second of learning, or the end of an epoch."""
+        try:
+            return self._once()
+        except Diverged as error:
+            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
+                self._say(text)
+            raise
+
+    def _once(self) -> Progress:
         if self._max_epochs is not None and self._place.epoch >= self._max_epochs:
             return self._tell(f"{self._max_epochs:,} epochs are done", ended=True)
         if self._place.steps >= self.epoch_steps:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from tengen.errors import OptionError, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.train.base import Metrics
 from tengen.train.dqn.learning import Nets, QLearner
 from tengen.train.dqn.settings import DQNRoleSettings
@@ -108,8 +108,5 @@ class DQNTrainer(Trainer["DQNConfig"]):
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
         bad = [name for name, figure in found.items() if not math.isfinite(figure)]
         if bad:
-            raise TengenError(
-                f"{bad[0]} is no finite number at step {self.step}: lower the optimizer's learning_rate or clip, "
-                "and go on from a checkpoint"
-            )
+            raise Diverged.at(self.step, f"{bad[0]} is not a finite number")
         return {**found, "games": self.games, "samples": self.samples}
