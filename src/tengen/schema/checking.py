@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 def check(cls: type[T], data: object, path: Path = ()) -> tuple[T | None, list[Problem]]:
-    """Build `cls` from plain data in which every key must be there; None if there are problems."""
+    """Build `cls` from plain data in which every key must be there, except `later` ones; None if there are problems."""
     checker = _Checker("key")
     instance = checker.section(cls, data, path)
     return (None if checker.problems else instance), checker.problems
@@ -81,7 +81,7 @@ class _Checker:
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
-        for name, annotation, rule, _ in declared(cls):
+        for name, annotation, rule, default in declared(cls):
             if isinstance(rule, Variant):
                 found[name], inner = self._variant(rule, found.get(rule.by), data, path)
                 known += inner or []
@@ -90,6 +90,8 @@ class _Checker:
             known.append(name)
             if name in data:
                 found[name] = self._value(annotation, rule, data[name], (*path, name))
+            elif rule.later:
+                found[name] = default
             else:
                 self._report((*path, name), f"missing{owner}, expected {expected(annotation, rule)}")
         instance = None

@@ -26,6 +26,7 @@ class Rule:
     multiple_of: float | None
     pattern: str | None
     words: str | None
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,16 @@ def setting(
     multiple_of: float | None = None,
     pattern: str | None = None,
     words: str | None = None,
+    later: bool = False,
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 
     `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for.
+    `later` marks a setting that was added after configurations without it had been written: those keep working,
+    with the default.
     """
     allowed = None if choices is None else tuple(choices)
-    rule = Rule(help, low, high, allowed, multiple_of, pattern, words)
+    rule = Rule(help, low, high, allowed, multiple_of, pattern, words, later)
     return dataclasses.field(default=default, metadata={_METADATA: rule})
 
 
