@@ -48,6 +48,7 @@ def hide(text: str) -> str:
     """`text` with *** for whatever may be a secret in an address, even one that is not well formed."""
     text = re.sub(r"://[^\n]*@", f"://{_HIDDEN}@", text)
     text = _PARAMETER.sub(lambda found: found[0][: found.start("value") - found.start()] + _HIDDEN, text)
+    text = re.sub(r"(token_variable\s*=).+", rf"\1{_HIDDEN}", text)  # people put the token itself there
     return _HEADER.sub(lambda found: found["name"] + _HIDDEN, text)
 
 

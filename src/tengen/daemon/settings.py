@@ -77,12 +77,13 @@ class UploadSettings:
 
 
 def _is_address(target: str) -> bool:
-    """Whether it is an http or https address with a host and, if any, a number as port."""
+    """Whether it is an http or https address with a host, perhaps a port, and no user."""
     try:
         url = urlsplit(target)
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        whole = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         return False
+    return whole and "@" not in url.netloc and not any(character.isspace() for character in target)
 
 
 @dataclass(frozen=True)
