@@ -42,10 +42,12 @@ def test_a_receiver_that_repeats_the_token_is_not_quoted(
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving(act.replace("{token}", TOKEN), token=TOKEN) as receiver:
         said = Said()
-        with Uploads(tmp_path, http(receiver.address, token_variable=VARIABLE, timeout=30.0, first_pause=0.5), said) as uploads:
+        settings = http(receiver.address, token_variable=VARIABLE, timeout=30.0, first_pause=600.0)
+        with Uploads(tmp_path, settings, said) as uploads:
             uploads.put(file[0])
-            wait_for(lambda: "failed" in uploads.state(file[0]) and said.lines.append(uploads.state(file[0])) is None)
-            wait_for(lambda: uploads.state(file[0]) == "done", said.lines)
+            wait_for(lambda: "failed" in uploads.state(file[0]), said.lines)
+            wait_for(lambda: said.lines)
+            said.lines.append(uploads.state(file[0]))
     everything = "\n".join(said.lines) + "".join(
         path.read_text() for path in tmp_path.rglob("*.json") if path.is_file()
     )
