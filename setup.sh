@@ -43,6 +43,8 @@ if ! is_good; then
 fi
 extras=dev
 if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then extras=dev,cuda; fi
+# Before it was called tengen-zero, this package was installed as tengen; both would own the same command.
+.venv/bin/python -m pip uninstall --quiet --disable-pip-version-check --yes tengen >/dev/null 2>&1 || true
 echo "== installing Tengen and what it needs (extras: $extras; some minutes the first time) =="
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$extras]"
 echo "== ready =="
