@@ -134,20 +134,6 @@ def test_every_key_must_be_there_though_it_has_a_default() -> None:
     ]
 
 
-def test_a_key_that_was_added_later_may_be_missing_but_not_wrong() -> None:
-    @dataclass(frozen=True)
-    class Grown:
-        old: int = setting(1, "from the beginning")
-        new: int = setting(2, "added later", low=0, later=True)
-
-    assert check(Grown, {"old": 5}) == (Grown(5, 2), [])
-    assert check(Grown, {"old": 5, "new": 7}) == (Grown(5, 7), [])
-    assert problems(Grown, {"new": -1}) == [
-        "old: missing, expected a whole number",
-        "new: expected a whole number of at least 0, got -1",
-    ]
-
-
 def test_an_unknown_key_is_told_the_nearest_or_all() -> None:
     assert problems(Options, GOOD | {"komy": 1}) == ["komy: unknown key, did you mean komi?"]
     everything = "size, komi, ko, suicide, limit, widths, name, level"

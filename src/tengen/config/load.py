@@ -45,19 +45,19 @@ def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | Trai
             place = chosen[0].place if chosen else f"{found.label}, line {document.lines['trainer',]}"
             raise ConfigError([f"trainer: {schema.unknown('trainer', str(name), KINDS)} ({place})"])
         kind = KINDS[name]
-    return _load(kind, found.label, document, overrides)
+    return _load(kind, found, document, overrides)
 
 
 def load_as(cls: type[T], config: str | Path, overrides: Iterable[str] = ()) -> T:
     """As `load`, but of the kind `cls`: a frozen dataclass of settings, such as one's own `TrainerConfig`."""
     found = source.find(config)
-    return _load(cls, found.label, _read_sections(found.text, cls), overrides)
+    return _load(cls, found, _read_sections(found.text, cls), overrides)
 
 
-def _load(cls: type[T], label: str, document: reader.Document, overrides: Iterable[str]) -> T:
+def _load(cls: type[T], found: source.Source, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(document, overrides)
-    places = _Places(label, document, applied)
-    instance, problems = schema.check(cls, document.data)
+    places = _Places(found.label, document, applied)
+    instance, problems = schema.check(cls, document.data, old=found.is_of_a_run)
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
     problems = [p for p in problems if not _is_unread(p.path, document)]
     lines += [_line(p.path, p.message, places.of(p.path)) for p in problems]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import tengen
 
+FIRST = "# tengen "
+"""How every file begins that a run has written its configuration to."""
 _CHECKOUT = Path(tengen.__file__).resolve().parents[2]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from tengen.config import provenance
 from tengen.config.problems import ConfigError
 from tengen.schema import quote, unknown
 
@@ -20,6 +21,11 @@ class Source:
 
     label: str
     text: str
+
+    @property
+    def is_of_a_run(self) -> bool:
+        """Whether a run wrote it, which then was complete; it may lack settings that are newer."""
+        return self.text.startswith(provenance.FIRST)
 
 
 def shipped() -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class UploadSettings:
         "http: seconds that one upload may take from beginning to end, before it is tried again",
         low=0.1,
         high=604800,
-        later=True,
+        before=3600.0,
     )
     first_pause: float = setting(
         1.0, "seconds before a failed upload is tried again; doubles each time, up to 10 minutes", low=0.01, high=600

@@ -5,8 +5,8 @@
         size: int = setting(9, "points along one side", low=2, high=19)
 
 The same declaration serves a game's options (`from_options`: defaults apply) and a section of the
-configuration (`check`: every key must be there, except those declared `later`). Both find every problem, not
-only the first, and say what was expected.
+configuration (`check`: every key must be there). Both find every problem, not only the first, and say what
+was expected.
 
 Annotations that are understood: int, float, bool, str, Literal[...], T | None, tuple[T, ...], and dataclasses
 declared in the same way. The limits of a tuple apply to each of its items. A class may define

@@ -33,9 +33,12 @@ class Problem(NamedTuple):
     message: str
 
 
-def check(cls: type[T], data: object, path: Path = ()) -> tuple[T | None, list[Problem]]:
-    """Build `cls` from plain data in which every key must be there, except `later` ones; None if there are problems."""
-    checker = _Checker("key")
+def check(cls: type[T], data: object, path: Path = (), *, old: bool = False) -> tuple[T | None, list[Problem]]:
+    """Build `cls` from plain data in which every key must be there; None if there are problems.
+
+    `old` data may lack settings that are newer than it: those that declare what their absence stands for.
+    """
+    checker = _Checker("key", old)
     instance = checker.section(cls, data, path)
     return (None if checker.problems else instance), checker.problems
 
@@ -59,6 +62,7 @@ class _Checker:
     """Collects the problems of one tree of data. `noun` is what its keys are called."""
 
     noun: str
+    old: bool = False
     problems: list[Problem] = field(default_factory=list)
 
     def section(self, cls: type[T], data: object, path: Path) -> T | None:
@@ -81,7 +85,7 @@ class _Checker:
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
-        for name, annotation, rule, default in declared(cls):
+        for name, annotation, rule, _ in declared(cls):
             if isinstance(rule, Variant):
                 found[name], inner = self._variant(rule, found.get(rule.by), data, path)
                 known += inner or []
@@ -90,8 +94,8 @@ class _Checker:
             known.append(name)
             if name in data:
                 found[name] = self._value(annotation, rule, data[name], (*path, name))
-            elif rule.later:
-                found[name] = default
+            elif self.old and rule.before is not None:
+                found[name] = rule.before
             else:
                 self._report((*path, name), f"missing{owner}, expected {expected(annotation, rule)}")
         instance = None

@@ -26,7 +26,7 @@ class Rule:
     multiple_of: float | None
     pattern: str | None
     words: str | None
-    later: bool = False
+    before: Any = None
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,15 @@ def setting(
     multiple_of: float | None = None,
     pattern: str | None = None,
     words: str | None = None,
-    later: bool = False,
+    before: Any = None,
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 
-    `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for.
-    `later` marks a setting that was added after configurations without it had been written: those keep working,
-    with the default.
+    `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for. `before`
+    is for a setting that is newer than others of its section: the value that files written before it existed stand for.
     """
     allowed = None if choices is None else tuple(choices)
-    rule = Rule(help, low, high, allowed, multiple_of, pattern, words, later)
+    rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before)
     return dataclasses.field(default=default, metadata={_METADATA: rule})
 
 
