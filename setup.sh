@@ -42,7 +42,14 @@ if ! is_good; then
     echo "$PWD" >.venv/.made-in
 fi
 extras=dev
-if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then extras=dev,cuda; fi
+if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+    extras=dev,cuda
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1)
+    # CUDA 13 needs driver 580.
+    case $driver in *[!0-9]* | "") ;; *) if [ "$driver" -lt 580 ]; then extras=dev,cuda12; fi ;; esac
+fi
+# Before it was called tengen-zero, this package was installed as tengen; both would own the same command.
+.venv/bin/python -m pip uninstall --quiet --disable-pip-version-check --yes tengen >/dev/null 2>&1 || true
 echo "== installing Tengen and what it needs (extras: $extras; some minutes the first time) =="
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$extras]"
 echo "== ready =="

@@ -125,7 +125,7 @@ def test_tensorboard_without_its_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     assert main([*arguments(tmp_path / "run"), "--tensorboard"]) == 2
-    assert "pip install 'tengen[tensorboard]'" in capsys.readouterr().err
+    assert "pip install 'tengen-zero[tensorboard]'" in capsys.readouterr().err
     assert sorted(os.listdir(tmp_path / "run")) == [".lock", "config.yaml"]
 
 

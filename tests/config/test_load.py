@@ -80,7 +80,7 @@ daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
    pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, poll_seconds: 1, keep_networks: null,
    end_with_input: null,
-   upload: {kind: http, target: "https://example.org/{name}", token_variable: TOKEN, timeout: 60, first_pause: 1}}
+   upload: {kind: http, target: "https://x.org/", token_variable: TOKEN, timeout: 60, deadline: 90, first_pause: 1}}
 rating:
   minutes: 0.5
   games: 10

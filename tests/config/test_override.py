@@ -84,6 +84,25 @@ def test_another_game_needs_its_own_options() -> None:
     assert problem.startswith("game.swap: missing (needed by hex), expected true or false (shipped tic_tac_toe.yaml")
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "target=https://me:hunter2@example.org/nets",
+        "target='https://me:hun ter2@example.org'",
+        "target=https://example.org/?token=hunter2",
+        "token_variable=hunter-2",
+        "token=https://me:hunter2@example.org",
+        "kind=https://me:hunter2@example.org",
+    ],
+)
+def test_secrets_are_refused_and_not_repeated(override: str) -> None:
+    given = ["daemon.upload.kind=http", "daemon.upload.target=https://example.org", f"daemon.upload.{override}"]
+    keys = {text.partition("=")[0]: text for text in given}
+    found = "\n".join(problems("tic_tac_toe", *keys.values()))
+    assert "daemon.upload" in found
+    assert not any(secret in found for secret in ("hunter", "ter2"))
+
+
 @given(st.text())
 def test_any_override_is_taken_or_refused_in_words(text: str) -> None:
     for override in (text, f"run.about={text}", f"{text}=1"):

@@ -33,6 +33,22 @@ def test_the_same_configuration_again_leaves_the_file_alone(tmp_path: Path) -> N
     assert path.read_text() == edited
 
 
+def test_a_run_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, ["tengen 0.1.0"])
+    old = "".join(line for line in path.read_text().splitlines(True) if not line.startswith("    deadline:"))
+    assert old != path.read_text()
+    path.write_text(old)
+    assert load(path) == load("go9")
+    write(load("go9"), tmp_path, ["second"])
+    assert path.read_text() == old
+    write(load("go9", ["daemon.upload.deadline=60"]), tmp_path, ["third"])
+    assert "daemon.upload.deadline: 3600.0 -> 60.0" in path.read_text()
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(old.removeprefix("# tengen 0.1.0\n"))  # not written by a run: nothing is filled in
+    with pytest.raises(ConfigError, match=r"daemon\.upload\.deadline: missing"):
+        load(mine)
+
+
 def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, [])
     before = path.read_bytes()

@@ -250,7 +250,7 @@ def test_every_game_of_pgx_is_either_refused_or_offered() -> None:
 
 def test_without_the_library_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pgx", None)
-    with pytest.raises(ValueError, match=r"^pgx:chess needs the pgx library: pip install 'tengen\[pgx\]'"):
+    with pytest.raises(ValueError, match=r"^pgx:chess needs the pgx library: pip install 'tengen-zero\[pgx\]'"):
         games.make("pgx:chess")
 
 

@@ -207,7 +207,7 @@ def test_kill_9_while_writing_loses_nothing(tmp_path: Path) -> None:
 
 def test_tensorboard_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(OptionError, match=r"pip install 'tengen\[tensorboard\]'"):
+    with pytest.raises(OptionError, match=r"pip install 'tengen-zero\[tensorboard\]'"):
         TensorBoard(tmp_path)
 
 

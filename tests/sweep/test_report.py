@@ -2,13 +2,17 @@
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import font_roboto
 import pytest
+import resvg_py
 from rich.console import Console
 
+from play.looking.made import pixels
 from tengen.sweep import live, plan, report
 from tengen.sweep.driver import Driver
 from tengen.sweep.executor import LocalExecutor
@@ -147,6 +151,18 @@ def test_the_picture_is_svg_with_a_point_for_every_trial_and_setting(driver: Dri
     assert circles(svg(made(*two))) == 2 + 3
     assert "no trial has a score yet" in svg(made())
     ElementTree.fromstring(svg(made(row("0", {"a": 1}, None))))
+
+
+def test_the_words_of_the_picture_show_in_a_viewer_with_one_named_font() -> None:
+    picture = svg(made(row("0", {"a": 1}, 1.0), row("1", {"a": 2}, 3.0)))
+    bare = re.sub(r"<text.*?</text>", "", picture, flags=re.DOTALL)
+    fonts = [font_roboto.font_files["Roboto"]]  # no generic family is mapped to it
+
+    def ink(text: str) -> int:
+        image = pixels(resvg_py.svg_to_bytes(svg_string=text, skip_system_fonts=True, font_files=fonts))
+        return int((image[..., :3].max(axis=-1) < 128).sum())
+
+    assert ink(picture) > ink(bare) + 100
 
 
 def test_files_for_people(driver: Driver) -> None:

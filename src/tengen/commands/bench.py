@@ -80,7 +80,7 @@ def run_games(args: argparse.Namespace) -> int:
         f"step + legal mask + observation of a batch of games on {jax.devices()[0].device_kind} (JAX {jax.__version__})"
     )
     if not args.no_pgx and not with_pgx:
-        print("pgx is not installed, so there is nothing to compare with: pip install 'tengen[pgx]'")
+        print("pgx is not installed, so there is nothing to compare with: pip install 'tengen-zero[pgx]'")
     print(
         f"{'game':<14}{'batch':>7}{'bytes/node':>12}{'us/step':>10}{'steps/s':>15}{'pgx us/step':>14}{'ratio':>8}",
         flush=True,

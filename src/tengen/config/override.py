@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tengen import redact
 from tengen.config import reader
 from tengen.schema import Path, dotted, quote
 
@@ -24,7 +25,8 @@ def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
     found: dict[Path, Override] = {}
     problems: list[str] = []
     for text in texts:
-        place = f"--set {text if text.isprintable() and len(text) <= _LONGEST else quote(text)}"
+        shown = redact.hide(text)
+        place = f"--set {shown if shown.isprintable() and len(shown) <= _LONGEST else quote(shown)}"
         key, equals, value_text = text.partition("=")
         path = tuple(part.strip() for part in key.split("."))
         if not equals or not all(path):

@@ -1,9 +1,12 @@
 """What the daemon is told. A configuration spells all of it out. Needs no JAX."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
+from tengen import redact
 from tengen.schema import setting
 
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
@@ -18,18 +21,24 @@ class UploadSettings:
     )
     target: str | None = setting(
         None,
-        "the directory, the command, or the address ({name} in it is the network's; null: for none)",
+        "the directory, the command, or the address ({name} in it is the network's; null: for none); no passwords",
         pattern=r"[^\x00-\x1f]{1,1000}",
         words="a line of text, at most 1000 characters",
     )
     token_variable: str | None = setting(
         None,
         "http: environment variable that holds the token (null: no token)",
-        pattern=_VARIABLE,
         words="the name of a variable, never the token itself",
     )
     timeout: float = setting(
         300.0, "seconds that a command may take, or that a receiver may be silent", low=0.1, high=86400
+    )
+    deadline: float = setting(
+        3600.0,
+        "http: seconds that one upload may take from beginning to end, before it is tried again",
+        low=0.1,
+        high=604800,
+        before=3600.0,
     )
     first_pause: float = setting(
         1.0, "seconds before a failed upload is tried again; doubles each time, up to 10 minutes", low=0.01, high=600
@@ -38,12 +47,43 @@ class UploadSettings:
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for what does not go together."""
         if (self.target is None) != (self.kind == "none"):
-            found = "null" if self.target is None else self.target
+            found = "null" if self.target is None else redact.hide(self.target)
             yield "target", f"expected {'null' if self.kind == 'none' else 'one'} for kind {self.kind}, got {found}"
-        elif self.kind == "http" and not (self.target or "").startswith(("http://", "https://")):
-            yield "target", f"expected an address that begins with http:// or https://, got {self.target}"
-        if self.token_variable is not None and self.kind != "http":
-            yield "token_variable", f"expected null for kind {self.kind}, got {self.token_variable}"
+        elif self.target is not None:
+            yield from self._check_target(self.target)
+        if self.token_variable is None:
+            return
+        # A token that was put here by mistake is not repeated.
+        if self.kind != "http":
+            yield "token_variable", f"expected null for kind {self.kind}"
+        elif not re.fullmatch(_VARIABLE, self.token_variable):
+            yield "token_variable", "expected the name of an environment variable, never the token itself"
+
+    def _check_target(self, target: str) -> Iterator[tuple[str, str]]:
+        secret = redact.secret_in(target)
+        if secret is not None:
+            if self.kind != "http":
+                instead = "let the command read it from an environment variable or a file"
+            elif secret.startswith("the value"):
+                instead = f"write {redact.TOKEN} in its place and name an environment variable in token_variable"
+            else:
+                instead = "put it into an environment variable and name that in token_variable"
+            yield "target", f"expected no secrets, because this is written to files, but found {secret}; {instead}"
+        elif self.kind == "http" and not _is_address(target):
+            shown = redact.hide(target)
+            yield "target", f"expected an address such as https://example.org/networks, got {shown}"
+        elif self.kind == "http" and redact.TOKEN in target and self.token_variable is None:
+            yield "token_variable", f"expected a variable for the {redact.TOKEN} in target, got null"
+
+
+def _is_address(target: str) -> bool:
+    """Whether it is an http or https address with a host, perhaps a port, and no user."""
+    try:
+        url = urlsplit(target)
+        whole = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+    return whole and "@" not in url.netloc and not any(character.isspace() for character in target)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Uploads:
                 with contextlib.suppress(OSError):
                     path.unlink()
         if self._sender is not None:
+            if self._sender.warning:
+                self._say("warning", self._sender.warning)
             self._thread.start()
         return self
 

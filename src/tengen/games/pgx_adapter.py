@@ -144,7 +144,7 @@ def check_name(name: str) -> ModuleType:
     try:
         import pgx
     except ModuleNotFoundError:
-        raise OptionError(f"{name} needs the pgx library: pip install 'tengen[pgx]'") from None
+        raise OptionError(f"{name} needs the pgx library: pip install 'tengen-zero[pgx]'") from None
     inner = name.removeprefix(PREFIX)
     reason = "it has one player" if inner.startswith("minatar") else UNSUITABLE.get(inner)
     known = pgx.available_envs()

@@ -184,7 +184,7 @@ class TensorBoard:
             library = importlib.import_module("tensorboardX")
         except ImportError:
             raise OptionError(
-                "TensorBoard files need the tensorboardX library: pip install 'tengen[tensorboard]'"
+                "TensorBoard files need the tensorboardX library: pip install 'tengen-zero[tensorboard]'"
             ) from None
         self.path = folder / TENSORBOARD
         try:

@@ -6,6 +6,8 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from tengen import redact
+
 Path = tuple[str | int, ...]
 
 _QUOTE_LENGTH = 40
@@ -36,10 +38,11 @@ def in_quotes(text: str) -> str:
 
 
 def quote(value: object) -> str:
-    """A value as it would stand in a configuration, cut short where it is long."""
+    """A value as it would stand in a configuration, cut short where it is long, without passwords in addresses."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
+        value = redact.hide(value)
         cut = value if len(value) <= _QUOTE_LENGTH else value[: _QUOTE_LENGTH - 3] + "..."
         return in_quotes(cut)
     if isinstance(value, int) and value.bit_length() > 128:  # str() of a huge number is slow, or refused

@@ -1,3 +1,4 @@
+import dataclasses
 import xml.etree.ElementTree as xml
 
 import jax
@@ -97,6 +98,85 @@ def test_ownership_shows_whose_and_how_surely() -> None:
     black, white = elements(svg, "owner p0"), elements(svg, "owner p1")
     assert (len(black), len(white)) == (2, 1)
     assert float(black[0].get("width", 0)) == pytest.approx(2 * float(black[1].get("width", 0)), abs=0.02)
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom."""
+
+
+def box(each: xml.Element) -> Box:
+    """Of a rectangle, a circle or a text; letters are at most this wide and about this high."""
+
+    def number(name: str) -> float:
+        return float(each.get(name, 0))
+
+    if each.tag.endswith("rect"):
+        return number("x"), number("y"), number("x") + number("width"), number("y") + number("height")
+    if each.tag.endswith("circle"):
+        x, y, radius = number("cx"), number("cy"), number("r")
+        return x - radius, y - radius, x + radius, y + radius
+    size, letters = number("font-size"), each.text or ""
+    width = size * (0.64 * len(letters) + (0.31 if "%" in letters else 0) - (0.32 if "." in letters else 0))
+    return number("x") - width / 2, number("y") - 0.73 * size, number("x") + width / 2, number("y")
+
+
+def inside(inner: Box, outer: Box) -> bool:
+    return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
+
+
+def apart(one: Box, other: Box) -> bool:
+    return one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def middle(each: xml.Element) -> tuple[float, float]:
+    left, top, right, bottom = box(each)
+    return (left + right) / 2, (top + bottom) / 2
+
+
+@pytest.mark.parametrize(("name", "options"), [("go", {"size": 5}), ("hex", {"size": 4})])
+def test_squares_of_ownership_are_centred_on_their_points(name: str, options: dict[str, int]) -> None:
+    game = make(name, **options)
+    board = board_of(game, game.init(jax.random.key(0)))
+    stones = np.arange(board.stones.size).reshape(board.shape) % 2  # a stone on every point, to know where it is
+    board = dataclasses.replace(board, stones=stones)
+    ownership = np.where(stones == 0, 0.9, -0.3)
+    svg = draw(board, Layers(ownership=ownership))
+    for player in (0, 1):
+        points = [middle(each) for each in elements(svg, f"stone p{player}")]
+        squares = [middle(each) for each in elements(svg, f"owner p{player}")]
+        assert len(points) > 5
+        np.testing.assert_allclose(squares, points, atol=0.02)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_percentages_hide_lines_and_stars_and_are_clear_of_squares(owned: bool) -> None:
+    game = make("go", size=9)
+    board = board_of(game, state_after(game, "E5"))
+    heat, ownership = np.zeros(82), np.full((9, 9), -1.0)
+    heat[[2 * 9 + 2, 2 * 9 + 6, 8, 77]] = 0.55, 0.0073, 0.25, 0.12
+    line = [(1, 6 * 9 + 2)]
+    svg = draw(board, Layers(heat, ownership if owned else None, line, last=40))
+    plates, chances = elements(svg, "plate"), elements(svg, "chance")
+    assert [each.text for each in chances] == ["25%", "55%", "0.7%", "12%"]
+    for plate, chance in zip(plates, chances, strict=True):
+        assert inside(box(chance), box(plate)), chance.text
+    kinds = [each.get("class") for each in xml.fromstring(svg).iter()]
+    assert kinds.index("plate") > kinds.index("star")  # painted over it
+    stars = [box(each) for each in elements(svg, "star")]
+    assert len(stars) == 5
+    for chance in chances:
+        (plate,) = (each for each in plates if inside(box(chance), box(each)))
+        for star in stars:
+            assert apart(star, box(chance)) or inside(star, box(plate)), chance.text
+    squares = [box(each) for each in elements(svg, "owner")]
+    assert len(squares) == (81 if owned else 0)
+    for words in (*chances, *elements(svg, "number")):
+        assert all(apart(box(words), square) for square in squares), words.text
+    (ring,) = elements(svg, "last")
+    x, y = middle(ring)
+    for left, top, right, bottom in squares:
+        if (left + right) / 2 == pytest.approx(x) and (top + bottom) / 2 == pytest.approx(y):
+            assert float(ring.get("r", 0)) - 1 > np.hypot(right - left, bottom - top) / 2
 
 
 def test_the_last_move_is_marked_on_its_own_stone() -> None:

@@ -46,7 +46,7 @@ def test_an_svg_is_written_as_it_is(tmp_path: Path) -> None:
 
 def test_what_is_missing_for_png_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(TengenError, match=r"pip install 'tengen\[pictures\]'"):
+    with pytest.raises(TengenError, match=r"pip install 'tengen-zero\[pictures\]'"):
         saving.check_picture(Path("a.png"))
     saving.check_picture(Path("a.svg"))
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from tengen.play.looking.board import EMPTY, Board, Place, place_of
 from tengen.play.looking.drawing import Drawing
-from tengen.play.looking.geometry import CELL, MARGIN, Geometry
+from tengen.play.looking.geometry import CELL, MARGIN, Geometry, mixed
 
 _LEAST = 0.005  # what is less likely than this is not shown
 _CAPTION = 20.0
 _LETTER = 6.4  # pixels that a letter of a caption takes, roughly
 _NARROWEST = 46  # letters
+_CHANCE = 12.0  # size of the letters of a percentage
+_ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for a square there
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,18 @@ def draw(board: Board, layers: Layers, captions: Sequence[str] = (), title: str 
         drawing.title(title)
     geometry.draw(drawing)
     expected = _numbered(board, layers.line)
+    owned = layers.ownership is not None
     if layers.heat is not None:
-        _heat(drawing, geometry, layers.heat, {place for place, _, _ in expected})
+        _heat(drawing, geometry, layers.heat, {place for place, _, _ in expected}, _ABOVE if owned else 0.0)
     for row, column in np.argwhere(board.stones != EMPTY):
         _stone(drawing, geometry, (row, column), int(board.stones[row, column]))
     if layers.last is not None:
-        _mark_last(drawing, geometry, layers.last)
+        _mark_last(drawing, geometry, layers.last, (0.3 if owned else 0.17) * CELL)
     for place, player, number in expected:
         x, y = geometry.centre(*place)
         _disc(drawing, geometry, place, player, f"expected p{player}", opacity=0.75, stroke_dasharray="4 3")
-        drawing.text(x, y, str(number), 17, font_weight="bold", fill=geometry.look.letters[player], kind="number")
+        y, size = (y - 0.28 * CELL, 12) if owned else (y, 17)
+        drawing.text(x, y, str(number), size, font_weight="bold", fill=geometry.look.letters[player], kind="number")
     if layers.ownership is not None:
         _ownership(drawing, geometry, layers.ownership)
     for number, line in enumerate(lines):
@@ -67,8 +71,11 @@ def _numbered(board: Board, line: Sequence[tuple[int, int]]) -> list[tuple[Place
     return found
 
 
-def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Place]) -> None:
-    """Every place as strongly coloured as it is likely; the root lets small chances be seen too."""
+def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Place], above: float) -> None:
+    """Every place as strongly coloured as it is likely; the root lets small chances be seen too.
+
+    Percentages stand `above` the centres. On points they cover the lines and stars of the board.
+    """
     for action in np.flatnonzero(heat >= _LEAST):
         place = place_of(geometry.board, int(action))
         if place is None or geometry.board.stones[place] != EMPTY:
@@ -81,7 +88,11 @@ def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Pl
         if place not in hidden:
             x, y = geometry.centre(*place)
             text = f"{chance:.0%}" if chance >= 0.0095 else f"{chance:.1%}"
-            drawing.text(x, y, text, 12, fill="#1a1a1a", kind="chance")
+            if geometry.board.kind == "points":
+                width, height = 0.62 * _CHANCE * len(text) + 6, _CHANCE + 2
+                colour = mixed(geometry.look.ground, geometry.look.heat, opacity)
+                drawing.rectangle(x - width / 2, y - above - height / 2, width, height, fill=colour, kind="plate", rx=3)
+            drawing.text(x, y - above, text, _CHANCE, fill="#1a1a1a", kind="chance")
 
 
 def _stone(drawing: Drawing, geometry: Geometry, place: Place, player: int) -> None:
@@ -103,7 +114,7 @@ def _disc(drawing: Drawing, geometry: Geometry, place: Place, player: int, kind:
     drawing.circle(*geometry.centre(*place), radius, fill=colour, stroke="#222222", stroke_width=1, kind=kind, **style)
 
 
-def _mark_last(drawing: Drawing, geometry: Geometry, action: int) -> None:
+def _mark_last(drawing: Drawing, geometry: Geometry, action: int, radius: float) -> None:
     """A ring in the stone that was played last; behind it where stones have no middle."""
     board = geometry.board
     if board.kind == "holes":
@@ -116,22 +127,27 @@ def _mark_last(drawing: Drawing, geometry: Geometry, action: int) -> None:
     if board.kind == "marks":
         return geometry.cell(drawing, *place, fill="#f5c518", fill_opacity=0.3, kind="last")
     colour = geometry.look.letters[int(board.stones[place])]
-    return drawing.circle(
-        *geometry.centre(*place), 0.17 * CELL, fill="none", stroke=colour, stroke_width=2, kind="last"
-    )
+    return drawing.circle(*geometry.centre(*place), radius, fill="none", stroke=colour, stroke_width=2, kind="last")
 
 
 def _ownership(drawing: Drawing, geometry: Geometry, ownership: np.ndarray) -> None:
-    """A square in the corner of each place, the larger the surer."""
+    """A square at the centre of each place, the larger the surer."""
     for row, column in np.ndindex(geometry.board.shape):
         owner = float(ownership[row, column])
         side = 0.34 * CELL * min(abs(owner), 1.0) ** 0.5
         if side < 2:
             continue
         x, y = geometry.centre(row, column)
-        x, y = x + 0.28 * CELL - side / 2, y + 0.28 * CELL - side / 2
         player = int(owner < 0)
         fill = geometry.look.players[player]
         drawing.rectangle(
-            x, y, side, side, fill=fill, stroke="#777777", stroke_width=0.8, kind=f"owner p{player}", opacity=0.9
+            x - side / 2,
+            y - side / 2,
+            side,
+            side,
+            fill=fill,
+            stroke="#777777",
+            stroke_width=0.8,
+            kind=f"owner p{player}",
+            opacity=0.9,
         )

@@ -3,11 +3,16 @@
 import xml.etree.ElementTree as xml
 from typing import Any
 
-_FONTS = "Roboto, 'DejaVu Sans', Arial, sans-serif"
+# One of these is on nearly every system, and the renderer for PNG brings Roboto. Some viewers know no `sans-serif`.
+_FONTS = "Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, Helvetica, 'Noto Sans', sans-serif"
 
 
 class Drawing:
-    """A picture of a size in pixels. Attributes are keywords, `_` for `-`: `line(..., stroke_width=2)`."""
+    """A picture of a size in pixels. Attributes are keywords, `_` for `-`: `line(..., stroke_width=2)`.
+
+    Two keywords are special: `kind` is what an element stands for ("stone p0"), so that programs find it, and `tip`
+    is what viewers show when the mouse is on it.
+    """
 
     def __init__(self, width: float, height: float, background: str = "#ffffff") -> None:
         self.size = (width, height)
@@ -57,10 +62,13 @@ class Drawing:
         return xml.tostring(self._root, encoding="unicode") + "\n"
 
     def _add(self, tag: str, **attributes: Any) -> xml.Element:
-        # `kind` is what an element stands for ("stone p0"), so that programs find it.
+        tip = attributes.pop("tip", None)
         named = {("class" if key == "kind" else key.replace("_", "-")): value for key, value in attributes.items()}
         shown = {key: _number(value) if isinstance(value, int | float) else str(value) for key, value in named.items()}
-        return xml.SubElement(self._here, tag, shown)
+        element = xml.SubElement(self._here, tag, shown)
+        if tip is not None:
+            xml.SubElement(element, "title").text = _printable(tip)
+        return element
 
 
 def _points(points: list[tuple[float, float]]) -> str:

@@ -34,6 +34,12 @@ LOOKS = {
 }
 
 
+def mixed(below: str, above: str, opacity: float) -> str:
+    """The colour `below` seen through the colour `above`, both as `#rrggbb`."""
+    pairs = [(int(below[at : at + 2], 16), int(above[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(under + (over - under) * opacity):02x}" for under, over in pairs)
+
+
 @dataclass(frozen=True)
 class Geometry:
     """A board in a picture."""
@@ -95,7 +101,7 @@ class Geometry:
         for row in stars:
             for column in stars:
                 if height > 9 or (row == 4) == (column == 4):  # small boards have no star on the sides
-                    drawing.circle(*self.centre(row, column), 3.2, fill=_INK)
+                    drawing.circle(*self.centre(row, column), 3.2, fill=_INK, kind="star")
 
     def _squares(self, drawing: Drawing) -> None:
         for row, column in np.ndindex(self.board.shape):
@@ -127,7 +133,7 @@ class Geometry:
         style = {"fill": "#555555", "kind": "coordinate"}
         for column, name in enumerate(self.board.columns):
             x, y = self.centre(0, column)
-            drawing.text(x, y - 0.78 * CELL, name, 13, **style)
+            drawing.text(x, y - (0.9 if self.board.kind == "hexagons" else 0.78) * CELL, name, 13, **style)
             if self.board.kind != "hexagons":
                 drawing.text(x, self.centre(height - 1, column)[1] + 0.78 * CELL, name, 13, **style)
         for row, name in enumerate(self.board.rows):

@@ -64,6 +64,6 @@ def _renderer() -> tuple[Any, list[str]]:
         import font_roboto
         import resvg_py
     except ImportError:
-        words = "PNG pictures need two more libraries: pip install 'tengen[pictures]', or ask for .svg"
+        words = "PNG pictures need two more libraries: pip install 'tengen-zero[pictures]', or ask for .svg"
         raise TengenError(words) from None
     return resvg_py, [font_roboto.font_files[name] for name in ("Roboto", "RobotoBold")]

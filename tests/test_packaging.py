@@ -1,0 +1,42 @@
+"""What is published: under which name, and with everything in it."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+NAME = "tengen-zero"
+
+
+def test_the_distribution_is_not_called_like_the_one_of_somebody_else() -> None:
+    assert PROJECT["project"]["name"] == NAME
+    assert list(PROJECT["project"]["scripts"]) == ["tengen"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    own = [each for group in extras.values() for each in group if each.startswith("tengen")]
+    assert own
+    for each in own:
+        name, inner = re.fullmatch(r"([\w-]+)\[([\w,]+)\]", each).groups()
+        assert name == NAME
+        assert set(inner.split(",")) <= set(extras)
+
+
+def test_wherever_people_are_told_to_install_it_the_name_is_right() -> None:
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    told = [
+        found
+        for file in files
+        for found in re.findall(
+            r"(?:pip|uv pip) install [^\n`]*?['\" ](tengen[\w-]*)[\[ '\"`\n]", file.read_text("utf-8")
+        )
+    ]
+    assert len(told) > 5
+    assert set(told) == {NAME}
+
+
+def test_links_into_the_package_do_not_take_its_files_out_of_it() -> None:
+    """hatchling packs a folder once, where it comes across it first."""
+    source = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]
+    assert source["skip-excluded-dirs"] is True
+    links = [path for path in ROOT.iterdir() if path.is_symlink() and (ROOT / "src") in path.resolve().parents]
+    assert {f"/{path.name}" for path in links} <= set(source["exclude"])
