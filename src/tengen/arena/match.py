@@ -6,7 +6,7 @@ Where a player moves twice running, or one game of a pair is over, a place stays
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -133,10 +133,12 @@ def stepwise(
     *,
     start: Openings | None = None,
     until: Limits = Limits(),  # noqa: B008
+    enough: Callable[[], bool] = lambda: False,
 ) -> Generator[Underway, None, Match]:
     """`play`, which tells about once a second how far it is, and can be left there.
 
-    Between two players of compiled rules the moves of a second are one call of one program.
+    Between two players of compiled rules the moves of a second are one call of one program. When `enough` says so, the
+    match ends with the games that are finished by then.
     """
     opening, playing = jax.random.split(key)
     if start is None:
@@ -154,7 +156,7 @@ def stepwise(
         else:
             arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
             playing, tables = _play(game, *arguments)
-        if not bool(_goes_on(tables, until)):
+        if not bool(_goes_on(tables, until)) or enough():
             return _finished(game, a.name, b.name, start, tables)
         seconds = time.monotonic() - began
         most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))

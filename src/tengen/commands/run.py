@@ -5,6 +5,7 @@ import contextlib
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until the goal is reached, or until Ctrl-C."""
+    args.began = time.monotonic()
     if args.parts is not None and args.mode != "async":
         raise OptionError("--parts: only --mode async has parts to choose from")
     if args.tui and args.progress != "auto":
@@ -172,27 +174,33 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     )
 
 
-def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
-    from tengen.commands.compiling import explaining_memory, keep_compiled
-    from tengen.commands.stopping import Stopping
-    from tengen.loop import summary
+def _loop(args: argparse.Namespace) -> Any:
+    """The kind of loop. Importing it takes long, since it needs JAX."""
+    from tengen.commands.compiling import keep_compiled
     from tengen.loop.fused import Fused
     from tengen.loop.ring.sync import Sync
 
     keep_compiled()
-    kind: Any = Fused if args.mode == "fused" else Sync
+    return Fused if args.mode == "fused" else Sync
+
+
+def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
+    from tengen.commands.compiling import explaining_memory
+    from tengen.commands.stopping import Stopping
+    from tengen.loop import summary
+
     with (
         _display(args, config) as shown,
         Stopping(shown.say) as stopping,
         explaining_memory(),
-        kind(config, base, shown, tensorboard=args.tensorboard) as loop,
+        _loop(args)(config, base, shown, tensorboard=args.tensorboard, began=args.began) as loop,
     ):
         loop.prepare()
         if loop.reason:
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    told = _summary(loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked))
+    told = _summary(args, loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked))
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
 
@@ -256,19 +264,46 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     )
 
 
-def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
+def _summary(args: argparse.Namespace, loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.summary import Summary
 
     ratings = loop.rater.ratings
     if loop.network_path is not None:
         commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
+    if (picture := loop.base / "chart.svg").exists():
+        commands = {"the chart": str(picture), **commands}
     return Summary(
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
+        verdict=_verdict(args, loop),
         network=str(loop.network_path or ""),
         commands=commands,
     )
+
+
+def _verdict(args: argparse.Namespace, loop: Any) -> str:
+    """How strong the network is, and what would make it stronger."""
+    from tengen import nets
+    from tengen.loop import verdict
+    from tengen.loop.rating import UNTRAINED
+    from tengen.play.settings import EngineSettings
+
+    config, base, rated = loop.config, loop.base, loop.rater.rated()
+    if loop.trainer.step == 0:
+        first = config.data.first_rows
+        return f"Nothing was learned yet: learning begins with {first:,} rows, and {loop.counts.rows:,} were played."
+    larger = verdict.larger_network(config.net.name)
+    with contextlib.suppress(TengenError, ValueError):
+        nets.spec(larger)
+        words = ["tengen", "run", args.config, "--base", f"{base}-{larger}", "--set", f"net.name={larger}"]
+        larger = shlex.join(words)
+    visits = EngineSettings().visits
+    search = f"{shlex.join(['tengen', 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
+    search += f"; in its matches: {config.rating.simulations})"
+    found = verdict.hints(rated, UNTRAINED, search, larger, config.rating.references)
+    told = "" if rated is None else verdict.strength(rated, loop.counts.seconds, UNTRAINED)
+    return "\n".join(filter(None, (told, "To make it stronger:", *(f"  {hint}" for hint in found))))
 
 
 def _commands(
