@@ -51,12 +51,13 @@ class Rounds:
         number: int,
         until: Limits = Limits(),  # noqa: B008
         enough: Callable[[], bool] = lambda: False,
+        apart: bool = False,
     ) -> Generator[Underway, None, Match]:
         """`play`, a step at a time; see `match.stepwise`."""
         first = self.first_pair(number)
         start = jax.tree.map(lambda leaf: leaf[first : first + self.size], self.openings)
         key = jax.random.fold_in(self._playing, number)
-        return stepwise(self.game, self.a, self.b, key, start=start, until=until, enough=enough)
+        return stepwise(self.game, self.a, self.b, key, start=start, until=until, enough=enough, apart=apart)
 
 
 def keys(key: Array) -> tuple[Array, Array]:

@@ -200,7 +200,9 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    told = _summary(args, loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked))
+    told = _summary(
+        args, loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked)
+    )
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
 
@@ -220,7 +222,7 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
             _display(args, config) as shown,
             Stopping(shown.say) as stopping,
             explaining_memory("games, batch or buffer.capacity of the roles"),
-            RoleRun(config, base, shown, tensorboard=args.tensorboard) as loop,
+            RoleRun(config, base, shown, tensorboard=args.tensorboard, began=args.began) as loop,
         ):
             loop.prepare()
             if loop.reason:

@@ -77,9 +77,7 @@ def draw(
     return drawing.to_text()
 
 
-def _draw_losses(
-    drawing: Drawing, lines: Mapping[str, Sequence[tuple[float, float]]], top: float, end: float
-) -> None:
+def _draw_losses(drawing: Drawing, lines: Mapping[str, Sequence[tuple[float, float]]], top: float, end: float) -> None:
     values = sorted(value for points in lines.values() for _, value in points)
     box = (_LEFT, top + _ABOVE, _WIDTH - _RIGHT, top + _PANEL - _BELOW)
     if not values:

@@ -15,11 +15,9 @@ def lines_between(corners: Sequence[tuple[float, float]]) -> set[tuple[int, int]
     return dots
 
 
-def letters(
-    dots: set[tuple[int, int]], columns: int, rows: int, bars: Collection[tuple[int, int]] = ()
-) -> list[str]:
+def letters(dots: set[tuple[int, int]], columns: int, rows: int, bars: Collection[tuple[int, int]] = ()) -> list[str]:
     """A star for each, and a stroke for each dot of `bars`."""
-    marks = {dot: "|" for dot in bars} | {dot: "*" for dot in dots}
+    marks = dict.fromkeys(bars, "|") | dict.fromkeys(dots, "*")
     return ["".join(marks.get((x, y), " ") for x in range(columns)) for y in range(rows)]
 
 

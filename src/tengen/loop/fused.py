@@ -35,7 +35,7 @@ from tengen.train import Checkpoints
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the device should take
-_OF_THE_GAMES = 0.5  # of the time that compiling the games takes, compiling a match does, at a guess
+_OF_THE_GAMES = 0.5  # of the time that compiling the games takes, the first match or the learner does, at a guess
 Stop = Callable[[], bool]
 
 
@@ -50,6 +50,7 @@ class Fused(Closing):
         self.config, self.base, self._began = config, base, began
         self._budget = Budget.of(config.goal, config.rating)
         self._writing: float | None = None  # seconds that saving a network took last
+        self._compiling = 0.0  # seconds that compiling the learner may take
         self.counts = Counts()
         self.figures: dict[str, float] = {}  # what the trainer said last
         self._display, self._tensorboard = display, tensorboard
@@ -141,7 +142,7 @@ class Fused(Closing):
         began, compiled = time.monotonic(), rounds.compiled
         self._pending = rounds.play(self.weights, self._collect)
         if not compiled:
-            self.rater.compiling = _OF_THE_GAMES * (time.monotonic() - began)
+            self.rater.compiling = self._compiling = _OF_THE_GAMES * (time.monotonic() - began)
         self._seconds[0] = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows
@@ -155,6 +156,9 @@ class Fused(Closing):
         """All that the rows so far allow, a second at a time."""
         if self.counts.rows < self.config.data.first_rows:
             return
+        left = (self._budget.goal or math.inf) - self._planned().seconds
+        if not self._learning.calls and left < self._compiling:
+            return  # the run would be over before the first step
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
 
         def enough() -> bool:
@@ -278,10 +282,10 @@ class Fused(Closing):
         self.checkpoints.wait()
         if over and self._budget.goal is not None:
             self._metrics.reach(self._budget.goal)
-        self.counts = self._now()
         self._show("done")
         self.reporter.report(self._standing(), now=True)
         self._draw()
+        self.counts = self._now()
 
     def _now(self) -> Counts:
         """The counts with the time that it is."""

@@ -84,9 +84,7 @@ class Metrics:
     `notes` says, for people, what had to be repaired and what could not be understood.
     """
 
-    def __init__(
-        self, folder: Path, clock: Callable[[], float] = time.monotonic, since: float | None = None
-    ) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, since: float | None = None) -> None:
         """`since` is when the process began, by the clock, if time has passed before this."""
         self.path = folder / NAME
         self.notes: tuple[str, ...] = ()

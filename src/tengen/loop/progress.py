@@ -225,6 +225,10 @@ class PlainDisplay(Display):
         self._doing: dict[str, str] = {}
         self._seen: dict[tuple[str, str], float] = {}  # who did what lately, and when
 
+    def start(self) -> None:
+        self.update(self._progress)
+        super().start()
+
     def update(self, progress: Progress) -> None:
         with self._lock:
             super().update(progress)

@@ -172,14 +172,12 @@ class Rater:
         networks = ((seconds, rated.ratings[name]) for seconds, name in rated.networks)
         return tuple(Point(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
-    def _play(
-        self, contest: Rounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]
-    ) -> Match:
+    def _play(self, contest: Rounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]) -> Match:
         """One round; how long it takes is remembered."""
         other, kind = contest.b.name, _kind(contest.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
-        steps = contest.stepwise(number, enough=enough)
+        steps = contest.stepwise(number, enough=enough, apart=True)
         before, games = number * 2 * contest.size, 2 * contest.size * contest.count
         while True:
             try:
@@ -192,9 +190,8 @@ class Rater:
         ended = self._clock()
         self.spent += ended - began
         if kind not in self._costs:
-            compiling = (first if first > began else ended) - began
-            self.compiling = max(self.compiling, compiling) if self._costs else compiling
-            began += compiling
+            self.compiling = (first if first > began else ended) - began
+            began += self.compiling
         # A round that was cut short would have taken longer.
         self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
         return match
