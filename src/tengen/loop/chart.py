@@ -47,8 +47,10 @@ def losses(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, fl
     for line in lines:
         if line["kind"] != "progress":
             continue
-        parts = line.get("losses")
-        for name, value in {"loss": line.get("loss"), **(parts if isinstance(parts, dict) else {})}.items():
+        parts, loss = line.get("losses"), line.get("loss")
+        if loss is None:  # a ring's driver tells what its trainer said
+            loss = _inner(line, "parts", "train main", "figures", "loss")
+        for name, value in {"loss": loss, **(parts if isinstance(parts, dict) else {})}.items():
             if isinstance(value, int | float) and math.isfinite(value):
                 found.setdefault(name, []).append((float(line["elapsed"]), float(value)))
     return found
@@ -98,6 +100,12 @@ def _draw_losses(drawing: Drawing, lines: Mapping[str, Sequence[tuple[float, flo
         below = axes.top + 8 + 18 * number
         drawing.line(axes.right + 10, below, axes.right + 28, below, stroke=colour, stroke_width=2)
         drawing.text(axes.right + 34, below, name[:16], 12, text_anchor="start", fill=colour)
+
+
+def _inner(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _fixed(name: str) -> bool:

@@ -282,10 +282,10 @@ class Fused(Closing):
         self.checkpoints.wait()
         if over and self._budget.goal is not None:
             self._metrics.reach(self._budget.goal)
+        self.counts = self._now()
         self._show("done")
         self.reporter.report(self._standing(), now=True)
         self._draw()
-        self.counts = self._now()
 
     def _now(self) -> Counts:
         """The counts with the time that it is."""
