@@ -58,6 +58,12 @@ def test_a_curve_that_is_flat_asks_for_something_else_first() -> None:
     assert hints[-1].startswith("train it further (the command is below); whether that helps is not certain: ")
 
 
+def test_who_has_learned_next_to_nothing_needs_time() -> None:
+    weak = [Result("n1", "random", 15, 0, 5), Result("n1", "mcts:50", 3, 0, 17)]
+    hints = told(rated(*FIRST, *weak, names=("untrained", "n1")))
+    assert hints[0].startswith("train it further (the command is below): it has not learned enough yet")
+
+
 def test_too_few_ratings_to_see_anything() -> None:
     assert "too few ratings" in told(rated(Result("n1", "random", 12, 0, 8), names=("n1",)))[0]
     assert told(None) == told(rated(*FIRST, names=("untrained",))) == ["train it further (the command is below)"]

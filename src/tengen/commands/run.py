@@ -148,14 +148,17 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 
 
 def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
+    from tengen.loop import chart
     from tengen.loop.ring import models, totals
     from tengen.loop.summary import Summary
 
     newest = models.newest(driver.base)
     try:
         ratings = totals.ratings(driver.base)
+        curve = totals.curve(driver.base, ratings)
     except TengenError:  # which `tengen status` tells
-        ratings = None
+        ratings, curve = None, ()
+    drawn = driver.leads and not chart.write(driver.base, driver.config.run.name, ratings, curve)
     return Summary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
@@ -164,8 +167,10 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         steps=driver.steps,
         reason=reason,
         table="" if ratings is None else str(ratings),
+        curve=curve,
         network="" if newest is None else str(newest.path),
         commands={
+            **({"the chart": str(driver.base / chart.NAME)} if drawn else {}),
             "networks": driver.ring.networks or "none yet",
             "what there is": shlex.join(["tengen", "status", str(driver.base)]),
             **({} if newest is None else {"play it": shlex.join(["tengen", "play", str(driver.base)])}),
@@ -252,6 +257,13 @@ def _facts(loop: Any, reason: str) -> dict[str, Any]:
     }
 
 
+def _chart(base: Path) -> dict[str, str]:
+    """Where the picture of a run is, if there is one."""
+    from tengen.loop.chart import NAME
+
+    return {"the chart": str(base / NAME)} if (base / NAME).exists() else {}
+
+
 def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.roles import results
     from tengen.loop.summary import Summary
@@ -262,7 +274,7 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
         **_facts(loop, reason),
         table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
         network=", ".join(map(str, loop.networks)),
-        commands=commands,
+        commands={**_chart(loop.base), **commands},
     )
 
 
@@ -272,8 +284,7 @@ def _summary(args: argparse.Namespace, loop: Any, reason: str, commands: dict[st
     ratings = loop.rater.ratings
     if loop.network_path is not None:
         commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
-    if (picture := loop.base / "chart.svg").exists():
-        commands = {"the chart": str(picture), **commands}
+    commands = {**_chart(loop.base), **commands}
     return Summary(
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),

@@ -16,7 +16,7 @@ from tengen.loop.progress import clock
 from tengen.loop.summary import Point
 from tengen.play import rating_plot
 from tengen.play.looking import saving
-from tengen.play.looking.axes import Axes, wider
+from tengen.play.looking.axes import Axes
 from tengen.play.looking.drawing import Drawing
 from tengen.play.rating_plot import Mark
 
@@ -24,6 +24,7 @@ NAME = "chart.svg"
 _WIDTH, _PANEL, _TOP = 900.0, 300.0, 40.0
 _LEFT, _RIGHT, _ABOVE, _BELOW = 70.0, 150.0, 36.0, 56.0
 _COLOURS = ("#222222", "#1f4e8c", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#16a085", "#888888")
+_LEVELS = 9  # lines across
 _POINTS = 600  # of a line; more would not be seen
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)  # seconds
 
@@ -51,7 +52,7 @@ def losses(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, fl
         if loss is None:  # a ring's driver tells what its trainer said
             loss = _inner(line, "parts", "train main", "figures", "loss")
         for name, value in {"loss": loss, **(parts if isinstance(parts, dict) else {})}.items():
-            if isinstance(value, int | float) and math.isfinite(value):
+            if isinstance(value, int | float) and 0 < value < math.inf:
                 found.setdefault(name, []).append((float(line["elapsed"]), float(value)))
     return found
 
@@ -85,21 +86,38 @@ def _draw_losses(drawing: Drawing, lines: Mapping[str, Sequence[tuple[float, flo
     if not values:
         drawing.text((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, "nothing was learned yet", 14, fill="#444444")
     # A few wild values at the beginning must not flatten all others.
-    low, high = (values[0], values[min(len(values) - 1, math.ceil(0.99 * len(values)))]) if values else (0.0, 1.0)
-    axes = Axes(*box, (0.0, 1.02 * end), wider(min(low, 0.0), high))
-    axes.draw(drawing, "time", "loss", clock, _times(end))
+    low, high = (values[0], values[min(len(values) - 1, math.ceil(0.99 * len(values)))]) if values else (1.0, 1.0)
+    ends = _log(low) - 0.02, max(_log(high), _log(low) + 0.1) + 0.02
+    axes = Axes(*box, (0.0, 1.02 * end), ends)
+    axes.draw(drawing, "time", "loss (logarithmic)", clock, _times(end), _levels(*ends))
     for number, (name, points) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         shown = points[:: max(1, math.ceil(len(points) / _POINTS))]
         if shown[-1] != points[-1]:
             shown = [*shown, points[-1]]
-        places = [(axes.x(x), axes.y(value)) for x, value in shown]
+        places = [(axes.x(x), axes.y(_log(value))) for x, value in shown]
         drawing.polyline(places, stroke=colour, stroke_width=1.5, kind="loss")
         if len(places) == 1:
             drawing.circle(*places[0], 3, fill=colour, kind="loss")
         below = axes.top + 8 + 18 * number
         drawing.line(axes.right + 10, below, axes.right + 28, below, stroke=colour, stroke_width=2)
         drawing.text(axes.right + 34, below, name[:16], 12, text_anchor="start", fill=colour)
+
+
+def _log(value: float) -> float:
+    """Parts of a loss differ by orders of magnitude, and all of them should be seen to fall."""
+    return math.log10(max(value, 1e-9))
+
+
+def _levels(low: float, high: float) -> dict[float, str]:
+    """Round values between two logarithms, at most nine."""
+    for digits in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        powers = range(math.floor(low), math.ceil(high) + 1)
+        found = {math.log10(digit) + power: f"{digit * 10.0**power:g}" for power in powers for digit in digits}
+        found = {level: text for level, text in found.items() if low <= level <= high}
+        if len(found) <= _LEVELS:
+            break
+    return found
 
 
 def _inner(value: Any, *keys: str) -> Any:

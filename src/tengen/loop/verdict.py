@@ -16,6 +16,20 @@ _LAYERS = re.compile(r"mlp(\d+)x(\d+)(.*)")
 
 
 @dataclass(frozen=True)
+class Gain:
+    """How much stronger a network is than one before it."""
+
+    since: float  # seconds of the run
+    network: str
+    elo: float
+    error: float
+
+    @property
+    def certain(self) -> bool:
+        return self.elo > self.error
+
+
+@dataclass(frozen=True)
 class Rated:
     """The networks of a run that played, in the order of time: (seconds of the run, name)."""
 
@@ -39,12 +53,12 @@ class Rated:
         own = {name for _, name in self.networks}
         return [one.name for one in self.ratings.players if one.name not in own and self.score(one.name) is not None]
 
-    def gain(self) -> tuple[float, float, float] | None:
-        """What was gained since about half the time: when that was, how much, and its error; None if nothing tells."""
+    def gain(self) -> "Gain | None":
+        """What was gained since about half the time; None if nothing tells."""
         earlier = [one for one in self.networks[:-1] if one[0] <= self.networks[-1][0] / 2]
         if not earlier:
             return None
-        return earlier[-1][0], *self.ratings.difference(self.newest, earlier[-1][1])
+        return Gain(*earlier[-1], *self.ratings.difference(self.newest, earlier[-1][1]))
 
     @property
     def wins_everything(self) -> bool:
@@ -77,19 +91,21 @@ def hints(rated: Rated | None, untrained: str, more_search: str, larger: str, re
     if rated is None or rated.newest == untrained:
         return [longer]
     gain = rated.gain()
-    rising = gain is not None and gain[1] > gain[2]
+    flat = gain is not None and not gain.certain and gain.network != untrained
     if gain is None:
         found = [f"{longer}: there are too few ratings to see whether it still improves"]
-    elif rising:
-        found = [f"{longer}: it still improves, by {gain[1]:.0f} +-{gain[2]:.0f} Elo since {clock(gain[0])}"]
-    else:
-        what = f"{gain[1]:+.0f} +-{gain[2]:.0f} Elo since {clock(gain[0])}"
+    elif gain.certain:
+        found = [f"{longer}: it still improves, by {gain.elo:.0f} +-{gain.error:.0f} Elo since {clock(gain.since)}"]
+    elif flat:
+        what = f"{gain.elo:+.0f} +-{gain.error:.0f} Elo since {clock(gain.since)}"
         found = [f"{longer}; whether that helps is not certain: {what}"]
+    else:
+        found = [f"{longer}: it has not learned enough yet to be certainly stronger than the untrained network"]
     if more_search:
         found.append(f"let it search more when it plays: {more_search}")
     if larger:
         found.append(f"begin again with a larger network, which needs more time: {larger}")
-    if gain is not None and not rising:
+    if flat:
         found = [*found[1:], found[0]]
     if rated.wins_everything:
         stronger = _stronger(references)

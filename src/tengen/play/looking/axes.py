@@ -1,7 +1,7 @@
 """A pair of axes in a drawing: where a value lies, round numbers along both sides."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tengen.play.looking.drawing import Drawing
@@ -36,13 +36,17 @@ class Axes:
         up: str,
         words: Callable[[float], str] | None = None,
         at: Sequence[float] | None = None,
+        levels: Mapping[float, str] | None = None,
     ) -> None:
-        """Lines and numbers; `across` and `up` say what they are. `words` writes x, `at` says which."""
+        """Lines and numbers; `across` and `up` say what they are.
+
+        `words` writes x, `at` says which; `levels` are the values of y to mark, with what to write there.
+        """
         drawing.text((self.left + self.right) / 2, self.bottom + 40, across, 12)
         drawing.text(24, self.top - 20, up, 12, text_anchor="start")
-        for value in ticks(*self.ys):
+        for value, text in ({y: f"{y:g}" for y in ticks(*self.ys)} if levels is None else levels).items():
             drawing.line(self.left, self.y(value), self.right, self.y(value), stroke="#dddddd")
-            drawing.text(self.left - 8, self.y(value), f"{value:g}", 12, text_anchor="end")
+            drawing.text(self.left - 8, self.y(value), text, 12, text_anchor="end")
         for value in ticks(*self.xs) if at is None else at:
             drawing.line(self.x(value), self.bottom, self.x(value), self.bottom + 5, stroke="#444444")
             drawing.text(self.x(value), self.bottom + 16, (words or short)(value), 12)
