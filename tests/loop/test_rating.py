@@ -140,10 +140,12 @@ def test_rounds_that_would_take_too_long_are_not_begun(tmp_path: Path, matches: 
     list(found.rate("e", "new", KEY, left=until(5.0)))
     assert not matches
     assert found.notes == ["e was not rated: there was no time for a match"]
-    # The first is compiled (10 s) and played (2 s); another would take as long; a second round takes 2 s.
-    list(found.rate("e", "new", KEY, left=until(20.0)))
+    # The first is compiled (10 s) and played (2 s); another is thought to take 6 s and 2 s; a second round takes 2 s.
+    list(found.rate("e", "new", KEY, left=until(19.0)))
     assert [names[1] for names in matches] == ["random", "random"]
     assert Table.clock.time == found.spent == 14.0
+    assert found.expected(9.0) == 2 * 2.0, "what was never compiled is left out, unless there is ample time"
+    assert found.expected(15.0) == 2.0 + 1.25 * (6.0 + 2.0) + 2.0
     matches.clear()
     list(found.rate("e", "new", KEY, left=until(100.0)))
     assert sorted(names[1] for names in matches) == sorted(2 * ["random", "mcts:9", "mcts:99"])

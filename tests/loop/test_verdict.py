@@ -74,6 +74,11 @@ def test_who_beats_everybody_needs_a_stronger_opponent() -> None:
     assert hints[-1].endswith("add a stronger opponent: --set 'rating.references=[random, mcts:50, mcts:200]'")
 
 
+def test_references_that_it_did_not_meet_are_named() -> None:
+    hints = told(rated(*FIRST, Result("n1", "random", 40, 0, 0), names=("untrained", "n1")))
+    assert hints[-1].endswith("there was none for matches against mcts:50")
+
+
 def test_larger_networks() -> None:
     from tengen import nets
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tengen.config import GoalSection, RatingSection
 
 RATINGS = 5  # at least so many over a goal of minutes, besides that of the untrained network
-_MATCHES = 0.3  # share of the time that matches may take, compiling them included
-_FIRST = 0.15  # share of the time for the first rating, which compiles the matches
+_MATCHES = 0.35  # share of the time that matches may take, compiling them included
+_FIRST = 0.2  # share of the time for the first rating, which compiles the matches
 _LAST = 0.06  # share of the time that is always kept for the last rating
 
 

@@ -28,6 +28,8 @@ UNTRAINED = "untrained"
 """The name of the network that a run begins with, which is rated but not saved."""
 _NETWORK = "network"  # what all networks are when it comes to how long a match against them takes
 _FEWEST_PAIRS = 4  # of a round, if a match has so many
+_OTHERS = 0.6  # of the time that the first match is compiled for, the others take, at a guess
+_SLACK = 1.25  # times as much is kept for a match that was never compiled
 _TELLS = 0.03  # a match whose expected share is closer to 0 or 1 tells little
 
 
@@ -138,7 +140,7 @@ class Rater:
         known, seconds = dict(self._costs), 0.0
         for _ in range(self._rounds):
             for other in (*self._settings.references, *earlier):
-                cost = self._expected(other, known)
+                cost = self._expected(other, known) * (1.0 if _kind(other) in known else _SLACK)
                 if seconds + cost <= most:
                     seconds += cost
                     known.setdefault(_kind(other), self._usual())
@@ -190,8 +192,10 @@ class Rater:
         ended = self._clock()
         self.spent += ended - began
         if kind not in self._costs:
-            self.compiling = (first if first > began else ended) - began
-            began += self.compiling
+            compiling = (first if first > began else ended) - began
+            # The first match compiles the network's own search too, which all others share.
+            self.compiling = compiling if self._costs else _OTHERS * compiling
+            began += compiling
         # A round that was cut short would have taken longer.
         self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
         return match

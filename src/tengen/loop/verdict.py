@@ -107,7 +107,12 @@ def hints(rated: Rated | None, untrained: str, more_search: str, larger: str, re
         found.append(f"begin again with a larger network, which needs more time: {larger}")
     if flat:
         found = [*found[1:], found[0]]
-    if rated.wins_everything:
+    missed = [name for name in references if rated.score(name) is None]
+    if missed:
+        found.append(
+            f"to see how strong it is, give it more time: there was none for matches against {', '.join(missed)}"
+        )
+    elif rated.wins_everything:
         stronger = _stronger(references)
         found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references={stronger}'")
     return found
