@@ -144,6 +144,10 @@ def test_a_goal_of_minutes_is_the_whole_time(base: Path, monkeypatch: pytest.Mon
         loop._metrics._opened, loop._metrics._before = 0.0, passed
         monkeypatch.setattr(loop.rater, "expected", lambda most: min(most, 40.0))
         loop._writing = 10.0
+        now[0] = 600 - 40.0
+        assert loop.reason == "", "nothing new was learned, so nothing will be rated"
+        loop._saved_step = loop.trainer.step - 1
+        assert loop.reason.endswith("minutes are over")
         kept = 40.0 + 1.2 * 10.0 + 2.0
         now[0] = 600 - kept - 1
         assert loop.reason == ""

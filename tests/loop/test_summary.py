@@ -16,7 +16,7 @@ c4-s100      491    292     100  20.0 %
 random         0            100   1.0 %"""
 RUN = Summary(
     name="connect_four",
-    elapsed=600.4,
+    elapsed=600,
     games=5120,
     rows=98304,
     steps=1204,
@@ -108,6 +108,13 @@ def test_one_rating_is_a_point() -> None:
     assert body[-1].endswith("*"), "at the right end, since that is the present"
     assert times.endswith("00:01:00")
     assert "over time" in summary.render(replace(RUN, curve=(Point(3, 100),)))
+
+
+def test_the_time_goes_on_after_the_last_rating() -> None:
+    *body, _, times = summary.chart([Point(0, 100)], 90.0, plain=True)
+    assert times.split() == ["00:00:00", "00:00:45", "00:01:30"]
+    assert body[-1] == "100 +*"
+    assert "00:10:00" in summary.render(replace(RUN, curve=(Point(3, 100),)))
 
 
 def test_bars_show_how_sure_ratings_are() -> None:

@@ -209,8 +209,9 @@ class Fused(Closing):
         return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
 
     def _end(self) -> float:
-        """Seconds to keep for the last rating and for writing."""
-        matches = self._budget.for_last_rating(self.rater.expected, self.rater.spent)
+        """Seconds to keep for the last rating, if there is something new to rate, and for writing."""
+        fresh = self.trainer.step > self._saved_step
+        matches = self._budget.for_last_rating(self.rater.expected, self.rater.spent) if fresh else 0.0
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:

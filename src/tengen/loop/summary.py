@@ -48,7 +48,7 @@ class Summary:
 def render(summary: Summary, encoding: str | None = "utf-8") -> str:
     """The text, without a newline at its end; letters and lines only if the encoding has nothing better."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
-    if lines := chart(summary.curve, plain=not can_show(encoding)):
+    if lines := chart(summary.curve, summary.elapsed, plain=not can_show(encoding)):
         parts.append("\n".join(("rating over time (Elo)", *lines)))
     parts += [summary.verdict, _where(summary)]
     return "\n\n".join(filter(None, parts))
@@ -63,12 +63,15 @@ def can_show(encoding: str | None) -> bool:
     return True
 
 
-def chart(points: Sequence[Point], *, plain: bool = False) -> list[str]:
-    """Lines of text: the ratings joined by a line, with bars for their errors, from the beginning of the run."""
+def chart(points: Sequence[Point], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
+    """Lines of text: the ratings joined by a line, with bars for their errors, from the beginning of the run.
+
+    It ends at `elapsed`, or with the last rating if that is later.
+    """
     points = sorted((p for p in points if math.isfinite(p.elo) and 0 <= p.elapsed < math.inf), key=lambda p: p.elapsed)
     if not points:
         return []
-    end = points[-1].elapsed or 1.0
+    end = max(points[-1].elapsed, elapsed) or 1.0
     ticks = _ticks(*_range(points))
     low, high = ticks[0], ticks[-1]
     apart = max(1, _LINES // (len(ticks) - 1))  # lines from tick to tick
