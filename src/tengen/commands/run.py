@@ -304,8 +304,9 @@ def _verdict(args: argparse.Namespace, loop: Any) -> str:
 
     config, base, rated = loop.config, loop.base, loop.rater.rated()
     if loop.trainer.step == 0:
-        first = config.data.first_rows
-        return f"Nothing was learned yet: learning begins with {first:,} rows, and {loop.counts.rows:,} were played."
+        first, rows = config.data.first_rows, loop.counts.rows
+        why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
+        return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
     larger = verdict.larger_network(config.net.name)
     with contextlib.suppress(TengenError, ValueError):
         nets.spec(larger)
