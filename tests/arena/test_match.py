@@ -153,6 +153,46 @@ def test_other_parameters_need_no_new_program() -> None:
     np.testing.assert_array_equal(other.actions, edges("tic_tac_toe").actions)
 
 
+def test_parameters_on_a_device_need_one_program_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make("tic_tac_toe")
+
+    def evaluate(params: Any, observation: Any) -> Any:
+        logits = jax.numpy.broadcast_to(params, (len(observation.planes), 9))
+        return players.Evaluation(logits, logits[:, 0])
+
+    placed = jax.device_put(np.arange(9.0), jax.local_devices()[0])
+    monkeypatch.setattr(matches, "_CALL", 0.0)  # every call has one round of moves
+    before = matches._play._cache_size()
+    up, down = (players.policy(name, evaluate, game, sign * placed) for name, sign in (("up", 1), ("down", -1)))
+    match = play(game, down, up, jax.random.key(0), GAMES)
+    assert matches._play._cache_size() == before + 1
+    np.testing.assert_array_equal(match.actions, edges("tic_tac_toe").actions)
+
+
+def test_players_apart_play_the_same_match_and_share_their_programs() -> None:
+    game = make("tic_tac_toe")
+    before = matches._play._cache_size()
+    steps = matches.stepwise(game, lowest(game), highest(game), jax.random.key(0), GAMES, apart=True)
+    same_match(matches.last(steps), edges("tic_tac_toe"))
+    assert matches._play._cache_size() <= before + 1, "that of the match which it is compared with"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_when_it_is_enough_the_games_that_are_over_count(monkeypatch: pytest.MonkeyPatch, apart: bool) -> None:
+    monkeypatch.setattr(matches, "_CALL", 0.0)
+    game, asked = make("tic_tac_toe"), []
+
+    def enough() -> bool:
+        asked.append(1)
+        return len(asked) == 5  # rounds of moves, after openings of two
+
+    steps = matches.stepwise(game, lowest(game), highest(game), jax.random.key(0), GAMES, enough=enough, apart=apart)
+    match, whole = matches.last(steps), edges("tic_tac_toe")
+    assert 0 < match.finished.sum() < 24
+    np.testing.assert_array_equal(match.finished, whole.length <= 2 + 5)
+    np.testing.assert_array_equal(match.results[match.finished], whole.results[match.finished])
+
+
 @pytest.mark.parametrize("games", [0, 1, 7])
 def test_odd_numbers_of_games(games: int) -> None:
     with pytest.raises(OptionError, match=f"expected an even number of games, got {games}"):

@@ -146,3 +146,30 @@ def test_the_table() -> None:
     assert [row.split()[0] for row in rows] == ["mcts:200", "s1", "random"]
     assert rows[0].split()[-3:] == ["200", "84.2", "%"]
     assert len({len(row) for row in [header, *rows]}) == 1
+
+
+def test_centred_errors_tell_how_well_players_know_each_other() -> None:
+    lost = Result("random", "a", 0, 0, 40)
+    found = fit([lost, Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "random")
+    centred = found.centred()
+    assert [(p.name, p.elo) for p in centred.players] == [(p.name, p.elo) for p in found.players]
+    assert centred.difference("a", "c") == found.difference("a", "c")
+    for name in "abc":
+        assert found[name].error > 400, "nobody knows how far below random play is"
+        assert centred[name].error < 60
+    assert centred["random"].error > 400
+    # The same players without the one who loses every game have about the same errors.
+    alone = fit([Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "b").centred()
+    assert centred["a"].error == pytest.approx(alone["a"].error, rel=0.1)
+
+
+def test_two_players_have_one_difference() -> None:
+    found = fit([Result("a", "b", 20, 0, 0)], "b")
+    assert found.centred() is found
+    assert fit([], "random").centred().players[0].error == 0
+
+
+def test_the_table_has_errors_for_all_who_have_one() -> None:
+    found = fit([Result("a", "b", 6, 0, 4), Result("b", "c", 5, 0, 5)], "c")
+    assert [len(line.split()) for line in str(found).splitlines()[1:]] == [6, 6, 5]
+    assert [len(line.split()) for line in str(found.centred()).splitlines()[1:]] == [6, 6, 6]

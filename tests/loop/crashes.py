@@ -57,7 +57,8 @@ class Photographer:
         if path.parent.name == notices.FOLDER:
             self._write(path, data)
             return
-        what = {".npz": "chunk", ".safetensors": "model", ".jsonl": "result"}.get(path.suffix, "record")
+        kinds = {".npz": "chunk", ".safetensors": "model", ".jsonl": "result", ".svg": "chart", ".png": "chart"}
+        what = kinds.get(path.suffix, "record")
         half = path.with_name(f".{path.name}.12345678.part")
         half.write_bytes(data[: len(data) // 2])
         self.take(what)

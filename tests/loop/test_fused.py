@@ -2,8 +2,10 @@
 
 import errno
 import itertools
+import math
 import os
 import shutil
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import jax
@@ -21,6 +23,7 @@ from tengen.data.store import Store
 from tengen.errors import Diverged, TengenError
 from tengen.loop import metrics, playing
 from tengen.loop.fused import Fused
+from tengen.loop.rating import UNTRAINED
 from tengen.loop.ring import notices
 from tengen.nets import saving
 from tengen.train import checkpoints
@@ -106,7 +109,9 @@ def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photog
     assert found.garbage == ()
     assert kinds[0] == "session"
     assert kinds[-1] == "progress"
-    assert kinds.count("rating") == len(loop.networks.saved)
+    assert kinds.count("rating") == len(loop.networks.saved) + 1, "the untrained network has one too"
+    ratings = [line["network"] for line in found.lines if line["kind"] == "rating"]
+    assert ratings == [UNTRAINED, *(saved.name for saved in loop.networks.saved)]
     assert found.lines[-1]["rows"] == loop.counts.rows
     elapsed = [line["elapsed"] for line in found.lines]
     assert elapsed == sorted(elapsed)
@@ -115,26 +120,72 @@ def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photog
 def test_ratings_are_on_one_scale_over_time(album: tuple[Path, Fused, Photographer]) -> None:
     _, loop, _ = album
     curve = loop.rater.curve()
-    assert [point.elapsed for point in curve] == [saved.seconds for saved in loop.networks.saved]
+    assert [point.elapsed for point in curve] == [0.0, *(saved.seconds for saved in loop.networks.saved)]
     assert loop.rater.ratings is not None
+    assert all(point.error > 0 for point in curve)
     assert curve[-1].elo == loop.rater.ratings[loop.networks.saved[-1].name].elo
 
 
+def test_it_leaves_a_chart_of_losses_and_ratings(album: tuple[Path, Fused, Photographer]) -> None:
+    base, loop, photographer = album
+    root = xml.fromstring((base / "chart.svg").read_text())
+    kinds = [element.attrib.get("class") for element in root.iter()]
+    assert kinds.count("network") == kinds.count("error") == 1 + len(loop.networks.saved)
+    assert kinds.count("loss") >= 3  # the loss, policy and value
+    assert len(photographer.copies["chart"]) >= 2, "it is drawn at every rating, not only at the end"
+
+
+def test_a_goal_of_minutes_is_the_whole_time(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play ends early enough for the last rating and for writing, as long as those were measured to take."""
+    with prepared(base, GOAL) as done:
+        passed = done.counts.seconds
+    with prepared(base, f"goal.minutes={(passed + 600) / 60}") as loop:
+        now = [0.0]
+        monkeypatch.setattr(loop._metrics, "_clock", lambda: now[0])
+        loop._metrics._opened, loop._metrics._before = 0.0, passed
+        monkeypatch.setattr(loop.rater, "expected", lambda most: min(most, 40.0))
+        loop._writing = 10.0
+        now[0] = 600 - 40.0
+        assert loop.reason == "", "nothing new was learned, so nothing will be rated"
+        loop._saved_step = loop.trainer.step - 1
+        assert loop.reason.endswith("minutes are over")
+        kept = 40.0 + 1.2 * 10.0 + 2.0
+        now[0] = 600 - kept - 1
+        assert loop.reason == ""
+        now[0] = 600 - kept + 1
+        assert loop.reason.endswith("minutes are over")
+        loop.run(never)
+        goal = loop._budget.goal
+        assert goal == pytest.approx(passed + 600)
+        assert loop.counts.seconds == pytest.approx(goal), "what was kept and not needed is not played for later"
+    with prepared(base, f"goal.minutes={(passed + 600) / 60}") as again:
+        assert again.reason.endswith("minutes are over")
+
+
 def test_a_goal_that_is_reached_is_not_played_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sorted(path for path in base.rglob("*") if path.name not in ("metrics.jsonl", notices.FOLDER))
+    known = ("metrics.jsonl", "chart.svg", "chart.png", notices.FOLDER)
+    before = sorted(path for path in base.rglob("*") if path.name not in known)
     with prepared(base, GOAL) as loop:
         monkeypatch.setattr(loop, "_play", pytest.fail)
         assert loop.reason == "400 rows are played"
         loop.run(never)
         check_books(loop, base)
-    assert sorted(path for path in base.rglob("*") if path.name not in ("metrics.jsonl", notices.FOLDER)) == before
+    assert sorted(path for path in base.rglob("*") if path.name not in known) == before
 
 
 def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
     album: tuple[Path, Fused, Photographer], tmp_path: Path
 ) -> None:
     _, whole, photographer = album
-    assert set(photographer.copies) == {"chunk", "record", "model", "result", "before-checkpoint", "checkpoint"}
+    assert set(photographer.copies) == {
+        "chunk",
+        "record",
+        "model",
+        "result",
+        "chart",
+        "before-checkpoint",
+        "checkpoint",
+    }
     for what, copies in photographer.copies.items():
         assert copies, what
         for number, taken in enumerate({copies[0]: 0, copies[-1]: 1}):
@@ -145,7 +196,8 @@ def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
                 check_books(loop, left)
                 assert loop.counts.rows == on_disk <= whole.counts.rows
                 assert loop.counts.sessions == 2
-                assert loop.counts.seconds <= whole.counts.seconds
+                # The last chart is drawn when the time was taken.
+                assert loop.counts.seconds <= whole.counts.seconds or what == "chart"
                 assert loop.rater.results == results
                 newest = loop.networks.newest
                 # A network that was saved is one that this run has been at, or it would be saved again otherwise.
@@ -159,7 +211,8 @@ def test_it_goes_on_from_the_middle_and_books_stay_right(
     album: tuple[Path, Fused, Photographer], tmp_path: Path
 ) -> None:
     further = "goal.rows=900"
-    left = copy(album[2].copies["result"][0], tmp_path / "run")
+    taken = next(path for path in album[2].copies["result"] if (path / "models").exists())
+    left = copy(taken, tmp_path / "run")
     with prepared(left, further, "rating.minutes=1000") as loop:
         started = loop.counts.rows
         state = jax.device_get(loop.trainer.state)
@@ -172,7 +225,8 @@ def test_it_goes_on_from_the_middle_and_books_stay_right(
         assert loop.counts.rows >= 900 > started
         sessions = {name[0] for name in games_on_disk(left)[1]}
         assert sessions == {1, 2}
-        assert [result.b for result in loop.rater.results] == ["random", earlier], "it is found again"
+        played = [result.b for result in loop.rater.results if result.a not in (UNTRAINED, earlier)]
+        assert sorted(played) == sorted(["random", earlier]), "it is found again"
     # All of it is on the disk: another start sees the same.
     with prepared(left, further) as again:
         check_books(again, left)
@@ -301,7 +355,7 @@ def test_networks_that_have_gone_do_not_play(base: Path) -> None:
             cut(base / "models" / saved.name / "model.safetensors")
         loop.run(after(6))
         loop._saved_step = 0
-        loop._rate(never)
+        loop._rate(loop._save_network(), math.inf, never)
         assert any("an earlier network cannot play: " in text for text in loop._display.said)
 
 

@@ -195,8 +195,10 @@ def test_messages_are_printed_as_they_are() -> None:
 def test_a_thread_keeps_lines_coming() -> None:
     reader, writer = os.pipe()
     with open(reader) as lines, open(writer, "w") as file, PlainDisplay(file, every=0.01) as shown:
+        assert lines.readline().split(" ", 1)[1] == "starting\n", "before anything is known"
         shown.update(Progress("compiling"))
-        assert [lines.readline().split(" ", 1)[1] for _ in range(3)] == ["compiling\n", *2 * ["still compiling\n"]]
+        found = (line for line in lines if "starting" not in line)
+        assert [next(found).split(" ", 1)[1] for _ in range(3)] == ["compiling\n", *2 * ["still compiling\n"]]
 
 
 class Failing(io.StringIO):
@@ -309,6 +311,25 @@ def test_the_clock_of_the_panel_goes_on_between_updates() -> None:
     now.time += 5
     device.print(shown._screen())
     assert "00:02:15" in device.file.getvalue()
+
+
+def test_while_a_program_is_compiled_the_time_left_goes_on() -> None:
+    compiling = replace(FULL, stage="compiling the games", waiting="")
+    now, device = Clock(), console()
+    panel = LiveDisplay(device, now)
+    panel.update(compiling)
+    lines, file, clock_of_lines = plain()
+    lines.update(compiling)
+    now.time += 40
+    clock_of_lines.time += 40
+    device.print(panel._screen())
+    lines.tick()
+    for text in (device.file.getvalue(), said(file)[-1]):
+        assert "28 % of 10 minutes, 00:07:10 left" in text
+    assert "compiling the games, 40 s so far" in device.file.getvalue()
+    clock_of_lines.time += 10
+    lines.tick()
+    assert said(file) == ["00:03:00 still compiling the games, 50 s so far; 30 % of 10 minutes, 00:07:00 left"]
 
 
 def test_an_error_puts_the_terminal_right() -> None:

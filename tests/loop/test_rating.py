@@ -1,18 +1,21 @@
 """Who plays whom, and what is remembered; matches themselves are the arena's."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
+import numpy as np
 import pytest
 
 from loop.tiny import tiny
 from tengen import arena, games
+from tengen.arena.match import Match, Underway
 from tengen.arena.results import Result
 from tengen.errors import TengenError
+from tengen.loop import rating
 from tengen.loop.networks import Saved
-from tengen.loop.rating import Rater, anchor
+from tengen.loop.rating import UNTRAINED, Rater, anchor
 
 KEY = jax.random.key(0)
 
@@ -31,22 +34,65 @@ class Folder:
         return name
 
 
+class Clock:
+    """Time that passes as matches take it."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class Table:
+    """Rounds that are won 3 to 1 in every four games; every opponent has to be compiled once."""
+
+    compiling, playing = 10.0, 2.0  # seconds
+    clock = Clock()
+    known: ClassVar[set[str]] = set()
+    played: ClassVar[list[tuple[str, str, Any, Any]]] = []
+
+    def __init__(self, game: Any, a: Any, b: Any, key: Any, pairs: int, at_once: int, opening_moves: int) -> None:
+        self.a, self.b, self.size = a, b, at_once
+        self.count = -(-pairs // at_once)
+
+    def stepwise(self, number: int, *, enough: Any, apart: bool) -> Iterator[Underway]:
+        assert apart
+        kind = self.b.name if ":" in self.b.name or self.b.name == "random" else "network"
+        self.clock.time += self.compiling * (kind not in self.known)
+        self.known.add(kind)
+        yield Underway(0, 1)
+        games = 2 * self.size
+        self.clock.time += self.playing / 2
+        cut = enough()
+        self.clock.time += 0 if cut else self.playing / 2
+        self.played.append((self.a.name, self.b.name, self.a.params, self.b.params))
+        results = np.array([1, 1, 1, -1] * games, np.float32)[:games]
+        finished = np.arange(games) < (games // 2 if cut else games)
+        zeros = np.zeros((games, 1))
+        return Match("game", self.a.name, self.b.name, results, zeros, zeros[:, 0], zeros[:, 0], zeros, 0, finished)
+
+
 @pytest.fixture
 def matches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Any, Any]]:
-    """Every match is won 3 to 1, and noted."""
-    played: list[tuple[str, str, Any, Any]] = []
-
-    def play(game: Any, a: Any, b: Any, key: Any, settings: Any) -> Any:
-        played.append((a.name, b.name, a.params, b.params))
-        return SimpleNamespace(result=Result(a.name, b.name, 3, 0, 1))
-
-    monkeypatch.setattr(arena, "play", play)
-    return played
+    """Every round is won 3 to 1, and noted."""
+    monkeypatch.setattr(Table, "clock", Clock())
+    monkeypatch.setattr(Table, "known", set())
+    monkeypatch.setattr(Table, "played", [])
+    monkeypatch.setattr(rating, "Rounds", Table)
+    return Table.played
 
 
 def rater(folder: Path, networks: Folder, *overrides: str) -> Rater:
     config = tiny("rating.earlier=2", *overrides)
-    return Rater(folder, games.make("tic_tac_toe"), None, config.search, config.rating, networks)
+    game = games.make("tic_tac_toe")
+    return Rater(folder, game, None, config.search, config.rating, networks, lambda: Table.clock())
+
+
+def until(seconds: float) -> Any:
+    """`left`, for so long from now."""
+    end = Table.clock.time + seconds
+    return lambda: end - Table.clock.time
 
 
 def test_references_and_the_newest_of_the_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:
@@ -58,12 +104,76 @@ def test_references_and_the_newest_of_the_earlier_networks(tmp_path: Path, match
     assert matches[2][2:] == ("weights", "c"), "one is played with what is in memory, the other with what was saved"
     networks.saved.append(Saved(50.0, 5, "e"))
     list(found.rate("e", "new", KEY))
-    assert matches[-2] == ("e", "d", "new", "weights"), "what has been in memory is not read again"
+    assert ("e", "d", "new", "weights") in matches, "what has been in memory is not read again"
     assert networks.read == ["c", "b"]
     again = rater(tmp_path, networks)
     assert again.results == found.results
     assert again.ratings.anchor == "random"
     assert [point.elapsed for point in again.curve()] == [20.0, 30.0, 40.0, 50.0]
+
+
+def test_the_untrained_network_begins_the_curve(tmp_path: Path, matches: list[Any]) -> None:
+    networks = Folder()
+    found = rater(tmp_path, networks)
+    list(found.rate(UNTRAINED, "weights", KEY))
+    networks.saved.append(Saved(50.0, 5, "e"))
+    list(found.rate("e", "new", KEY))
+    assert [point.elapsed for point in found.curve()] == [0.0, 50.0]
+    assert found.rated().networks == [(0.0, UNTRAINED), (50.0, "e")]
+    assert all(point.error > 0 for point in found.curve())
+
+
+def test_long_matches_are_played_in_two_rounds_of_which_a_score_is_made(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder(), "rating.games=40", "rating.references=[random,mcts:9]")
+    scores = list(found.rate("e", "new", KEY))
+    assert [names[1] for names in matches] == ["random", "mcts:9", "random", "mcts:9"], "each before any comes again"
+    assert [(score.b, score.score.games, score.score.wins) for score in scores] == [
+        ("random", 40, 30),
+        ("mcts:9", 40, 30),
+    ]
+    assert [result.games for result in arena.read(found.path)] == 4 * [20]
+
+
+def test_rounds_that_would_take_too_long_are_not_begun(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder(), "rating.games=40", "rating.references=[random,mcts:9,mcts:99]")
+    found.compiling = 11.0  # a guess
+    list(found.rate("e", "new", KEY, left=until(5.0)))
+    assert not matches
+    assert found.notes == ["e was not rated: there was no time for a match"]
+    # The first is compiled (10 s) and played (2 s); another is thought to take 6 s and 2 s; a second round takes 2 s.
+    list(found.rate("e", "new", KEY, left=until(19.0)))
+    assert [names[1] for names in matches] == ["random", "random"]
+    assert Table.clock.time == found.spent == 14.0
+    assert found.expected(9.0) == 2 * 2.0, "what was never compiled is left out, unless there is ample time"
+    assert found.expected(15.0) == 2.0 + 1.25 * (6.0 + 2.0) + 2.0
+    matches.clear()
+    list(found.rate("e", "new", KEY, left=until(100.0)))
+    assert sorted(names[1] for names in matches) == sorted(2 * ["random", "mcts:9", "mcts:99"])
+    assert found.expected(1e9) == 6 * 2.0
+    assert found.expected(5.0) == 2 * 2.0
+
+
+def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder(), "rating.games=8")
+    (score,) = found.rate("e", "new", KEY, left=until(10.5))
+    assert score.score.games == 4
+    assert [result.games for result in arena.read(found.path)] == [4]
+
+
+def test_those_come_first_from_whom_most_can_be_learned(tmp_path: Path, matches: list[Any]) -> None:
+    networks = Folder("a", "b")
+    found = rater(tmp_path, networks, "rating.references=[random,mcts:9,mcts:99]", "rating.earlier=1")
+    assert found._in_order("b") == ["random", "mcts:9", "mcts:99", "a"], "nothing is known"
+    found.results += [
+        Result("a", "random", 100, 0, 0),
+        Result("a", "mcts:9", 60, 0, 40),
+        Result("a", "mcts:99", 40, 0, 60),
+    ]
+    assert found._in_order("b") == ["mcts:9", "a", "mcts:99", "random"], (
+        "who waited longest; what is certain comes last"
+    )
+    found.results.append(Result("b", "mcts:9", 50, 0, 50))
+    assert found._in_order("c")[:2] == ["mcts:99", "b"]
 
 
 def test_without_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:
@@ -73,8 +183,10 @@ def test_without_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:
 
 def test_each_match_is_on_the_disk_before_the_next(tmp_path: Path, matches: list[Any]) -> None:
     found = rater(tmp_path, Folder("a", "b"))
-    for number, _ in enumerate(found.rate("b", 0, KEY), 1):
-        assert len(matches) == number == len(arena.read(tmp_path / "results.jsonl"))
+    written = []
+    list(found.rate("b", 0, KEY, show=lambda _: written.append(len(arena.read(tmp_path / "results.jsonl")))))
+    assert sorted(set(written)) == [0, 1]
+    assert len(matches) == len(arena.read(tmp_path / "results.jsonl")) == 2
 
 
 def test_a_network_that_is_gone_is_named_and_left_out(tmp_path: Path, matches: list[Any]) -> None:

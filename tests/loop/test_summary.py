@@ -16,7 +16,7 @@ c4-s100      491    292     100  20.0 %
 random         0            100   1.0 %"""
 RUN = Summary(
     name="connect_four",
-    elapsed=600.4,
+    elapsed=600,
     games=5120,
     rows=98304,
     steps=1204,
@@ -100,9 +100,53 @@ def test_no_rating_no_network_nothing_learned() -> None:
     assert summary.render(replace(run, commands={})).endswith("there is no rating")
 
 
-def test_one_rating_is_no_curve() -> None:
-    assert summary.chart([Point(3, 100)]) == []
-    assert "over time" not in summary.render(replace(RUN, curve=(Point(3, 100),)))
+def test_one_rating_is_a_point() -> None:
+    assert summary.chart([]) == []
+    *body, _, times = summary.chart([Point(60, 100)], plain=True)
+    assert sum(line.count("*") for line in body) == 1
+    assert body[-1].startswith("100 +")
+    assert body[-1].endswith("*"), "at the right end, since that is the present"
+    assert times.endswith("00:01:00")
+    assert "over time" in summary.render(replace(RUN, curve=(Point(3, 100),)))
+
+
+def test_the_time_goes_on_after_the_last_rating() -> None:
+    *body, _, times = summary.chart([Point(0, 100)], 90.0, plain=True)
+    assert times.split() == ["00:00:00", "00:00:45", "00:01:30"]
+    assert body[-1] == "100 +*"
+    assert "00:10:00" in summary.render(replace(RUN, curve=(Point(3, 100),)))
+
+
+def test_bars_show_how_sure_ratings_are() -> None:
+    curve = [Point(0, 0, 20), Point(100, 100, 45)]
+    assert (
+        summary.chart(curve, plain=True)
+        == """\
+150 +                                                           |
+    |                                                           |
+100 +                                                    ********
+    |                                     ****************      |
+ 50 +                      ***************                      |
+    ||       ***************
+  0 +********
+    ||
+-50 +
+    +------------------------------------------------------------
+     00:00:00                  00:00:50                  00:01:40""".splitlines()
+    )
+    right = [line[-1] for line in summary.chart(curve)[:5]]
+    assert right == list("⢐⢐⢒⢐⠐"), "every second dot, at the very end"
+
+
+def test_a_bar_that_is_far_too_long_is_cut() -> None:
+    lines = summary.chart([Point(0, 0, 5000), Point(100, 100, 30)], plain=True)
+    assert "200" not in lines[0]
+    assert lines[0].split()[0] in ("150", "100", "200")
+
+
+def test_the_verdict_stands_above_the_commands() -> None:
+    text = summary.render(replace(RUN, verdict="It wins.\nTo make it stronger:\n  train it further"))
+    assert text.index("rating over time") < text.index("It wins.") < text.index("the network:")
 
 
 def test_two_ratings_are() -> None:

@@ -6,7 +6,7 @@ Where a player moves twice running, or one game of a pair is over, a place stays
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -133,33 +133,46 @@ def stepwise(
     *,
     start: Openings | None = None,
     until: Limits = Limits(),  # noqa: B008
+    enough: Callable[[], bool] = lambda: False,
+    apart: bool = False,
 ) -> Generator[Underway, None, Match]:
     """`play`, which tells about once a second how far it is, and can be left there.
 
-    Between two players of compiled rules the moves of a second are one call of one program.
+    Between two players of compiled rules the moves of a second are one call of one program. With `apart` each player is
+    a program of its own instead: the games are the same, and a player who meets many opponents is compiled only once.
+    When `enough` says so, the match ends with the games that are finished by then.
     """
     opening, playing = jax.random.split(key)
     if start is None:
         if settings.games < 2 or settings.games % 2:
             raise OptionError(f"match: expected an even number of games, got {settings.games}")
         start = openings(game, opening, settings.games // 2, settings.opening_moves)
-    tables = _set_up(game, start)
     until = Limits(*(jnp.float32(points) for points in until))
+    # Where the players are: what comes out of the first call is there, and another place would be compiled for again.
+    playing, tables, until = _placed((playing, _set_up(game, start), until), (a.params, b.params))
     most = 1.0  # rounds of moves in the next call
     while True:
         began = time.monotonic()
         count = max(int(most), 1)
-        if a.on_host or b.on_host:
+        if apart or a.on_host or b.on_host:
             playing, tables = _play_from_host(game, a, b, playing, tables, until, count)
         else:
             arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
             playing, tables = _play(game, *arguments)
-        if not bool(_goes_on(tables, until)):
+        if not bool(_goes_on_compiled(tables, until)) or enough():
             return _finished(game, a.name, b.name, start, tables)
         seconds = time.monotonic() - began
         most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))
         over, length = jax.device_get((tables.over, tables.length))
         yield Underway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
+
+
+def _placed(what: Any, params: Any) -> Any:
+    """The same on the device of the parameters, if there are any on one."""
+    devices = {frozenset(leaf.devices()) for leaf in jax.tree.leaves(params) if isinstance(leaf, Array)}
+    if len(devices) != 1 or len(found := next(iter(devices))) != 1:
+        return what
+    return jax.device_put(what, next(iter(found)))
 
 
 @partial(jax.jit, static_argnames="game")
@@ -214,9 +227,9 @@ def _play(
 def _play_from_host(
     game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits, most: int
 ) -> tuple[Array, Tables]:
-    """The same with at least one player that is a Python function: one round trip per round."""
+    """The same with players that are asked by the host, be they Python functions: one round trip per round."""
     for _ in range(most):
-        if not bool(_goes_on(tables, until)):
+        if not bool(_goes_on_compiled(tables, until)):
             break
         key, *keys = jax.random.split(key, 3)
         turns = _turns_compiled(game, tables)
@@ -275,6 +288,7 @@ def _move(game: Game, tables: Tables, turns: tuple[Turn, Turn], chosen_a: Array,
     return Tables(states, look.legal, over, results, tables.forfeits | forfeit, moves, length)
 
 
+_goes_on_compiled = jax.jit(_goes_on)
 _turns_compiled = jax.jit(_turns, static_argnames="game")
 _waiting_compiled = jax.jit(_waiting)
 _move_compiled = jax.jit(_move, static_argnames="game")

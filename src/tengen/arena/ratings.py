@@ -6,7 +6,7 @@ distribution around the anchor, for groups of players whom no chain of games con
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _STEPS = 200
 
 @dataclass(frozen=True)
 class Rating:
-    """One player. `error` is half of the 95 % interval of the difference to the anchor."""
+    """One player. `error` is half of the 95 % interval of the difference to the anchor (but see `Ratings.centred`)."""
 
     name: str
     elo: float
@@ -47,6 +47,27 @@ class Ratings:
         variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
         return self.players[i].elo - self.players[j].elo, SURE * float(np.sqrt(max(variance, 0.0)))
 
+    def centred(self) -> "Ratings":
+        """The same ratings, each error being that of the difference to the average of all players.
+
+        An anchor that loses every game makes all errors relative to it large, though the others know each other well.
+        In the average, players count by how much their games tell, so that such an anchor hardly matters. Two players
+        have one difference only, which stays as it is.
+        """
+        others = np.arange(len(self.players)) != self._place(self.anchor)
+        if len(others) < 3:
+            return self
+        told = np.zeros(len(self.players))
+        information = np.linalg.inv(self.covariance[np.ix_(others, others)])
+        told[others], told[~others] = np.diag(information), information.sum()
+        weights = np.maximum(told, 0.0) / np.maximum(told, 0.0).sum()
+        shift = np.eye(len(weights)) - weights
+        variance = np.diag(shift @ self.covariance @ shift.T)
+        errors = SURE * np.sqrt(np.maximum(variance, 0.0))
+        return replace(
+            self, players=tuple(replace(one, error=float(e)) for one, e in zip(self.players, errors, strict=True))
+        )
+
     def _place(self, name: str) -> int:
         for place, rating in enumerate(self.players):
             if rating.name == name:
@@ -59,7 +80,7 @@ class Ratings:
         lines = [f"{'player':<{width}} {'Elo':>7} {'+-':>6} {'games':>7} {'score':>7}"]
         for rating in self.players:
             share = f"{100 * rating.points / rating.games:.1f} %" if rating.games else ""
-            error = "" if rating.name == self.anchor else f"{rating.error:.0f}"
+            error = f"{rating.error:.0f}" if rating.error else ""
             lines.append(f"{rating.name:<{width}} {rating.elo:>7.0f} {error:>6} {rating.games:>7} {share:>7}")
         return "\n".join(lines)
 

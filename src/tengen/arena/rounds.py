@@ -5,7 +5,7 @@ played again is the same round. Where the pairs cannot be shared out evenly, the
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import cached_property, partial
 from typing import Any
 
@@ -46,12 +46,18 @@ class Rounds:
         """One round, until it is over or one of the limits is reached."""
         return last(self.stepwise(number, until))
 
-    def stepwise(self, number: int, until: Limits = Limits()) -> Generator[Underway, None, Match]:  # noqa: B008
+    def stepwise(
+        self,
+        number: int,
+        until: Limits = Limits(),  # noqa: B008
+        enough: Callable[[], bool] = lambda: False,
+        apart: bool = False,
+    ) -> Generator[Underway, None, Match]:
         """`play`, a step at a time; see `match.stepwise`."""
         first = self.first_pair(number)
         start = jax.tree.map(lambda leaf: leaf[first : first + self.size], self.openings)
         key = jax.random.fold_in(self._playing, number)
-        return stepwise(self.game, self.a, self.b, key, start=start, until=until)
+        return stepwise(self.game, self.a, self.b, key, start=start, until=until, enough=enough, apart=apart)
 
 
 def keys(key: Array) -> tuple[Array, Array]:

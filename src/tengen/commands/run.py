@@ -5,6 +5,7 @@ import contextlib
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until the goal is reached, or until Ctrl-C."""
+    args.began = time.monotonic()
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard asks for the progress that it needs; leave out --progress")
     config = configuration.load_any(args.config, args.overrides)
@@ -196,14 +198,17 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 
 
 def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
+    from tengen.loop import chart
     from tengen.loop.ring import models, totals
     from tengen.loop.summary import Summary
 
     newest, run = models.newest(driver.base), configuration.as_config(driver.base)
     try:
         ratings, waiting = totals.ratings(driver.base), models.candidates(driver.base)
+        curve = totals.curve(driver.base, ratings)
     except TengenError:  # which `tengen status` tells
-        ratings, waiting = None, []
+        ratings, waiting, curve = None, [], ()
+    drawn = driver.leads and not chart.write(driver.base, driver.config.run.name, ratings, curve)
     return Summary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
@@ -212,8 +217,10 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         steps=driver.steps,
         reason=reason,
         table=str(ratings) if ratings is not None else _why_no_rating(len(waiting), newest is not None),
+        curve=curve,
         network="" if newest is None else str(newest.path),
         commands={
+            **({"the chart": str(driver.base / chart.NAME)} if drawn else {}),
             "networks": driver.ring.networks or "none yet",
             **({"judge the rest": shlex.join(["tengen", "gate", run, "--once"])} if waiting else {}),
             **({"play the newest": shlex.join(["tengen", "play", str(waiting[-1].path)])} if waiting else {}),
@@ -232,22 +239,27 @@ def _why_no_rating(waiting: int, accepted: bool) -> str:
     return "; ".join(filter(None, (f"no rating: {why or 'no network was accepted yet'}", left)))
 
 
+def _loop(args: argparse.Namespace) -> Any:
+    """The kind of loop. Importing it takes long, since it needs JAX."""
+    from tengen.loop.fused import Fused
+    from tengen.loop.ring.sync import Sync
+
+    return Fused if args.mode == "fused" else Sync
+
+
 def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
     import jax
 
     from tengen.commands.compiling import explaining_memory
     from tengen.commands.stopping import Stopping
     from tengen.loop import leaving, summary
-    from tengen.loop.fused import Fused
-    from tengen.loop.ring.sync import Sync
 
-    kind: Any = Fused if args.mode == "fused" else Sync
     with (
         _advising(args, config, base),
         _display(args, config) as shown,
         Stopping(shown.say) as stopping,
         explaining_memory(),
-        kind(config, base, shown, tensorboard=args.tensorboard) as loop,
+        _loop(args)(config, base, shown, tensorboard=args.tensorboard, began=args.began) as loop,
     ):
         stopping.on_leave = lambda: _left(args, base, shown)
         _say_if_too_much(config, shown.say, jax.default_backend)
@@ -257,7 +269,9 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    told = _summary(loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked))
+    told = _summary(
+        args, loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked)
+    )
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
 
@@ -277,7 +291,7 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
             _display(args, config) as shown,
             Stopping(shown.say) as stopping,
             explaining_memory("games, batch or buffer.capacity of the roles"),
-            RoleRun(config, base, shown, tensorboard=args.tensorboard) as loop,
+            RoleRun(config, base, shown, tensorboard=args.tensorboard, began=args.began) as loop,
         ):
             stopping.on_leave = lambda: _left(args, base, shown)
             with leaving.possible():
@@ -309,6 +323,13 @@ def _facts(loop: Any, reason: str) -> dict[str, Any]:
     }
 
 
+def _chart(base: Path) -> dict[str, str]:
+    """Where the picture of a run is, if there is one."""
+    from tengen.loop.chart import NAME
+
+    return {"the chart": str(base / NAME)} if (base / NAME).exists() else {}
+
+
 def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.roles import results
     from tengen.loop.summary import Summary
@@ -319,23 +340,50 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
         **_facts(loop, reason),
         table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
         network=", ".join(map(str, loop.networks)),
-        commands=commands,
+        commands={**_chart(loop.base), **commands},
     )
 
 
-def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
+def _summary(args: argparse.Namespace, loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.summary import Summary
 
     ratings = loop.rater.ratings
     if loop.network_path is not None:
         commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
+    commands = {**_chart(loop.base), **commands}
     return Summary(
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
+        verdict=_verdict(args, loop),
         network=str(loop.network_path or ""),
         commands=commands,
     )
+
+
+def _verdict(args: argparse.Namespace, loop: Any) -> str:
+    """How strong the network is, and what would make it stronger."""
+    from tengen import nets
+    from tengen.loop import verdict
+    from tengen.loop.rating import UNTRAINED
+    from tengen.play.settings import EngineSettings
+
+    config, base, rated = loop.config, loop.base, loop.rater.rated()
+    if loop.trainer.step == 0:
+        first, rows = config.data.first_rows, loop.counts.rows
+        why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
+        return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
+    larger = verdict.larger_network(config.net.name)
+    with contextlib.suppress(TengenError, ValueError):
+        nets.spec(larger)
+        words = ["tengen", "run", args.config, "--base", f"{base}-{larger}", "--set", f"net.name={larger}"]
+        larger = shlex.join(words)
+    visits = EngineSettings().visits
+    search = f"{shlex.join(['tengen', 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
+    search += f"; in its matches: {config.rating.simulations})"
+    found = verdict.hints(rated, UNTRAINED, search, larger, config.rating.references)
+    told = "" if rated is None else verdict.strength(rated, loop.counts.seconds, UNTRAINED)
+    return "\n".join(filter(None, (told, "To make it stronger:", *(f"  {hint}" for hint in found))))
 
 
 def _commands(

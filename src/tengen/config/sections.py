@@ -80,7 +80,10 @@ class DataSection:
 @dataclass(frozen=True)
 class RatingSection:
     minutes: float = setting(
-        REQUIRED, "minutes of the run between two ratings, each of a new network", low=0.05, high=1e5
+        REQUIRED,
+        "minutes of the run between two ratings, each of a new network; at most a fifth of goal.minutes",
+        low=0.05,
+        high=1e5,
     )
     games: int = setting(
         REQUIRED, "games of one match, in pairs with colours swapped", low=2, high=100_000, multiple_of=2

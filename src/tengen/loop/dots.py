@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def lines_between(corners: Sequence[tuple[float, float]]) -> set[tuple[int, int]]:
@@ -15,9 +15,10 @@ def lines_between(corners: Sequence[tuple[float, float]]) -> set[tuple[int, int]
     return dots
 
 
-def letters(dots: set[tuple[int, int]], columns: int, rows: int) -> list[str]:
-    """A star for each."""
-    return ["".join("*" if (x, y) in dots else " " for x in range(columns)) for y in range(rows)]
+def letters(dots: set[tuple[int, int]], columns: int, rows: int, bars: Collection[tuple[int, int]] = ()) -> list[str]:
+    """A star for each, and a stroke for each dot of `bars`."""
+    marks = dict.fromkeys(bars, "|") | dict.fromkeys(dots, "*")
+    return ["".join(marks.get((x, y), " ") for x in range(columns)) for y in range(rows)]
 
 
 def braille(dots: set[tuple[int, int]], columns: int, rows: int) -> list[str]:

@@ -4,6 +4,7 @@ New parameters are the next argument of the same compiled function, rows go from
 device's memory, and everything that must survive is written in the background.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -17,7 +18,8 @@ from tengen.data.store import Store
 from tengen.data.window import power_law
 from tengen.data.writer import Writer
 from tengen.errors import Diverged
-from tengen.loop import counting, leaving, resuming
+from tengen.loop import chart, counting, leaving, resuming
+from tengen.loop.budget import Budget
 from tengen.loop.closing import Closing
 from tengen.loop.collecting import Collector
 from tengen.loop.counting import Counts
@@ -27,7 +29,7 @@ from tengen.loop.pacing import Pace
 from tengen.loop.parts import Parts
 from tengen.loop.playing import NoNumbers, Played, Rounds
 from tengen.loop.progress import Display, Goal, Rated
-from tengen.loop.rating import Rater
+from tengen.loop.rating import UNTRAINED, Rater
 from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.ring.notices import Notice
 from tengen.selfplay import on_host
@@ -35,15 +37,22 @@ from tengen.train import Checkpoints
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the device should take
+_OF_THE_GAMES = 0.5  # of the time that compiling the games takes, the first match or the learner does, at a guess
 Stop = Callable[[], bool]
 
 
 class Fused(Closing):
     """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` plays and learns."""
 
-    def __init__(self, config: Config, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+    def __init__(
+        self, config: Config, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
+    ) -> None:
+        """`began` is when the process did, by `time.monotonic`."""
         super().__init__()
-        self.config, self.base = config, base
+        self.config, self.base, self._began = config, base, began
+        self._budget = Budget.of(config.goal, config.rating)
+        self._writing: float | None = None  # seconds that saving a network took last
+        self._compiling = 0.0  # seconds that compiling the learner may take
         self.counts = Counts()
         self.figures: dict[str, float] = {}  # what the trainer said last
         self._display, self._tensorboard = display, tensorboard
@@ -56,7 +65,7 @@ class Fused(Closing):
         """Open the directory, build everything, and go on where an earlier process stopped."""
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
-        metrics = closing.enter_context(Metrics(self.base))
+        metrics = closing.enter_context(Metrics(self.base, since=self._began))
         notice = closing.enter_context(Notice(self.base, "fused", "fused"))
         self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
         self._metrics = metrics
@@ -88,6 +97,7 @@ class Fused(Closing):
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
         self._saved_step = min(self._saved_step, self.trainer.step)  # if a damaged checkpoint was set aside
         self._checkpointed = self.trainer.step
+        self._begins = self.trainer.step == 0 and newest is None and self.rater.rating(UNTRAINED) is None
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
         self.collector = Collector(
@@ -121,7 +131,7 @@ class Fused(Closing):
     @property
     def reason(self) -> str:
         """Which part of the goal is reached, in words; empty if none is."""
-        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+        return counting.reached(self.config.goal, self._planned(), self.trainer.step)
 
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
@@ -130,6 +140,7 @@ class Fused(Closing):
         try:
             while not stop() and not self.reason:
                 self._play(rounds)
+                self._rate_untrained(stop)
                 self._learn(stop)
                 self._save_when_due(stop)
                 self.reporter.report(self._standing())
@@ -144,11 +155,14 @@ class Fused(Closing):
     def _play(self, rounds: Rounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
+        began, compiled = time.monotonic(), rounds.compiled
         try:
-            with leaving.possible(not rounds.compiled):
+            with leaving.possible(not compiled):
                 self._pending = rounds.play(self.weights, self._collect)
         except NoNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
+        if not compiled:
+            self.rater.compiling = self._compiling = _OF_THE_GAMES * (time.monotonic() - began)
         self._seconds[0] = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows
@@ -162,10 +176,13 @@ class Fused(Closing):
         """All that the rows so far allow, a second at a time."""
         if self.counts.rows < self.config.data.first_rows:
             return
+        left = (self._budget.goal or math.inf) - self._planned().seconds
+        if not self._learning.calls and left < self._compiling:
+            return  # the run would be over before the first step
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
 
         def enough() -> bool:
-            return stop() or bool(counting.reached(goal, self._now(), self.trainer.step))
+            return stop() or bool(counting.reached(goal, self._planned(), self.trainer.step))
 
         def allowed() -> int:
             left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
@@ -174,7 +191,7 @@ class Fused(Closing):
         while (steps := allowed()) and not enough():
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
-            self.trainer.progress = counting.progress(self.config.goal, self._now(), self.trainer.step)
+            self.trainer.progress = counting.progress(self.config.goal, self._planned(), self.trainer.step)
             with leaving.possible(not self._learning.calls):
                 self.figures = self.trainer.train(steps)
             self._seconds[1] += (time.monotonic() - began) * bool(self._learning.calls)
@@ -198,9 +215,25 @@ class Fused(Closing):
         if self.trainer.step - self._checkpointed >= self.config.train.checkpoints.interval:
             self._show("writing a checkpoint")
             self._checkpoint()
-        due = self.counts.seconds - self._rated_at >= 60 * self.config.rating.minutes
-        if due and self.trainer.step > self._saved_step:
-            self._rate(stop)
+        since, left = self.counts.seconds - self._rated_at, (self._budget.goal or math.inf) - self._planned().seconds
+        # Shortly before the end it is the last rating that counts.
+        if since >= self._budget.every and left > self._budget.every / 2 and self.trainer.step > self._saved_step:
+            self._rate(self._save_network(), self._for_rating(), stop)
+
+    def _rate_untrained(self, stop: Stop) -> None:
+        """Where the curve begins. It also compiles the matches, so that their time is known when it is short."""
+        if self._begins:
+            self._begins = False
+            self._rate(UNTRAINED, self._for_rating(), stop)
+
+    def _for_rating(self) -> float:
+        return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
+
+    def _end(self) -> float:
+        """Seconds to keep for the last rating, if there is something new to rate, and for writing."""
+        fresh = self.trainer.step > self._saved_step
+        matches = self._budget.for_last_rating(self.rater.expected, self.rater.spent) if fresh else 0.0
+        return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
         """Hand the games of the last call to the files."""
@@ -224,6 +257,7 @@ class Fused(Closing):
     def _save_network(self) -> str:
         """The network under its name. Its checkpoint comes first: no run will be behind a network that it has saved."""
         self._show("saving the network")
+        began = time.monotonic()
         self._checkpoint()
         self.checkpoints.wait()
         name, counts = self.name, self._now()
@@ -231,18 +265,16 @@ class Fused(Closing):
         self.networks.save(self.trainer.network(), name, self.trainer.step, info)
         self._saved_step = self.trainer.step
         self.collector.network = name
+        self._writing = time.monotonic() - began
         return name
 
-    def _rate(self, stop: Stop) -> None:
-        """Save the network, and let it play."""
-        name = self._save_network()
-        opponents = self.rater.opponents(name)
-        self._show(f"playing matches against {', '.join(opponents)}" if opponents else "playing matches")
+    def _rate(self, name: str, seconds: float, stop: Stop) -> None:
+        """Let the network as it now is play, under that name and for so long at most."""
+        end = self._metrics.elapsed + seconds
         play, self.key = jax.random.split(self.key)
-        for match in self.rater.rate(name, self.weights, play):
+        about = {"left": lambda: end - self._metrics.elapsed, "show": self._show, "stop": stop}
+        for match in self.rater.rate(name, self.weights, play, **about):
             self.reporter.say(str(match))
-            if stop():
-                break
         for note in self.rater.notes:
             self.reporter.say(note)
         self.rater.notes.clear()
@@ -253,6 +285,7 @@ class Fused(Closing):
         if rating is not None:
             figures = {"network": name, "elo": rating.elo, "error": rating.error, "against": rating.against}
             self.reporter.write("rating", {**figures, "steps": self.trainer.step})
+        self._draw()
 
     def _show_rating(self, name: str) -> Rated | None:
         ratings, rating = self.rater.ratings, self.rater.rating(name)
@@ -264,22 +297,35 @@ class Fused(Closing):
 
     def _finish(self, stop: Stop) -> None:
         """Everything on disk, and a last rating if there is something new to rate."""
+        over = self._budget.goal is not None and self._planned().seconds >= self._budget.goal
         self._show("writing")
         self._collect()
         if self.trainer.step > self._saved_step:
+            name = self._save_network()
             if self._learned and not stop():
-                self._rate(stop)
-            else:
-                self._save_network()
+                self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop)
         self._checkpoint()
         self.checkpoints.wait()
+        if over and self._budget.goal is not None:
+            self._metrics.reach(self._budget.goal)
         self.counts = self._now()
         self._show("done")
         self.reporter.report(self._standing(), now=True)
+        self._draw()
 
     def _now(self) -> Counts:
         """The counts with the time that it is."""
         return replace(self.counts, seconds=self._metrics.elapsed)
+
+    def _planned(self) -> Counts:
+        """The same, as if the time that the end takes were over when it begins."""
+        now = self._now()
+        return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
+
+    def _draw(self) -> None:
+        """RUN/chart.svg, as things stand."""
+        if note := chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
+            self.reporter.say(note)
 
     def _standing(self) -> Standing:
         return Standing(

@@ -92,7 +92,8 @@ class Metrics:
     `notes` says, for people, what had to be repaired and what could not be understood.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, since: float | None = None) -> None:
+        """`since` is when the process began, by the clock, if time has passed before this."""
         self.path = folder / NAME
         self.notes: tuple[str, ...] = ()
         with self._naming("opened"):
@@ -108,7 +109,7 @@ class Metrics:
         self.notes = tuple(filter(None, (repaired, found.complaint(self.path))))
         self._before: float = found.lines[-1]["elapsed"] if found.lines else 0.0
         self._clock = clock
-        self._opened = clock()
+        self._opened = clock() if since is None else since
 
     @property
     def elapsed(self) -> float:
@@ -118,6 +119,10 @@ class Metrics:
     def advance(self, seconds: float) -> None:
         """Earlier processes are known to have taken at least so long: more than their last line said, if killed."""
         self._before = max(self._before, seconds)
+
+    def reach(self, seconds: float) -> None:
+        """At least so much time of the run is over: what it kept for its end and did not need counts as used."""
+        self._before += max(seconds - self.elapsed, 0.0)
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add a line. Numbers that JSON cannot hold (nan, inf) become null; NumPy's numbers and arrays are fine.

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TextIO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -27,6 +27,8 @@ from rich.text import Text
 
 _REFRESHES = 4  # a second, at most
 _NARROWEST, _WIDEST = 60, 120  # columns: with fewer there are lines instead of a panel
+_SILENT = ("starting", "building", "compiling")  # how stages begin in which nothing changes for a long time
+_LONG = 5.0  # seconds from which on it is said how long such a stage has taken
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ class Display(abc.ABC):
 
     def __init__(self, beat: float, now: Callable[[], float]) -> None:
         self._now = now
-        self._progress, self._updated = Progress(), now()
+        self._progress = Progress()
+        self._updated = self._stage_since = now()
         # Reentrant, because a signal handler may speak while its own thread does.
         self._lock = threading.RLock()
         self._beat, self._over = beat, threading.Event()
@@ -168,7 +171,18 @@ class Display(abc.ABC):
     def update(self, progress: Progress) -> None:
         """What is shown from now on. Cheap: call it as often as you like."""
         with self._lock:
+            if progress.stage != self._progress.stage:
+                self._stage_since = self._now()
             self._progress, self._updated = progress, self._now()
+
+    @property
+    def current(self) -> Progress:
+        """What was told last, with the time that it is now: nothing is told while a program is being compiled."""
+        progress, now = self._progress, self._now()
+        took = now - self._stage_since
+        long = took >= _LONG and progress.stage.startswith(_SILENT)
+        stage = f"{progress.stage}, {took:.0f} s so far" if long else progress.stage
+        return replace(progress, stage=stage, elapsed=progress.elapsed + now - self._updated)
 
     @abc.abstractmethod
     def say(self, text: str) -> None:
@@ -192,7 +206,7 @@ class Display(abc.ABC):
         self.close()
 
     def _elapsed(self) -> str:
-        return clock(self._progress.elapsed + self._now() - self._updated)
+        return clock(self.current.elapsed)
 
     def _keep_ticking(self) -> None:
         while not self._over.wait(self._beat):
@@ -210,6 +224,10 @@ class PlainDisplay(Display):
         self._due = now() + every
         self._doing: dict[str, str] = {}
         self._seen: dict[tuple[str, str], float] = {}  # who did what lately, and when
+
+    def start(self) -> None:
+        self.update(self._progress)
+        super().start()
 
     def update(self, progress: Progress) -> None:
         with self._lock:
@@ -250,7 +268,7 @@ class PlainDisplay(Display):
     def _line(self) -> str:
         changes = self._changes()
         self._shown.update(changes)
-        return f"{self._elapsed()} {self._progress.line(changes)}"
+        return f"{self._elapsed()} {self.current.line(changes)}"
 
     def _print(self, line: str) -> None:
         encoding = getattr(self._file, "encoding", None) or "utf-8"
@@ -292,7 +310,7 @@ class LiveDisplay(Display):
 
     def _screen(self) -> "Screen":
         with self._lock:
-            return self._drawn(self._progress, self._elapsed())
+            return self._drawn(self.current, self._elapsed())
 
 
 @dataclass(frozen=True)

@@ -1,41 +1,82 @@
 """How strong the networks of a run are: matches on the device, one scale for all of them."""
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from tengen import arena
 from tengen.arena import players
 from tengen.arena.match import Match
 from tengen.arena.ratings import Rating, Ratings, anchor
-from tengen.arena.settings import MatchSettings
+from tengen.arena.rounds import Rounds
+from tengen.arena.scores import ELO, Score, score
 from tengen.config import RatingSection
 from tengen.errors import TengenError
 from tengen.games import Game
 from tengen.loop import leaving
 from tengen.loop.networks import Networks
 from tengen.loop.summary import Point
+from tengen.loop.verdict import Rated
 from tengen.search import Settings
+
+UNTRAINED = "untrained"
+"""The name of the network that a run begins with, which is rated but not saved."""
+_NETWORK = "network"  # what all networks are when it comes to how long a match against them takes
+_FEWEST_PAIRS = 4  # of a round, if a match has so many
+_OTHERS = 0.6  # of the time that the first match is compiled for, the others take, at a guess
+_SLACK = 1.25  # times as much is kept for a match that was never compiled
+_TELLS = 0.03  # a match whose expected share is closer to 0 or 1 tells little
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one match came to."""
+
+    a: str
+    b: str
+    score: Score
+
+    def __str__(self) -> str:
+        return f"{self.a} - {self.b}: {self.score}"
 
 
 class Rater:
     """Plays each new network against fixed references and against earlier networks of the run.
 
-    Results are kept in RATINGS/results.jsonl and networks in their folder, so nothing is forgotten between two starts.
+    Matches are played in two rounds, so that little time is enough for a result. Results are kept in
+    RATINGS/results.jsonl and networks in their folder, so nothing is forgotten between two starts.
     """
 
     def __init__(
-        self, folder: Path, game: Game, evaluate: Any, search: Settings, settings: RatingSection, networks: Networks
+        self,
+        folder: Path,
+        game: Game,
+        evaluate: Any,
+        search: Settings,
+        settings: RatingSection,
+        networks: Networks,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = folder / "results.jsonl"
         self.results = arena.read(self.path)
-        self.notes: list[str] = []  # about networks that could not play, since they were last taken away
+        self.notes: list[str] = []  # about what could not be played, since they were last taken away
+        self.spent = 0.0  # seconds of matches, in this process
+        self.compiling = 0.0  # seconds that compiling a match takes: a guess, until one was compiled
         self._game, self._evaluate, self._settings, self._networks = game, evaluate, settings, networks
         self._search = players.strongest(search, settings.simulations)
         self._references = [players.parse(text, game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
+        self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
+        self._clock = clock
+        pairs = settings.games // 2
+        self._at_once = max(math.ceil(pairs / 2), min(_FEWEST_PAIRS, pairs))
+        self._rounds = math.ceil(pairs / self._at_once)
 
     def refresh(self) -> None:
         """Take in what others, such as the gate, have added to the results."""
@@ -50,22 +91,62 @@ class Rater:
         earlier = [saved.name for saved in reversed(self._networks.saved) if saved.name != name]
         return [*self._settings.references, *earlier[: self._settings.earlier]]
 
-    def rate(self, name: str, params: Any, key: jax.Array) -> Iterator[Match]:
-        """Play the matches of a network, one after the other as they are asked for."""
+    def rate(
+        self,
+        name: str,
+        params: Any,
+        key: jax.Array,
+        *,
+        left: Callable[[], float] = lambda: math.inf,
+        show: Callable[[str], None] = lambda words: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Played]:
+        """Play the matches of a network: a round against each opponent, then another.
+
+        `left` gives the seconds that there are. A round that would take longer is not begun, and at the end of the
+        time, or when `stop` says so, only finished games count. `show` is told what is being done.
+        """
         newest = self.player(name, params)
-        settings = MatchSettings(games=self._settings.games, opening_moves=self._settings.opening_moves)
-        for number, other in enumerate(self.opponents(name)):
-            opponent = self._opponent(other)
-            if opponent is None:
-                continue
-            with leaving.possible():  # the network is saved, and a match that is not over is not counted
-                match = arena.play(self._game, newest, opponent, jax.random.fold_in(key, number), settings)
-            arena.append(self.path, match.result)
-            self.results.append(match.result)
-            yield match
+        numbers = {other: number for number, other in enumerate(self.opponents(name))}
+        contests: dict[str, Rounds] = {}
+        for other in self._in_order(name):
+            if (opponent := self._opponent(other)) is not None:
+                now = jax.random.fold_in(key, numbers[other])
+                pairs, moves = self._settings.games // 2, self._settings.opening_moves
+                contests[other] = Rounds(self._game, newest, opponent, now, pairs, self._at_once, moves)
+        matches: dict[str, list[Match]] = {other: [] for other in contests}
+        for number in range(self._rounds):
+            for other, contest in contests.items():
+                if stop() or self._expected(other, self._costs) > left():
+                    continue
+                with leaving.possible():  # the network is saved, and a match that is not over is not counted
+                    match = self._play(contest, number, lambda: stop() or left() <= 0, show)
+                if match.finished.any():
+                    arena.append(self.path, match.result)
+                    self.results.append(match.result)
+                    matches[other].append(match)
+        for other, rounds in matches.items():
+            if rounds:
+                results = np.concatenate([match.results for match in rounds])
+                finished = np.concatenate([match.finished for match in rounds])
+                yield Played(name, other, score(results, finished))
+        if not any(matches.values()) and not stop():
+            self.notes.append(f"{name} was not rated: there was no time for a match")
         self._loaded = {name: newest, **self._loaded}
         kept = {name, *self.opponents("")}
         self._loaded = {known: player for known, player in self._loaded.items() if known in kept}
+
+    def expected(self, most: float) -> float:
+        """Seconds that the matches of the next network will take if they may take so long at `most`."""
+        earlier = [_NETWORK] * min(self._settings.earlier, len(self._networks.saved))
+        known, seconds = dict(self._costs), 0.0
+        for _ in range(self._rounds):
+            for other in (*self._settings.references, *earlier):
+                cost = self._expected(other, known) * (1.0 if _kind(other) in known else _SLACK)
+                if seconds + cost <= most:
+                    seconds += cost
+                    known.setdefault(_kind(other), self._usual())
+        return seconds
 
     def rating(self, name: str) -> Rating | None:
         """Of one player on the run's scale; None if it has not played."""
@@ -74,14 +155,85 @@ class Rater:
 
     @property
     def ratings(self) -> Ratings | None:
-        """Of all that have played, the weakest reference being 0; None before the first match."""
-        return arena.fit(self.results, anchor(self.results)) if self.results else None
+        """Of all that have played, the weakest reference being 0; None before the first match.
+
+        Errors are those of the difference to the average of the players: see `Ratings.centred`.
+        """
+        return arena.fit(self.results, anchor(self.results)).centred() if self.results else None
+
+    def rated(self) -> Rated | None:
+        """The networks of the run that have played, with all that is known of them; None if none has."""
+        ratings = self.ratings
+        known = {rating.name for rating in ratings.players} if ratings else set()
+        times = [(0.0, UNTRAINED), *((saved.seconds, saved.name) for saved in self._networks.saved)]
+        own = [(seconds, name) for seconds, name in times if name in known]
+        return Rated(ratings, self.results, own) if ratings and own else None
 
     def curve(self) -> tuple[Point, ...]:
         """The networks of the run over time, all on the present scale."""
-        ratings = self.ratings
-        elo = {rating.name: rating.elo for rating in ratings.players} if ratings else {}
-        return tuple(Point(saved.seconds, elo[saved.name]) for saved in self._networks.saved if saved.name in elo)
+        if (rated := self.rated()) is None:
+            return ()
+        networks = ((seconds, rated.ratings[name]) for seconds, name in rated.networks)
+        return tuple(Point(seconds, rating.elo, rating.error) for seconds, rating in networks)
+
+    def _play(self, contest: Rounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]) -> Match:
+        """One round; how long it takes is remembered."""
+        other, kind = contest.b.name, _kind(contest.b.name)
+        show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
+        began = first = self._clock()
+        steps = contest.stepwise(number, enough=enough, apart=True)
+        before, games = number * 2 * contest.size, 2 * contest.size * contest.count
+        while True:
+            try:
+                under_way = next(steps)
+            except StopIteration as end:
+                match: Match = end.value
+                break
+            first = self._clock() if first == began else first
+            show(f"playing against {other}: {before + under_way.over} of {games} games are over")
+        ended = self._clock()
+        self.spent += ended - began
+        if kind not in self._costs:
+            compiling = (first if first > began else ended) - began
+            # The first match compiles the network's own search too, which all others share.
+            self.compiling = compiling if self._costs else _OTHERS * compiling
+            began += compiling
+        # A round that was cut short would have taken longer.
+        self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
+        return match
+
+    def _expected(self, other: str, known: Mapping[str, float]) -> float:
+        """Seconds of the next round against this opponent, if those of some kinds are `known`."""
+        kind = _kind(other)
+        return known[kind] if kind in known else self.compiling + self._usual()
+
+    def _usual(self) -> float:
+        """Seconds of a round against somebody who has not played yet."""
+        return max(self._costs.values(), default=0.0)
+
+    def _in_order(self, name: str) -> list[str]:
+        """The opponents of a network, those first from whom most can be learned about it.
+
+        One of them who is on the scale already comes first, since nobody else could tell where the network is on it.
+        Then come those who may win or lose, in turn: whoever has waited longest. Results that are certain come last.
+        """
+        opponents, ratings = self.opponents(name), self.ratings
+        known = {rating.name: rating.elo for rating in ratings.players} if ratings else {}
+        own = self.curve()
+        if not own:
+            return opponents
+        now = own[-1].elo
+
+        def tells(other: str) -> bool:
+            share = 1 / (1 + math.exp((known[other] - now) / ELO)) if other in known else 0.5
+            return _TELLS < share < 1 - _TELLS
+
+        def waited(other: str) -> int:
+            return max((number for number, result in enumerate(self.results) if result.b == other), default=-1)
+
+        order = sorted(opponents, key=lambda other: (not tells(other), waited(other)))
+        references = [other for other in order if other in known and other in self._settings.references]
+        return [*references[:1], *(other for other in order if other not in references[:1])]
 
     def _opponent(self, name: str) -> players.Player | None:
         for reference in self._references:
@@ -94,3 +246,8 @@ class Rater:
                 self.notes.append(f"an earlier network cannot play: {error}")
                 return None
         return self._loaded[name]
+
+
+def _kind(name: str) -> str:
+    """References have programs of their own; all networks share one."""
+    return name if name == "random" or name.startswith("mcts:") else _NETWORK

@@ -13,7 +13,7 @@ from typing import Any
 from tengen import nets
 from tengen.config import ConfigError, DQNConfig, TrainerConfig
 from tengen.errors import TengenError
-from tengen.loop import counting, leaving, leftovers
+from tengen.loop import chart, counting, leaving, leftovers
 from tengen.loop.closing import Closing
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
@@ -33,9 +33,18 @@ _NEVER = 10**15  # steps
 class RoleRun(Closing):
     """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` learns."""
 
-    def __init__(self, config: TrainerConfig, base: Path, display: Display, *, tensorboard: bool = False) -> None:
+    def __init__(
+        self,
+        config: TrainerConfig,
+        base: Path,
+        display: Display,
+        *,
+        tensorboard: bool = False,
+        began: float | None = None,
+    ) -> None:
+        """`began` is when the process did, by `time.monotonic`."""
         super().__init__()
-        self.config, self.base = config, base
+        self.config, self.base, self._began = config, base, began
         self.counts = Counts()
         self.figures: Mapping[str, float] = {}
         self.evaluation: Mapping[str, float] = {}  # the last
@@ -49,7 +58,7 @@ class RoleRun(Closing):
         """Open the directory, build everything, and go on where an earlier process stopped."""
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
-        self._metrics = closing.enter_context(Metrics(self.base))
+        self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
         notice = closing.enter_context(Notice(self.base, "roles", "roles"))
         self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
         self.reporter.show("building the networks", Standing(self.counts))
@@ -122,6 +131,7 @@ class RoleRun(Closing):
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
         self._save_networks()
+        self._draw()
         self.reporter.paused()
 
     def _save_networks(self) -> None:
@@ -156,6 +166,12 @@ class RoleRun(Closing):
         self.counts = self._now()
         self._show("done")
         self.reporter.report(self._standing(), now=True)
+        self._draw()
+
+    def _draw(self) -> None:
+        """RUN/chart.svg with the losses."""
+        if note := chart.write(self.base, self.config.run.name):
+            self.reporter.say(note)
 
     def _now(self, sessions: int | None = None) -> Counts:
         """The counts as they are now."""

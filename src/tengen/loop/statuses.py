@@ -39,8 +39,7 @@ class StatusDisplay(Display):
     ) -> None:
         super().__init__(every, now)
         self._lines, self._words, self._run = lines, words, run
-        self._began = self._stage_since = now()
-        self._stage = ""
+        self._began = now()
         self._networks: list[tuple[float, NetworkStatus]] = []  # when they came, the newest first
         self._rating: Rated | None = None
         self._cycle: float | None = None  # seconds between the last two networks
@@ -48,8 +47,6 @@ class StatusDisplay(Display):
     def update(self, progress: Progress) -> None:
         with self._lock:
             super().update(progress)
-            if progress.stage != self._stage:
-                self._stage, self._stage_since = progress.stage, self._now()
             self._notice_network(progress)
 
     def say(self, text: str) -> None:
@@ -82,7 +79,7 @@ class StatusDisplay(Display):
         self._networks = [(self._now(), made), *self._networks][:_NETWORKS]
 
     def _status(self) -> TrainingStatus:
-        progress, now = self._progress, self._now()
+        progress, now = self.current, self._now()
         return TrainingStatus(
             run=self._run,
             uptime=now - self._began,

@@ -23,6 +23,7 @@ class Point:
 
     elapsed: float  # seconds of the run
     elo: float
+    error: float = 0.0  # half of the 95 % interval
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Summary:
     loss: float | None = None
     losses: Mapping[str, float] = field(default_factory=dict)
     table: str = ""  # the players, the strongest first, below a heading: str(arena.Ratings)
+    verdict: str = ""  # how strong the network is, in words, and what would make it stronger
     curve: Sequence[Point] = ()  # the run's own networks, in any order
     network: str = ""  # where it is; empty if there is none yet
     commands: Mapping[str, str] = field(default_factory=dict)  # what for -> command, as "play against it"
@@ -46,9 +48,9 @@ class Summary:
 def render(summary: Summary, encoding: str | None = "utf-8") -> str:
     """The text, without a newline at its end; letters and lines only if the encoding has nothing better."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
-    if lines := chart(summary.curve, plain=not can_show(encoding)):
+    if lines := chart(summary.curve, summary.elapsed, plain=not can_show(encoding)):
         parts.append("\n".join(("rating over time (Elo)", *lines)))
-    parts.append(_where(summary))
+    parts += [summary.verdict, _where(summary)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -61,19 +63,33 @@ def can_show(encoding: str | None) -> bool:
     return True
 
 
-def chart(points: Sequence[Point], *, plain: bool = False) -> list[str]:
-    """Lines of text: the ratings joined by a line, from the beginning of the run. None for fewer than two ratings."""
+def chart(points: Sequence[Point], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
+    """Lines of text: the ratings joined by a line, with bars for their errors, from the beginning of the run.
+
+    It ends at `elapsed`, or with the last rating if that is later.
+    """
     points = sorted((p for p in points if math.isfinite(p.elo) and 0 <= p.elapsed < math.inf), key=lambda p: p.elapsed)
-    if len(points) < 2:
+    if not points:
         return []
-    end = points[-1].elapsed or 1.0
-    ticks = _ticks(min(p.elo for p in points), max(p.elo for p in points))
+    end = max(points[-1].elapsed, elapsed) or 1.0
+    ticks = _ticks(*_range(points))
     low, high = ticks[0], ticks[-1]
     apart = max(1, _LINES // (len(ticks) - 1))  # lines from tick to tick
     columns, rows = _COLUMNS, apart * (len(ticks) - 1) + 1
     across, down = (columns, rows) if plain else (2 * columns, 4 * rows)
-    dots = lines_between([((across - 1) * p.elapsed / end, (down - 1) * (high - p.elo) / (high - low)) for p in points])
-    body = letters(dots, columns, rows) if plain else braille(dots, columns, rows)
+
+    def place(elapsed: float, elo: float) -> tuple[float, float]:
+        return (across - 1) * elapsed / end, (down - 1) * (high - min(max(elo, low), high)) / (high - low)
+
+    places = [place(p.elapsed, p.elo) for p in points]
+    line = lines_between(places if len(places) > 1 else 2 * places)
+    bars = set()
+    for point in points:
+        if point.error > 0:
+            ends = [place(point.elapsed, elo) for elo in (point.elo + point.error, point.elo - point.error)]
+            bars |= lines_between(ends)
+    # Half as dense as the line, to be told from it.
+    body = letters(line, columns, rows, bars) if plain else braille(line | {d for d in bars if d[1] % 2}, columns, rows)
     labels = {apart * number: f"{tick:,}" for number, tick in enumerate(reversed(ticks))}
     width = max(map(len, labels.values()))
     tick, side, corner, floor = "+|+-" if plain else "┤│└─"
@@ -104,6 +120,15 @@ def _where(summary: Summary) -> str:
     rows = {"the network": summary.network, **summary.commands}
     width = max(map(len, rows)) + 1
     return "\n".join(f"{what + ':':<{width}} {text}" for what, text in rows.items() if text)
+
+
+def _range(points: Sequence[Point]) -> tuple[float, float]:
+    """The lowest and the highest Elo to show; bars that are far longer than the curve is high are cut."""
+    elos = [point.elo for point in points]
+    most = max(100.0, max(elos) - min(elos))
+    errors = [min(point.error, most) if point.error > 0 else 0.0 for point in points]
+    ends = [elo + sign * error for elo, error in zip(elos, errors, strict=True) for sign in (-1, 1)]
+    return min(ends), max(ends)
 
 
 def _ticks(low: float, high: float) -> list[int]:

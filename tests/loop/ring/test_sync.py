@@ -87,6 +87,10 @@ def test_it_counts_what_is_on_the_disk(done: Ring) -> None:
     kinds = [line["kind"] for line in metrics.read(done.base / metrics.NAME).lines]
     assert kinds[0] == "session"
     assert {"progress", "rating"} <= set(kinds)
+    rated = [line["network"] for line in metrics.read(done.base / metrics.NAME).lines if line["kind"] == "rating"]
+    assert (rated[0], rated[-1]) == ("untrained", models.newest(done.base).name)
+    assert done.rater.curve()[0].elapsed == 0.0
+    assert (done.base / "chart.svg").read_text().count('class="network"') == len(done.rater.curve())
 
 
 def test_it_goes_on_where_it_stopped(done: Ring, ring: Any, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class Asynchronous:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.config, self.base = config, base
+        self.config, self.base, self.leads = config, base, leads
         self.reason = ""  # why it ended, if not because it was asked to
         self.counts, self.steps, self.ring = Counts(), 0, Ring(goal=Goal(**vars(config.goal)))
         self._display, self._clock, self._sleep = display, clock, sleep

@@ -114,6 +114,10 @@ class SelfplayPart:
         """Of the network."""
         return self._playing.spec
 
+    def no_weights(self) -> Any:
+        """Of the network that plays before there is one."""
+        return self._playing.no_weights()
+
     def board(self) -> str:
         """One of the games as text."""
         return self._rounds.board()

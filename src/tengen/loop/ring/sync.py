@@ -1,6 +1,8 @@
 """The ring in one process: self-play, shuffle, train, export and gate one after the other, round after round."""
 
 import contextlib
+import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,12 +14,13 @@ from tengen import games, nets
 from tengen.config import Config
 from tengen.data.shuffle import newest as newest_shuffle
 from tengen.data.store import Store
-from tengen.loop import counting, leaving, resuming
+from tengen.loop import chart, counting, leaving, resuming
+from tengen.loop.budget import Budget
 from tengen.loop.counting import Counts
 from tengen.loop.metrics import Metrics, TensorBoard
 from tengen.loop.networks import Networks
 from tengen.loop.progress import Display, Goal, Rated
-from tengen.loop.rating import Rater
+from tengen.loop.rating import UNTRAINED, Rater
 from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.ring import models
 from tengen.loop.ring.exporting import ExportPart
@@ -35,8 +38,12 @@ TRAINER = "main"
 class Sync:
     """One run in the directory `base`. `prepare` builds the parts, `run` drives them round."""
 
-    def __init__(self, config: Config, base: Path, display: Display, *, tensorboard: bool = False) -> None:
-        self.config, self.base = config, base
+    def __init__(
+        self, config: Config, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
+    ) -> None:
+        """`began` is when the process did, by `time.monotonic`."""
+        self.config, self.base, self._began = config, base, began
+        self._budget, self._judging = Budget.of(config.goal, config.rating), 0.0  # seconds of the last export and gate
         self.counts = Counts()
         self._display, self._tensorboard = display, tensorboard
         self._asked: Stop = lambda: False
@@ -54,7 +61,7 @@ class Sync:
         """Build the parts; they go on where earlier processes stopped."""
         config, base, closing = self.config, self.base, self._closing
         tensorboard = closing.enter_context(TensorBoard(base)) if self._tensorboard else None
-        self._metrics = closing.enter_context(Metrics(base))
+        self._metrics = closing.enter_context(Metrics(base, since=self._began))
         self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
         self._notice = closing.enter_context(Notice(base, "sync", "sync"))
         self.reporter.show("counting the rows", Standing(self.counts))
@@ -77,6 +84,7 @@ class Sync:
         closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
         for part in (self.selfplay, self.train):
             closing.enter_context(leaving.before(part.flush))
+        self._begins = newest is None and self.trainer.step == 0 and self.rater.rating(UNTRAINED) is None
 
     def _part(self, part: Any) -> Any:
         self._closing.callback(part.close)
@@ -102,7 +110,7 @@ class Sync:
     @property
     def reason(self) -> str:
         """Which part of the goal is reached, in words; empty if none is."""
-        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+        return counting.reached(self.config.goal, self._planned(), self.trainer.step)
 
     def _stop(self) -> bool:
         """Whether a person has asked for the end."""
@@ -115,8 +123,10 @@ class Sync:
             self._play()
             self._work("shuffle", self.shuffle)
             self._work("train", self.train)
+            began = time.monotonic()
             self._work("export", self.export)
             self._work("gate", self.gate)
+            self._judging = time.monotonic() - began
             self.selfplay.look_now()
             self._rate_when_due()
         self._finish()
@@ -132,13 +142,14 @@ class Sync:
 
         while not self._stop() and not self.reason and not enough():
             self._step("selfplay", self.selfplay)
+            self._rate_untrained()
             self.reporter.look(self.selfplay.board)
         self._patiently("selfplay", self.selfplay.flush)
 
     def _work(self, stage: str, part: Part) -> None:
         """Until the part has nothing to do."""
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
-        while not self._stop() and not counting.reached(goal, self._now(), self.trainer.step):
+        while not self._stop() and not counting.reached(goal, self._planned(), self.trainer.step):
             progress = self._step(stage, part)
             if not progress.worked or progress.ended:
                 return
@@ -177,45 +188,90 @@ class Sync:
         self._notice.show(replace(progress, words=f"{self._stage}: {progress.words}"))
         self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
 
-    def _rate_when_due(self, *, now: bool = False) -> None:
+    def _rate_when_due(self) -> None:
+        left = (self._budget.goal or math.inf) - self._planned().seconds
+        # Shortly before the end it is the last rating that counts.
+        if self._now().seconds - self._rated_at >= self._budget.every and left > self._budget.every / 2:
+            self._rate_newest(self._budget.for_rating(self._now().seconds, self.rater.spent, self._end()))
+
+    def _rate_newest(self, seconds: float) -> None:
+        """The newest network, if it was not rated yet."""
         found = models.newest(self.base)
-        due = now or self._now().seconds - self._rated_at >= 60 * self.config.rating.minutes
-        if found is None or found.name == self._rated or not due or self._stop():
+        if found is None or found.name == self._rated or self._stop():
             return
         self.networks.look()
         self.rater.refresh()
         if self.selfplay.spec != self.networks.spec:
             return
-        self._stage = "rating"
-        self._show(Progress(f"matches of {found.name}"))
+        self._rate(found.name, self.networks.parameters(found.name), seconds)
+        self._rated = found.name
+
+    def _rate_untrained(self) -> None:
+        """Where the curve begins: a network that finds all moves equally good, which plays the first games."""
+        if self._begins and self.selfplay.spec == self.networks.spec:
+            self._begins = False
+            seconds = self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
+            self._rate(UNTRAINED, self.selfplay.no_weights(), seconds)
+
+    def _rate(self, name: str, params: Any, seconds: float) -> None:
+        """Matches, for so long at most."""
+        self._stage, end = "rating", self._metrics.elapsed + seconds
         key, self.key = jax.random.split(self.key)
-        for match in self.rater.rate(found.name, self.networks.parameters(found.name), key):
+        about = {"left": lambda: end - self._metrics.elapsed, "stop": self._stop}
+        for match in self.rater.rate(name, params, key, show=lambda words: self._show(Progress(words)), **about):
             self.reporter.say(str(match))
-            if self._stop():
-                break
         for note in self.rater.notes:
             self.reporter.say(note)
         self.rater.notes.clear()
-        self._rated, self._rated_at = found.name, self._now().seconds
+        self._rated_at = self._now().seconds
         self.reporter.paused()
-        ratings, rating = self.rater.ratings, self.rater.rating(found.name)
+        ratings, rating = self.rater.ratings, self.rater.rating(name)
         if ratings is not None and rating is not None:
             self.reporter.rated(Rated(rating.elo, rating.error, ratings.anchor))
-            figures = {"network": found.name, "elo": rating.elo, "error": rating.error, "against": ratings.anchor}
+            figures = {"network": name, "elo": rating.elo, "error": rating.error, "against": ratings.anchor}
             self.reporter.write("rating", {**figures, "steps": self.trainer.step})
+        self._draw()
+
+    def _draw(self) -> None:
+        """RUN/chart.svg, as things stand."""
+        self.networks.look()
+        if note := chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
+            self.reporter.say(note)
+
+    def _end(self) -> float:
+        """Seconds to keep for the last network: to judge it, to rate it and to write everything."""
+        budget = self._budget
+        matches = budget.for_last_rating(self.rater.expected, self.rater.spent)
+        return matches + min(self._judging, 0.2 * (budget.goal or 0.0)) + budget.for_writing(None)
+
+    def _planned(self) -> Counts:
+        """The counts, as if the time that the end takes were over when it begins."""
+        now = self._now()
+        return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
 
     def _finish(self) -> None:
         """Everything on the disk; and, if nobody is in a hurry, the last state as a network that was judged."""
+        goal = self._budget.goal
+        over = goal is not None and self._planned().seconds >= goal
         self._patiently("selfplay", self.selfplay.flush)
         if not self._stop() and self.train.hand_on_now():
-            for stage, part in (("export", self.export), ("gate", self.gate)):
-                while not self._stop() and self._step(stage, part).worked:
-                    pass
+            while not self._stop() and self._step("export", self.export).worked:
+                pass
+            # A network that there is no time to judge stays a candidate, and is judged when the run goes on.
+            while not self._stop() and self._left() > 0 and self._step("gate", self.gate).worked:
+                pass
         self._patiently("train", self.train.flush)
-        self._rate_when_due(now=True)
+        self._rate_newest(self._left())
+        if over and goal is not None:
+            self._metrics.reach(goal)
         self.counts = self._now()
         self._stage = "done"
         self.reporter.report(self._standing(), now=True)
+        self._draw()
+
+    def _left(self) -> float:
+        """Seconds until nothing may be begun any more."""
+        return self._budget.until_closing(self._now().seconds)
 
     def _counted(self) -> Counts:
         """With what this process has played."""

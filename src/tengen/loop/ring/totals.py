@@ -1,5 +1,6 @@
-"""What a run has made so far, by what lies in its folders. Nothing is changed, and nothing needs JAX."""
+"""What a run has made so far, by what lies in its folders. Nothing is changed, and only `curve` needs JAX."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from tengen.arena.ratings import Ratings, anchor
 from tengen.data import glance
 from tengen.data.chunk import ChunkError, CorruptChunk, Meta
 from tengen.data.store import CORRUPT, Store
+from tengen.loop.ring import models
 from tengen.loop.ring.memory import Memory
+from tengen.loop.summary import Point
 
 SELFPLAY = "selfplay"
 RESULTS = Path("ratings", "results.jsonl")
@@ -77,4 +80,18 @@ def _count(meta: Meta) -> tuple[int, int]:
 def ratings(base: Path) -> Ratings | None:
     """Of all networks that played matches; None if none did. TengenError if the results cannot be read."""
     results = arena.read(base / RESULTS)
-    return arena.fit(results, anchor(results)) if results else None
+    return arena.fit(results, anchor(results)).centred() if results else None
+
+
+def curve(base: Path, ratings: Ratings | None) -> tuple[Point, ...]:
+    """The accepted networks that were rated, over the time of the run as their files tell it. Needs JAX."""
+    from tengen.nets import saving
+
+    known = {rating.name: rating for rating in ratings.players} if ratings else {}
+    found = []
+    for entry in models.accepted(base):
+        if entry.name in known:
+            seconds = saving.read(entry.path).info.get("seconds")
+            if isinstance(seconds, int | float) and 0 <= seconds < math.inf:
+                found.append(Point(float(seconds), known[entry.name].elo, known[entry.name].error))
+    return tuple(found)
