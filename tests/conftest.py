@@ -13,6 +13,9 @@ import jax
 import pytest
 from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
+import emulator
+from tengen.gpu import program
+
 # Compiling is what takes long here: a cache outside the repository makes the second run quick.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(_CACHE))
@@ -62,3 +65,13 @@ def lower_for_gpu() -> Callable[..., str]:
             return jax.jit(function).trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
 
     return lower
+
+
+@pytest.fixture
+def emulated_gpu() -> Iterator[None]:
+    """GPU programs run on this machine's CPU."""
+    if not emulator.is_available():
+        pytest.skip("g++ is not installed, which compiles the GPU programs for the emulator")
+    program.emulate_with(emulator.run)
+    yield
+    program.emulate_with(None)

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 
 from tengen import games, nets
-from tengen.nets import affine_kernel
+from tengen.nets import gpu
 from tengen.nets.spec import Activation
 
 
@@ -18,12 +18,12 @@ def test_the_same_as_by_hand_where_rows_do_not_fill_the_last_program() -> None:
     numbers = np.random.default_rng(0)
     x = numbers.normal(size=(3, 5, 5, 96)).astype(np.float32)
     scale, shift = numbers.normal(size=(2, 96)).astype(np.float32)
-    run = jax.jit(lambda *args: affine_kernel.run(*args, activation="relu", interpret=True))
-    assert affine_kernel.suits(jnp.asarray(x))
+    run = jax.jit(lambda *args: gpu.affine(*args, activation="relu"))
+    assert gpu.suits_affine(jnp.asarray(x))
     np.testing.assert_allclose(run(x, scale, shift), np.maximum(x * scale + shift, 0), rtol=1e-5, atol=1e-6)
-    assert not affine_kernel.suits(jnp.zeros((1, 1, 1, 40)))
+    assert not gpu.suits_affine(jnp.zeros((1, 1, 1, 40)))
     huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
-    assert not affine_kernel.suits(huge)
+    assert not gpu.suits_affine(huge)
 
 
 def test_where_a_folded_network_may_use_it() -> None:
@@ -44,5 +44,5 @@ def test_where_a_folded_network_may_use_it() -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_triton_takes_it(lower_for_gpu: Any, activation: Activation, dtype: str) -> None:
     x, weights = jax.ShapeDtypeStruct((3, 5, 5, 96), dtype), jax.ShapeDtypeStruct((96,), jnp.float32)
-    run = partial(affine_kernel.run, activation=activation, interpret=False)
+    run = partial(gpu.affine, activation=activation)
     assert lower_for_gpu(run, x, weights, weights).count("xla.gpu.triton") == 1

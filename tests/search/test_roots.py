@@ -66,7 +66,7 @@ def test_a_search_begins_only_where_it_is_told() -> None:
 BATCH = 6
 PLANS = {
     "puct": (TIC_TAC_TOE, Settings(algorithm="puct", simulations=12, **ALL_FRILLS)),
-    "kernels": (TIC_TAC_TOE, Settings(simulations=12, considered=4, kernels="interpret")),
+    "kernels": (TIC_TAC_TOE, Settings(simulations=12, considered=4, kernels="gpu")),
     "go": (make("go", size=3), Settings(simulations=12, considered=4)),  # which keeps something once per tree
 }
 

@@ -147,7 +147,7 @@ LEAFY = Plan(
 )
 KERNELS = Plan(
     make("hex", size=4, swap=True),
-    Settings(simulations=6, kernels="interpret"),
+    Settings(simulations=6, kernels="gpu"),
     SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, opening_moves=2),
 )
 SLOW = {"othello": OTHELLO, "connect_four": CONNECT_FOUR, "go5": LEAFY, "hex": KERNELS}

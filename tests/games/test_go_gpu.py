@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+
 from recording import Record, jit, make, record, start
 from tengen.games import Game, Look, Observation
 from tengen.games.go import Go
 
+pytestmark = pytest.mark.usefixtures("emulated_gpu")
 RULES = list(product(("simple", "positional", "situational"), (False, True)))  # (ko, suicide)
 
 
@@ -23,8 +25,8 @@ def go(size: int, ko: str, suicide: bool) -> Go:
 
 
 @cache
-def _fused(game: Go, interpret: bool) -> Any:
-    return (jit if interpret else jax.jit)(partial(game.fused_step_and_look, interpret=interpret))
+def _fused(game: Go) -> Any:
+    return jax.jit(game.fused_step_and_look)
 
 
 @cache
@@ -49,25 +51,25 @@ def played(game: Go, batch: int, moments: int | None) -> Record:
     return record(game, start(game, batch)._replace(komi=close), seed=3, liking=liking, moments=moments)
 
 
-def compare(game: Go, times: range, batch: int = 64, moments: int | None = None, interpret: bool = True) -> None:
+def compare(game: Go, times: range, batch: int = 64, moments: int | None = None) -> None:
     """Step random games from these times; the next moment of their record is what must come out."""
     plain = played(game, batch, moments)
     look = Look(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns)
     for t in times:
         now, then = (jax.tree.map(lambda leaf, t=t: leaf[t, :16], (plain.states, look)) for t in (t, t + 1))
         stay = np.arange(len(now[0].turn)) % 5 == 4
-        fused = _fused(game, interpret)(now[0], plain.actions[t, :16], stay)
+        fused = _fused(game)(now[0], plain.actions[t, :16], stay)
         same(fused, jax.tree.map(lambda old, new: np.asarray(jax.vmap(jnp.where)(stay, old, new)), now, then))
 
 
-def compare_nodes(game: Go, times: range, interpret: bool = True) -> None:
+def compare_nodes(game: Go, times: range) -> None:
     """The same for nodes of a search tree, which have no list of all positions."""
     plain = played(game, 64, None)
     for t in times:
         states = jax.tree.map(lambda leaf: leaf[t, :16], plain.states)
         nodes = states._replace(history=states.history[:, :0])
         given = nodes, plain.actions[t, :16], np.arange(16) % 5 == 4
-        same(_fused(game, interpret)(*given), _plain(game)(*given))
+        same(_fused(game)(*given), _plain(game)(*given))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_compiled_for_a_gpu(size: int, ko: str, suicide: bool) -> None:
         pytest.skip("JAX finds no GPU on this machine; the same program was interpreted by the other tests")
     game = go(size, ko, suicide)
     if size == 19:
-        compare(game, range(0, 500, 8), moments=502, interpret=False)
+        compare(game, range(0, 500, 8), moments=502)
     else:
-        compare(game, range(game.max_moves + 1), interpret=False)
-        compare_nodes(game, range(0, game.max_moves + 1, 8), interpret=False)
+        compare(game, range(game.max_moves + 1))
+        compare_nodes(game, range(0, game.max_moves + 1, 8))

@@ -17,6 +17,7 @@ from tengen import search
 from tengen.games import Game
 from tengen.search import Settings
 
+pytestmark = pytest.mark.usefixtures("emulated_gpu")
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
 GO = make("go", size=3, komi=0.5, max_moves=30)
 CASES = {
@@ -85,7 +86,7 @@ def _comparable(part: Any) -> Any:
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
 def test_interpreted_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
-    assert_same(plan, evaluator, "interpret")
+    assert_same(plan, evaluator, "gpu")
 
 
 @pytest.mark.parametrize(
