@@ -1,6 +1,6 @@
-"""The GPU programs for pooling blocks and for heads."""
+"""The GPU programs between the convolutions, emulated: the same as XLA's versions and as by hand."""
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -158,3 +158,35 @@ def test_heads_that_it_does_not_do() -> None:
     assert not gpu.suits_heads(x, weights._replace(points=jnp.zeros((16, 5))))
     assert not gpu.suits_heads(x, weights._replace(extra=jnp.zeros((48, 5))))
     assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200))))
+
+# Scale, shift and activation
+
+
+def test_scale_and_shift_as_by_hand_where_rows_do_not_fill_the_last_block() -> None:
+    numbers = np.random.default_rng(0)
+    x = numbers.normal(size=(3, 5, 5, 96)).astype(np.float32)
+    scale, shift = numbers.normal(size=(2, 96)).astype(np.float32)
+    run = jax.jit(lambda *args: gpu.affine(*args, activation="relu"))
+    assert gpu.suits_affine(jnp.asarray(x))
+    np.testing.assert_allclose(run(x, scale, shift), np.maximum(x * scale + shift, 0), rtol=1e-5, atol=1e-6)
+    assert not gpu.suits_affine(jnp.zeros((1, 1, 1, 41)))
+    huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
+    assert not gpu.suits_affine(huge)
+
+
+def test_where_a_folded_network_may_use_programs() -> None:
+    """Scale and shift before each of three blocks and the heads, a pooling block, the heads; or none at all."""
+    game = games.make("go", size=9)
+
+    def programs(kernels: bool) -> list[str]:
+        net = nnx.eval_shape(lambda: nets.fold(nets.build(nets.spec("b3c96"), game, nnx.Rngs(0)), kernels=kernels))
+        graph, state = nnx.split(net)
+        inputs: Any = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
+        look = jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+        return re.findall(r"entry='(\w+)'", str(look.trace(state, *inputs).jaxpr))
+
+    found = programs(kernels=True)
+    assert found.count("affine") == 4
+    assert "heads" in found
+    assert "pool_bias" in found
+    assert not programs(kernels=False)

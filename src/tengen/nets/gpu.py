@@ -19,6 +19,7 @@ _MOST_NUMBERS = 2**31  # what a program counts to
 _MOST_OUTPUTS = 4  # logits per point, and apart from points: each is a sum of its own
 _WIDEST = 1024  # channels of an input
 _MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
+_AFFINE = (512, 4)  # threads in a block, and rows that each of them looks at
 _ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
 _TYPES = {"float32": "float", "bfloat16": "bf16"}
 
@@ -60,7 +61,7 @@ def suits_affine(x: Array) -> bool:
 def affine(x: Array, scale: Array, shift: Array, *, activation: Activation) -> Array:
     """activation(x * scale + shift) of [..., C], in the type of `x`; `scale` and `shift` are Float32[C]."""
     rows, channels = x.size // x.shape[-1], x.shape[-1]
-    threads, repeats, vector = 256, 4, _vector(x)
+    threads, repeats, vector = *_AFFINE, _vector(x)
     program = _program("affine", x, scale, threads, activation, VECTOR=vector, ROWS=rows, REPEATS=repeats)
     blocks = -(-rows // (repeats * (threads // (channels // vector))))
     (out,) = gpu.call(program, [x, scale, shift], [jax.ShapeDtypeStruct(x.shape, x.dtype)], blocks=blocks)
@@ -175,7 +176,7 @@ def heads(
         OWNERSHIP=owned,
         SIDE=float(scales[0]),
         SQUARE=float(scales[1]),
-        EXTRA_IN=", const WEIGHT* extra_weights" if extra else "",
+        EXTRA_IN=", const WEIGHT* extra_kernel" if extra else "",
         OWNERSHIP_IN=", const WEIGHT* ownership" if owned else "",
         OWNERSHIP_OUT=", float* ownership_out" if owned else "",
     )
