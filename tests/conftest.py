@@ -3,7 +3,7 @@
 import contextlib
 import gc
 import os
-import warnings
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,28 @@ from tengen.gpu import program
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(_CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+# Several processes share the GPU, where there is one: none of them may take most of its memory at the start.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run the tests on the CPU, unless `-m gpu` asks for those that need a GPU or `JAX_PLATFORMS` says otherwise.
+
+    Figures and shapes in the tests are those of the CPU, and a GPU has no memory for many processes that each compile
+    hundreds of programs. Programs that tests start inherit the choice.
+    """
+    wants_gpu = re.search(r"(?<!not )\bgpu\b", config.option.markexpr)
+    if not wants_gpu and "JAX_PLATFORMS" not in os.environ:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        jax.config.update("jax_platforms", "cpu")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that need a GPU where JAX does not use one."""
+    if item.get_closest_marker("gpu") and jax.default_backend() != "gpu":
+        pytest.skip("needs an NVIDIA GPU; where there is one, `make test-gpu` runs it")
+
 
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
@@ -60,8 +82,7 @@ def lower_for_gpu() -> Callable[..., str]:
     mesh = AbstractMesh((1,), ("x",), abstract_device=device)
 
     def lower(function: Callable[..., Any], *inputs: Any) -> str:
-        with use_abstract_mesh(mesh), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+        with use_abstract_mesh(mesh):
             return jax.jit(function).trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
 
     return lower

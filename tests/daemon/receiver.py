@@ -55,7 +55,7 @@ class Receiver:
             return
         body = request.rfile.read(length)
         if act == "stall":
-            self.let_go.wait(60)
+            self.let_go.wait()
             request.close_connection = True
             return
         if act == "fail":
@@ -98,4 +98,4 @@ def receiving(*plan: str, token: str | None = None) -> Iterator[Receiver]:
         receiver.let_go.set()
         receiver.server.shutdown()
         receiver.server.server_close()
-        thread.join(10)
+        thread.join()

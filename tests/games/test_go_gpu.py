@@ -110,11 +110,10 @@ def test_19x19(ko: str, suicide: bool) -> None:
     compare(go(19, ko, suicide), range(100, 500, 80), batch=4, moments=500)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(("ko", "suicide"), RULES)
 @pytest.mark.parametrize("size", [2, 3, 5, 9, 19])
 def test_compiled_for_a_gpu(size: int, ko: str, suicide: bool) -> None:
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX finds no GPU on this machine; the same program was interpreted by the other tests")
     game = go(size, ko, suicide)
     if size == 19:
         compare(game, range(0, 500, 8), moments=502)

@@ -89,14 +89,13 @@ def test_interpreted_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[f
     assert_same(plan, evaluator, "gpu")
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
     [pytest.param(*case, id=name) for name, case in CASES.items()]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
 def test_compiled_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX finds no GPU on this machine; the same programs were interpreted by the other tests")
     assert_same(plan, evaluator, "auto")
 
 
