@@ -4,14 +4,12 @@ import contextlib
 import gc
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import jax
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 import emulator
 from tengen.gpu import program
@@ -72,27 +70,11 @@ def few_programs() -> Iterator[None]:
             gc.collect()
 
 
-@pytest.fixture(scope="session")
-def lower_for_gpu() -> Callable[..., str]:
-    """`lower_for_gpu(function, *inputs)`: what XLA would be given on an NVIDIA GPU; none is needed.
-
-    Triton's compiler is not run, but everything that Pallas cannot say in its language is found.
-    """
-    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    mesh = AbstractMesh((1,), ("x",), abstract_device=device)
-
-    def lower(function: Callable[..., Any], *inputs: Any) -> str:
-        with use_abstract_mesh(mesh):
-            return jax.jit(function).trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
-
-    return lower
+program.emulate_with(emulator.run)
 
 
 @pytest.fixture
-def emulated_gpu() -> Iterator[None]:
-    """GPU programs run on this machine's CPU."""
+def emulated_gpu() -> None:
+    """For tests that run GPU programs on this machine's CPU."""
     if not emulator.is_available():
         pytest.skip("g++ is not installed, which compiles the GPU programs for the emulator")
-    program.emulate_with(emulator.run)
-    yield
-    program.emulate_with(None)

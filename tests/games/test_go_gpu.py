@@ -9,12 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-
 from recording import Record, jit, make, record, start
 from tengen.games import Game, Look, Observation
 from tengen.games.go import Go
 
-pytestmark = pytest.mark.usefixtures("emulated_gpu")
 RULES = list(product(("simple", "positional", "situational"), (False, True)))  # (ko, suicide)
 
 
@@ -72,6 +70,7 @@ def compare_nodes(game: Go, times: range) -> None:
         same(_fused(game)(*given), _plain(game)(*given))
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize(
     ("size", "ko", "suicide"),
     [
@@ -88,14 +87,17 @@ def test_small_boards(size: int, ko: str, suicide: bool) -> None:
     compare(game, range(2, game.max_moves + 1, 6))  # the last time is the end of the longest games
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 def test_tree_nodes() -> None:
     compare_nodes(go(3, "positional", True), range(0, 40, 4))
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 def test_9x9() -> None:
     compare(go(9, "positional", False), range(40, 160, 60), batch=8)
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.slow
 @pytest.mark.parametrize(("ko", "suicide"), RULES)
 @pytest.mark.parametrize("size", [2, 3, 5, 9])
@@ -104,6 +106,7 @@ def test_all_rules(size: int, ko: str, suicide: bool) -> None:
     compare(game, range(0, game.max_moves + 1, size))
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.slow
 @pytest.mark.parametrize(("ko", "suicide"), [("positional", False), ("situational", True), ("simple", False)])
 def test_19x19(ko: str, suicide: bool) -> None:

@@ -159,6 +159,7 @@ def test_heads_that_it_does_not_do() -> None:
     assert not gpu.suits_heads(x, weights._replace(extra=jnp.zeros((48, 5))))
     assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200))))
 
+
 # Scale, shift and activation
 
 

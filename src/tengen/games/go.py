@@ -1,7 +1,7 @@
 """Go on square boards, area scoring (Tromp-Taylor), with three ko rules. See docs/games/go.md."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
 import jax

@@ -166,7 +166,5 @@ def _plan(tree: Tree, trail: list[Array]) -> Array:
     inputs = [*trail, *(getattr(tree, name) for name in _PLANNED), tree.onward]
     shape = jax.ShapeDtypeStruct(tree.onward.shape, tree.onward.dtype)
     program = _program(tree, "tree_plan")
-    (onward,) = gpu.call(
-        program, inputs, [shape], blocks=_blocks(tree, _PLANNERS), aliases={len(inputs) - 1: 0}
-    )
+    (onward,) = gpu.call(program, inputs, [shape], blocks=_blocks(tree, _PLANNERS), aliases={len(inputs) - 1: 0})
     return onward
