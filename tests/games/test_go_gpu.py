@@ -114,12 +114,40 @@ def test_19x19(ko: str, suicide: bool) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("ko", "suicide"), RULES)
-@pytest.mark.parametrize("size", [2, 3, 5, 9, 19])
+@pytest.mark.parametrize(
+    ("size", "ko", "suicide"),
+    [
+        *((5, ko, suicide) for ko, suicide in RULES),
+        (2, "positional", True),
+        (9, "positional", False),
+        (9, "simple", True),
+        (19, "situational", False),
+    ],
+)
 def test_compiled_for_a_gpu(size: int, ko: str, suicide: bool) -> None:
+    """Random games step by step, with and without the list of all positions; some games rest at every step."""
     game = go(size, ko, suicide)
-    if size == 19:
-        compare(game, range(0, 500, 8), moments=502)
-    else:
-        compare(game, range(game.max_moves + 1))
-        compare_nodes(game, range(0, game.max_moves + 1, 8))
+    batch, steps = (64, game.max_moves * 5 // 4 + 2) if size < 19 else (16, 400)
+
+    def play(step: Any, carry: Any) -> Any:
+        states, look, wrong = carry
+        key = jax.random.fold_in(jax.random.key(3), step)
+        liking = jnp.where(jnp.arange(game.num_actions) == game.points, -3.0, 0.0)
+        actions = jax.random.categorical(key, jnp.where(look.legal, liking, -jnp.inf)).astype(jnp.int32)
+        stay = (jnp.arange(batch) + step) % 5 == 4
+        nodes = states._replace(history=states.history[:, :0])
+        after = Game.step_and_look(game, states, actions, stay)
+        pairs = (
+            (after, game.fused_step_and_look(states, actions, stay)),
+            (Game.step_and_look(game, nodes, actions, stay), game.fused_step_and_look(nodes, actions, stay)),
+        )
+        differ = jax.tree.map(lambda a, b: (a != b).sum(), *zip(*pairs, strict=True))
+        return *after, jax.tree.map(jnp.add, wrong, differ)
+
+    states = jax.tree.map(jnp.asarray, start(game, batch))
+    nothing = jax.eval_shape(lambda s: Game.step_and_look(game, s, jnp.zeros(batch, jnp.int32)), states)
+    wrong = jax.tree.map(lambda _: jnp.int32(0), (nothing, nothing))
+    look = jax.jit(jax.vmap(game.look))(states)
+    states, look, wrong = jax.jit(lambda carry: jax.lax.fori_loop(0, steps, play, carry))((states, look, wrong))
+    assert not any(jax.tree.leaves(wrong)), wrong
+    assert look.over.any() or size == 19

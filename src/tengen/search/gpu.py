@@ -68,26 +68,30 @@ def _blocks(tree: Tree, per_tree: int = 1) -> int:
     return -(-batch * per_tree // (_THREADS // _team(actions)))
 
 
-def _bytes(leaf: Array, axes: int) -> int:
-    """Of one position in an array [B, ...] (axes 1) or [B, N, ...] (axes 2)."""
-    return math.prod(leaf.shape[axes:]) * leaf.dtype.itemsize
+def _flat(leaf: Array, axes: int) -> Array:
+    """[B, F] or [B, N, F]: all axes after the first `axes` as one.
+
+    In loops, XLA loses what is stored in place in arrays of four axes.
+    """
+    return leaf.reshape(*leaf.shape[:axes], -1)
 
 
 def _parameters(kind: str, letter: str, count: int) -> str:
     return "".join(f", {kind} {letter}{k}" for k in range(count))
 
 
-def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int]]:
-    """The arrays of the positions, how they hang together, and which of them are not empty."""
+def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array], list[int]]:
+    """The arrays of the positions and how they hang together; of those that are not empty: numbers, tables, bytes."""
     leaves, structure = jax.tree.flatten(tree.state)
-    return leaves, structure, [k for k, leaf in enumerate(leaves) if leaf.size]
+    kept = [k for k, leaf in enumerate(leaves) if leaf.size]
+    tables = [_flat(leaves[k], 2) for k in kept]
+    return leaves, structure, kept, tables, [table.shape[2] * table.dtype.itemsize for table in tables]
 
 
 def walk(tree: Tree) -> tuple[Path, Any]:
     """Path [B, 1], and the stored states [B, ...] of the nodes above the leaves."""
     batch = tree.child.shape[0]
-    leaves, structure, kept = _stored_leaves(tree)
-    sizes = [_bytes(leaves[k], 2) for k in kept]
+    leaves, structure, kept, tables, sizes = _stored_leaves(tree)
     program = _program(
         tree,
         "tree_walk",
@@ -103,26 +107,25 @@ def walk(tree: Tree) -> tuple[Path, Any]:
         [
             *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
             *(getattr(tree, name) for name in _WALKED),
-            *(leaves[k] for k in kept),
+            *tables,
         ],
         [
             *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(Path._fields),
-            *(jax.ShapeDtypeStruct((batch, *leaves[k].shape[2:]), leaves[k].dtype) for k in kept),
+            *(jax.ShapeDtypeStruct((batch, table.shape[2]), table.dtype) for table in tables),
         ],
         blocks=_blocks(tree),
     )
     parent, action, node, *flags = (x[:, None] for x in found[: len(Path._fields)])
     above = [leaf[:, 0] for leaf in leaves]
     for k, part in zip(kept, found[len(Path._fields) :], strict=True):
-        above[k] = part
+        above[k] = part.reshape(above[k].shape)
     return Path(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(structure, above)
 
 
 def expand(tree: Tree, path: Path, new: New) -> Tree:
     """`expand` for all games: Path [B, 1], New [B, ...]."""
     batch, slots, _ = tree.child.shape
-    leaves, structure, kept = _stored_leaves(tree)
-    sizes = [_bytes(leaves[k], 2) for k in kept]
+    leaves, structure, kept, positions, sizes = _stored_leaves(tree)
     program = _program(
         tree,
         "tree_expand",
@@ -139,9 +142,9 @@ def expand(tree: Tree, path: Path, new: New) -> Tree:
         *(tree.root, tree.done, tree.used),
         *(x[:, 0].astype(jnp.int32) for x in path),
         *(new.logits, new.value, new.player, new.over),
-        *(states[k] for k in kept),
+        *(_flat(states[k], 1) for k in kept),
     ]
-    tables = [*(getattr(tree, name) for name in _GROWN), *(leaves[k] for k in kept)]
+    tables = [*(getattr(tree, name) for name in _GROWN), *positions]
     found = gpu.call(
         program,
         [*inputs, *tables],
@@ -154,7 +157,7 @@ def expand(tree: Tree, path: Path, new: New) -> Tree:
         aliases={len(inputs) + k: k for k in range(len(tables))},
     )
     for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
-        leaves[k] = table
+        leaves[k] = table.reshape(leaves[k].shape)
     used, done, *trail = found[len(tables) :]
     grown = dict(zip(_GROWN, found[: len(_GROWN)], strict=True))
     tree = replace(tree, **grown, state=jax.tree.unflatten(structure, leaves), used=used, done=done)
