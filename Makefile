@@ -4,13 +4,17 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Tests of one file stay together: they share compiled programs.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Which tests: TESTS=tests/data, or any other arguments of pytest. Without it, all.
+TESTS :=
 
-.PHONY: help run test test-all lint bench soak format lock clean
+.PHONY: help run test test-all test-busy test-gpu lint bench soak format lock clean
 
 help:
 	@echo "make run       set up, then train a connect-four network from nothing"
-	@echo "make test      set up, then the tests (a few minutes the first time)"
-	@echo "make test-all  the tests and the long checks"
+	@echo "make test      set up, then the tests (ten minutes on two cores; TESTS=tests/data for some of them)"
+	@echo "make test-all  the tests and the long checks (an hour or more)"
+	@echo "make test-busy the tests five times on a machine that is made busy (TIMES=1 for once)"
+	@echo "make test-gpu  the tests that need an NVIDIA GPU (a few minutes)"
 	@echo "make lint      ruff and pyright"
 	@echo "make bench     how fast the games are here, next to pgx"
 	@echo "make soak      an hour of the daemon being killed while data comes (MINUTES=3 for less)"
@@ -23,11 +27,29 @@ run: $(READY)
 
 test: $(READY)
 	@echo "== running the tests (without the long ones: make test-all) =="
-	$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL)
+	$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(TESTS)
 
 test-all: $(READY)
 	@echo "== running all tests, the long ones too =="
-	$(BIN)/python -m pytest -q $(PARALLEL)
+	$(BIN)/python -m pytest -q $(PARALLEL) $(TESTS)
+
+# Tests must not depend on how fast the machine is: four loops compete with them for the cores. They end with the shell
+# that started them, however that ends. The first run that fails is the last.
+TIMES := 5
+test-busy: $(READY)
+	@echo "== running the tests $(TIMES) times beside four busy loops =="
+	@loops=; for loop in 1 2 3 4; do (while kill -0 $$$$ 2>/dev/null; do :; done) & loops="$$loops $$!"; done; \
+	trap 'kill $$loops 2>/dev/null' EXIT; trap 'exit 130' INT TERM HUP; \
+	for time in $$(seq $(TIMES)); do \
+		echo "== run $$time of $(TIMES) =="; \
+		$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(TESTS) || exit 1; \
+	done
+
+# Without this Makefile, where Tengen and pytest can be imported (PYTHONPATH=src): python -m pytest -q -m "gpu and not slow"
+# The tests are skipped where JAX finds no GPU. `-m gpu` runs the long ones too.
+test-gpu: $(READY)
+	@echo "== running the tests that need a GPU =="
+	$(BIN)/python -m pytest -q -m "gpu and not slow" $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -24,7 +24,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / folder) for folder in (".", "games")]
 
-from daemon.made import chunk, overrides, wait_for  # noqa: E402
+from daemon.made import chunk, overrides  # noqa: E402
+from patience import eventually  # noqa: E402
 from tengen.daemon import messages  # noqa: E402
 from tengen.daemon.service import Service  # noqa: E402
 
@@ -109,7 +110,7 @@ def main() -> int:
             chunk(base / "selfplay", number, 500)
         with Quiet(base, changes) as service:
             service.open(None, None, socket, "tic_tac_toe")
-            wait_for(lambda: service.core.session is not None and service.core.session.trainer.step > 50, seconds=300)
+            eventually(lambda: service.core.session is not None and service.core.session.trainer.step > 50)
             found: dict[bool, list[float]] = {False: [], True: []}
             used: list[float] = []  # share of one core that the dashboard takes
             for _ in range(args.pairs):

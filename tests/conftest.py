@@ -3,20 +3,43 @@
 import contextlib
 import gc
 import os
-import warnings
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import jax
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
+
+import emulator
+from tengen.gpu import program
 
 # Compiling is what takes long here: a cache outside the repository makes the second run quick.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(_CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+# Several processes share the GPU, where there is one: none of them may take most of its memory at the start.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run the tests on the CPU, unless `-m gpu` asks for those that need a GPU or `JAX_PLATFORMS` says otherwise.
+
+    Figures and shapes in the tests are those of the CPU, and a GPU has no memory for many processes that each compile
+    hundreds of programs. Programs that tests start inherit the choice.
+    """
+    wants_gpu = re.search(r"(?<!not )\bgpu\b", config.option.markexpr)
+    if not wants_gpu and "JAX_PLATFORMS" not in os.environ:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        jax.config.update("jax_platforms", "cpu")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that need a GPU where JAX does not use one."""
+    if item.get_closest_marker("gpu") and jax.default_backend() != "gpu":
+        pytest.skip("needs an NVIDIA GPU; where there is one, `make test-gpu` runs it")
+
 
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
@@ -47,18 +70,11 @@ def few_programs() -> Iterator[None]:
             gc.collect()
 
 
-@pytest.fixture(scope="session")
-def lower_for_gpu() -> Callable[..., str]:
-    """`lower_for_gpu(function, *inputs)`: what XLA would be given on an NVIDIA GPU; none is needed.
+program.emulate_with(emulator.run)
 
-    Triton's compiler is not run, but everything that Pallas cannot say in its language is found.
-    """
-    device = AbstractDevice(device_kind="NVIDIA H200", num_cores=None, platform="gpu")
-    mesh = AbstractMesh((1,), ("x",), abstract_device=device)
 
-    def lower(function: Callable[..., Any], *inputs: Any) -> str:
-        with use_abstract_mesh(mesh), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
-            return jax.jit(function).trace(*inputs).lower(lowering_platforms=("cuda",)).as_text()
-
-    return lower
+@pytest.fixture
+def emulated_gpu() -> None:
+    """For tests that run GPU programs on this machine's CPU."""
+    if not emulator.is_available():
+        pytest.skip("g++ is not installed, which compiles the GPU programs for the emulator")

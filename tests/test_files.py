@@ -15,7 +15,9 @@ import tengen
 from tengen import config, files
 from tengen.arena import book, results
 from tengen.config import run_directory
-from tengen.daemon.sending import Copy, Http
+from tengen.daemon.putting import Http
+from tengen.daemon.sending import Copy
+from tengen.daemon.settings import UploadSettings
 from tengen.data import chunk, glance, load_records, shuffled
 from tengen.errors import TengenError
 from tengen.loop import metrics
@@ -174,7 +176,7 @@ def test_a_log_may_be_a_terminal_or_what_somebody_reads(tmp_path: Path) -> None:
 def test_an_upload_of_something_else(tmp_path: Path) -> None:
     fifo = put(tmp_path / "model.safetensors", "FIFO")
     with pytest.raises(TengenError, match="is a FIFO"):
-        Http("http://127.0.0.1:9/", None, 1.0).send("net", fifo.parent)
+        Http(UploadSettings(method="http", target="http://127.0.0.1:9/")).send("net", fifo.parent)
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "device"])

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from daemon.made import chunks, overrides, wait_for
+from daemon.made import chunks, overrides
+from patience import LONG, eventually
 from tengen.daemon.messages import Error, Log, NetworkExported, Shutdown, StartTraining, TrainingStatus
 from tengen.daemon.protocol import decode, encode
 
@@ -52,8 +53,8 @@ class Process:
         return [message for line in list(self.lines) if isinstance(message := decode(line), kind)]
 
     def end(self) -> int:
-        code = self.process.wait(60)
-        self._reader.join(20)
+        code = self.process.wait(LONG)
+        self._reader.join(LONG)
         return code
 
 
@@ -63,10 +64,10 @@ def test_a_run_over_standard_input_and_output(tmp_path: Path) -> None:
     (base / "selfplay" / "bad.npz").write_text("bad")
     with Process(base) as daemon:
         daemon.say(b"garbage\n" + encode(StartTraining("no_such")) + encode(StartTraining("tic_tac_toe")))
-        wait_for(lambda: daemon.told(NetworkExported), daemon.log.read_text())
+        eventually(lambda: daemon.told(NetworkExported), daemon.log.read_text)
         daemon.say(encode(Shutdown()))
         assert daemon.end() == 0, daemon.log.read_text()
-    # Nothing but protocol, all of it whole, and one status a second.
+    # Nothing but protocol, all of it whole, and statuses as time goes on.
     assert all(line.endswith(b"\n") and decode(line) for line in daemon.lines)
     assert [(each.where, each.goes_on) for each in daemon.told(Error)] == [
         ("standard input", True),
@@ -74,17 +75,18 @@ def test_a_run_over_standard_input_and_output(tmp_path: Path) -> None:
     ]
     assert any("bad.npz" in each.text for each in daemon.told(Log))
     times = [each.uptime for each in daemon.told(TrainingStatus)]
-    assert all(later - sooner < 3 for sooner, later in pairwise(times))
+    assert times
+    assert all(sooner < later for sooner, later in pairwise(times))
     assert "exported" in daemon.log.read_text()
 
 
 def test_a_daemon_with_a_socket_outlives_its_input_and_saves_at_the_end(tmp_path: Path) -> None:
     base, path = tmp_path / "run", tmp_path / "s"
     with Process(base, "--listen", str(path), "tic_tac_toe") as daemon:
-        wait_for(path.exists, daemon.log.read_text())
+        eventually(path.exists, daemon.log.read_text)
         daemon.process.stdin.close()
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(60)
+            client.settimeout(LONG)
             client.connect(str(path))
             with client.makefile("rb") as lines:
                 for line in lines:
@@ -114,7 +116,7 @@ def test_a_place_that_cannot_be_listened_at_is_an_error_of_the_user(
         [sys.executable, "-m", "tengen", "daemon", "--listen", str(place)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=LONG,
     )
     assert found.returncode == 2
     assert b"something else" in found.stderr

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import LONG
 from play.networks import untrained
 from tengen.commands import main
 
@@ -80,6 +81,6 @@ def test_quit_ends_it_while_the_controller_stays(net: Path) -> None:
         process.stdin.write(b"1 genmove b\n2 quit\n")
         process.stdin.flush()
         answers = process.stdout.read().decode()  # to its end, with our side of the pipe still open
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=LONG) == 0
     assert answers.startswith("=1 ")
     assert answers.endswith("\n\n=2\n\n")

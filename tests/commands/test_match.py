@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from flax import nnx
 
 from arena.foreign.engines import GNUGO, STOCKFISH, fake
+from patience import LONG, eventually
 from tengen import arena, games, nets
 from tengen.commands import main
 from tengen.data.moves import replay
@@ -156,43 +156,38 @@ def run(*words: object) -> subprocess.Popen[str]:
 
 
 def wait_for_games(process: subprocess.Popen[str], folder: Path, count: int) -> None:
-    end = time.monotonic() + 240
-    while len(lines(folder)) < count and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
+    eventually(lambda: len(lines(folder)) >= count or process.poll() is not None)
 
 
 def test_it_goes_on_after_a_kill_and_after_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out = tmp_path / "log", tmp_path / "m"
-    command = ["random", fake("gtp", "fine", log), *GO, "--games", 400, "--out", out, "--parallel", 2]
+    command = ["random", fake("gtp", "fine", log), *GO, "--games", 4000, "--out", out, "--parallel", 2]
     process = run(*command)
     wait_for_games(process, out, 3)
     process.kill()
     process.communicate()
     killed = lines(out)
-    assert 3 <= len(killed) < 400
+    assert 3 <= len(killed) < 4000
     process = run(*command)
     wait_for_games(process, out, len(killed) + 3)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=LONG)
     assert process.returncode == 130
     assert f"going on after {len(killed)}" in said or f"going on after {len(killed) - 1}" in said
     kept = lines(out)
-    assert len(killed) < len(kept) < 400
+    assert len(killed) < len(kept) < 4000
     assert kept[: len(killed) - 1] == killed[:-1]
-    assert f"stopped by Ctrl-C: {len(kept)} of 400 games are kept in {out}; the same command goes on" in said
+    assert f"stopped by Ctrl-C: {len(kept)} of 4000 games are kept in {out}; the same command goes on" in said
     assert len(load_records(out / "games.sgf")) == len(kept)
     numbers = [int(line) for line in log.read_text().splitlines()]
-    end = time.monotonic() + 60
-    while any(Path(f"/proc/{number}").exists() for number in numbers) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(Path(f"/proc/{number}").exists() for number in numbers), "no engine is left"
+    eventually(lambda: not any(Path(f"/proc/{number}").exists() for number in numbers), "no engine is left")
 
 
 @pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
 def test_gnugo_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once with the rules of the match in its command, once without: it is given them, and is the same player."""
     short, rules = f"gtp:{GNUGO} --mode gtp --level 1", "--chinese-rules --capture-all-dead --positional-superko"
-    words = [f"{short} {rules}", short, *GO, "--games", 2, "--seconds-per-move", 20, "--out", tmp_path]
+    words = [f"{short} {rules}", short, *GO, "--games", 2, "--seconds-per-move", 600, "--out", tmp_path]
     assert match(*words) == 0
     text = capsys.readouterr().out
     assert f"{short} {rules} - {short} {rules}#2: 2 games of go" in text

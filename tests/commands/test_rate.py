@@ -15,6 +15,7 @@ import pytest
 from flax import nnx
 
 from arena.foreign.engines import GNUGO
+from patience import LONG
 from tengen import arena, games, nets
 from tengen.arena.results import Result
 from tengen.commands import main
@@ -126,13 +127,13 @@ def test_ctrl_c_keeps_what_was_played(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tengen", "rate", str(run), "--minutes", "5", "--games", "4", "--simulations", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
     file = run / "ratings" / "rate-s2.jsonl"
-    end = time.monotonic() + 240
+    end = time.monotonic() + LONG
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.2)
     # A second one may not add results meanwhile.
     assert rate(run, "--games", 4, "--simulations", 2) == 2
     process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=120)
+    text, _ = process.communicate(timeout=LONG)
     assert process.returncode == 130
     assert "the same command goes on" in text
     assert "random is 0" in text

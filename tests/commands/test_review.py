@@ -1,14 +1,15 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 import sgfmill.sgf
 
+from patience import eventually
 from play.networks import untrained
 from tengen.commands import main
+from tengen.commands.stopping import Stopping
 from tengen.data.records import load_records
 from tengen.play.looking import review_text
 
@@ -50,15 +51,21 @@ def test_json_on_standard_output_is_alone_there(net: str, game: Path, capsys: py
 
 
 def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkeypatch, capsys) -> None:
-    told = review_text.progress
+    told, made = review_text.progress, []
+
+    class Known(Stopping):
+        def __enter__(self) -> Stopping:
+            made.append(self)
+            return super().__enter__()
 
     def interrupting(each, total: int) -> str:
         if each.number == 2:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(1)  # a thread of its own hears it
+            eventually(lambda: made[0].asked)  # a thread of its own hears it
         return told(each, total)
 
     monkeypatch.setattr(review_text, "progress", interrupting)
+    monkeypatch.setattr("tengen.commands.stopping.Stopping", Known)
     out = game.with_name("half.txt")
     assert main(["review", net, str(game), "--visits", "300", "--out", str(out)]) == 130
     said = capsys.readouterr()

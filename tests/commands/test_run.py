@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from loop.tiny import settings
+from patience import LONG, eventually
 from tengen.commands import main
 from tengen.data.store import Store
 from tengen.loop import metrics
@@ -32,17 +32,13 @@ class Run:
             )
 
     def wait_until(self, done: Callable[[], bool]) -> None:
-        for _ in range(6000):
-            if done():
-                return
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.02)
-        pytest.fail(f"it took too long: {self.log.read_text()}")
+        eventually(lambda: done() or self.process.poll() is not None, self.log.read_text)
+        assert self.process.poll() is None, self.log.read_text()
 
     def end(self, number: signal.Signals) -> tuple[int, str]:
         """Send the signal: the exit code, and all that was printed."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=120), self.log.read_text()
+        return self.process.wait(timeout=LONG), self.log.read_text()
 
 
 def has_checkpoint(base: Path) -> bool:

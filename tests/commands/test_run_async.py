@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from loop.ring.test_asynchronous import ENDLESS, add_rows, wait_for
+from loop.ring.test_asynchronous import ENDLESS, add_rows
 from loop.tiny import settings
+from patience import LONG, eventually
 from tengen.commands import main
 from tengen.config import run_directory
 from tengen.loop import metrics
@@ -112,9 +113,9 @@ def test_ctrl_c(tmp_path: Path) -> None:
             [sys.executable, "-c", PROGRAM.format(endless=ENDLESS), *words], stdout=file, stderr=file
         )
     try:
-        wait_for(lambda: "gate: starting" in log.read_text() or process.poll() is not None)
+        eventually(lambda: "gate: starting" in log.read_text() or process.poll() is not None)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130, log.read_text()
+        assert process.wait(timeout=LONG) == 130, log.read_text()
     finally:
         process.kill()
         process.wait()

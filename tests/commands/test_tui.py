@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from loop.tiny import settings
+from patience import LONG
 from tengen.commands import main
 from tengen.daemon.messages import TrainingStatus
 from tengen.daemon.protocol import decode
@@ -45,7 +46,7 @@ RUN = [sys.executable, "-m", "tengen", "run", "tic_tac_toe", *(f"--set={text}" f
 
 def test_a_run_in_lines_of_the_protocol(tmp_path: Path) -> None:
     command = [*RUN, "--base", str(tmp_path / "run"), "--set=goal.games=40", "--progress", "jsonl"]
-    ended = subprocess.run(command, capture_output=True, timeout=280, check=False)
+    ended = subprocess.run(command, capture_output=True, timeout=LONG, check=False)
     assert ended.returncode == 0, ended.stderr.decode()
     statuses = [decode(line) for line in ended.stdout.splitlines()]
     assert all(isinstance(status, TrainingStatus) for status in statuses)
@@ -68,21 +69,21 @@ def test_a_run_in_the_dashboard_ends_politely_by_a_key(tmp_path: Path) -> None:
     os.close(other_end)
     seen = b""
     try:
-        seen = _read(terminal, b"games", 200)
+        seen = _read(terminal, b"games")
         os.write(terminal, b"q")
-        seen = _read(terminal, b"the run has ended", 60)
+        seen = _read(terminal, b"the run has ended")
         assert b"stopped by Ctrl-C" in seen
-        assert process.wait(60) == 130
+        assert process.wait(LONG) == 130
     finally:
         process.kill()
         process.wait()
         os.close(terminal)
 
 
-def _read(terminal: int, words: bytes, seconds: float) -> bytes:
-    seen, until = b"", time.monotonic() + seconds
+def _read(terminal: int, words: bytes) -> bytes:
+    seen, until = b"", time.monotonic() + LONG
     while words not in seen:
-        if time.monotonic() > until or not select.select([terminal], [], [], seconds)[0]:
+        if time.monotonic() > until or not select.select([terminal], [], [], LONG)[0]:
             pytest.fail(f"waited for {words!r}: {seen[-2000:]!r}")
         try:
             seen += os.read(terminal, 65536)

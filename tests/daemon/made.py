@@ -1,21 +1,17 @@
 """A daemon's run that is as small as can be: chunks of random rows, and somebody who remembers what was told."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from loop.tiny import settings
+from patience import LONG
 from recording import make
 from tengen.daemon import messages
 from tengen.daemon.core import Core
 from tengen.data import GameIdentity, RowFormat, write_chunk
 from train.samples import random_rows
-
-LONG = 25.0  # seconds after which a test has failed
 
 DAEMON = (
     "daemon.chunks_per_network=3",
@@ -46,16 +42,6 @@ def chunk(folder: Path, number: int, rows: int = 40) -> Path:
 def chunks(base: Path, start: int, count: int) -> None:
     for number in range(start, start + count):
         chunk(base / "selfplay", number)
-
-
-def wait_for(done: Callable[[], Any], what: Any = "", seconds: float = LONG) -> Any:
-    """What `done` gives once it is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := done():
-            return found
-        time.sleep(0.01)
-    pytest.fail(f"it took too long: {what}")
 
 
 class Told:

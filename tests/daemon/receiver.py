@@ -68,7 +68,7 @@ class Receiver:
             request.close_connection = True
             return
         if act == "stall":
-            self.let_go.wait(60)
+            self.let_go.wait()
             request.close_connection = True
             return
         if act == "fail":
@@ -131,4 +131,4 @@ def receiving(*plan: str, token: str | None = None, tls: ssl.SSLContext | None =
         receiver.let_go.set()
         receiver.server.shutdown()
         receiver.server.server_close()
-        thread.join(10)
+        thread.join()

@@ -8,7 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from daemon.made import Told, chunk, chunks, overrides, running, wait_for
+from daemon.made import Told, chunk, chunks, overrides, running
+from patience import LONG, eventually
 from tengen import nets
 from tengen.daemon import core as core_module
 from tengen.daemon import messages
@@ -44,13 +45,13 @@ def stage(core: Core) -> str:
 def test_waits_trains_exports_and_begins_again_without_compiling(tmp_path: Path) -> None:
     with running(tmp_path, "daemon.steps_per_network=4", "daemon.chunks_per_network=8") as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA" and core.session)
         chunks(tmp_path, 0, 2)
-        wait_for(lambda: core.session.new_chunks == 2, told.lines)
+        eventually(lambda: core.session.new_chunks == 2, told.lines)
         assert told.networks == []
         chunks(tmp_path, 2, 6)
-        wait_for(lambda: told.networks, told.lines)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
+        eventually(lambda: told.networks, told.lines)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA")
         assert core.session.place.networks == 1
         assert core.session.trainer.step == 4
         before = core.session.trainer.learner._step._cache_size()
@@ -59,7 +60,7 @@ def test_waits_trains_exports_and_begins_again_without_compiling(tmp_path: Path)
         assert (core.session.place.anchor, core.session.new_chunks) == (8, 0)
 
         chunks(tmp_path, 8, 8)
-        wait_for(lambda: len(told.networks) == 2, told.lines)
+        eventually(lambda: len(told.networks) == 2, told.lines)
         assert core.session.trainer.learner._step._cache_size() == 1
         assert compilations.count == compiled
         assert core.session.trainer.step == 8
@@ -76,12 +77,12 @@ def test_a_start_that_does_not_wait_for_data(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 2)
     with running(tmp_path, "daemon.validation=0.0") as (core, told):
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.errors)
+        eventually(lambda: told.errors)
         assert "start_training first" in told.errors[0]
         core.post(START)
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.networks, told.lines)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")  # this time only
+        eventually(lambda: told.networks, told.lines)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA")  # this time only
         assert len(told.networks) == 1
 
 
@@ -89,31 +90,31 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
     chunks(tmp_path, 0, 6)
     with running(tmp_path, "daemon.steps_per_network=100000", "train.checkpoints.interval=100000") as (core, told):
         core.post(START)
-        wait_for(lambda: core.session and core.session.place.step > 3, told.lines)
+        eventually(lambda: core.session and core.session.place.step > 3, told.lines)
         core.post(START)
-        wait_for(lambda: told.errors)
+        eventually(lambda: told.errors)
         assert "stop_training first" in told.errors[0]
         core.post(messages.StopTraining())
-        wait_for(lambda: stage(core) == "IDLE")
+        eventually(lambda: stage(core) == "IDLE")
         step = core.session.trainer.step
         assert core.session._checkpoints.steps()[-1] == step
         core.post(messages.ExportNow())
         core.post(messages.ExportNow())
-        wait_for(lambda: any("exported already" in line for line in told.lines))
-        wait_for(lambda: told.networks)
+        eventually(lambda: any("exported already" in line for line in told.lines))
+        eventually(lambda: told.networks)
         assert [each.step for each in told.of(messages.NetworkExported)] == [step]
         assert core.session.place.networks == 0
-        wait_for(lambda: stage(core) == "IDLE")
+        eventually(lambda: stage(core) == "IDLE")
         session = core.session
         core.post(START)
-        wait_for(lambda: session.place.step > step)
+        eventually(lambda: session.place.step > step)
         assert core.session is session
     steps = session.trainer.step
     # A restart goes on with the same network, and does not wait for the same chunks again.
     longer = (f"daemon.steps_per_network={steps + 2}", "train.checkpoints.interval=100000")
     with running(tmp_path, *longer) as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks, told.lines)
+        eventually(lambda: told.networks, told.lines)
         assert told.of(messages.NetworkExported)[0].step == steps + 2
 
 
@@ -121,15 +122,15 @@ def test_the_anchor_survives_a_restart(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 7)
     with running(tmp_path, "daemon.chunks_per_network=7") as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
+        eventually(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
         chunks(tmp_path, 7, 1)
-        wait_for(lambda: core.session.new_chunks == 1)
+        eventually(lambda: core.session.new_chunks == 1)
     with running(tmp_path, "daemon.chunks_per_network=7") as (core, told):
         core.post(START)
-        wait_for(lambda: core.session and core.session.chunks == 8)
+        eventually(lambda: core.session and core.session.chunks == 8)
         assert core.session.place.anchor == 7
         chunks(tmp_path, 8, 5)
-        wait_for(lambda: core.session.new_chunks == 6, told.lines)
+        eventually(lambda: core.session.new_chunks == 6, told.lines)
         assert told.networks == []
         assert core.session.place.networks == 1
 
@@ -141,14 +142,14 @@ def test_killed_after_the_checkpoint_the_network_is_exported_under_its_name(
     monkeypatch.setattr(Session, "export", lambda self: (_ for _ in ()).throw(RuntimeError("killed")))
     with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "ERROR", told.lines)
+        eventually(lambda: stage(core) == "ERROR", told.lines)
         assert told.of(messages.Error)[-1] == messages.Error("RuntimeError: killed", "exporting", False)
     monkeypatch.undo()
     for _ in range(2):
         with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
             core.post(START)
-            wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session, told.lines)
-            wait_for(lambda: core.session.place.pending == "")
+            eventually(lambda: stage(core) == "WAITING_FOR_DATA" and core.session, told.lines)
+            eventually(lambda: core.session.place.pending == "")
             assert core.session.trainer.step == 5
     assert len(list((tmp_path / "models").iterdir())) == 1
 
@@ -163,8 +164,8 @@ def test_files_that_are_no_chunks_are_counted_and_named(tmp_path: Path) -> None:
     (folder / "half.npz").write_bytes(good[: len(good) // 2])
     with running(tmp_path) as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks, told.lines)
-        wait_for(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, told.lines)
+        eventually(lambda: told.networks, told.lines)
+        eventually(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, told.lines)
         status = Reporter(core).status()
     assert status.loader.rejected == {"corrupt": 3, "foreign": 0, "unreadable": 0}
     assert sorted(name for name in ("empty", "text", "half") for text in status.loader.last_rejected if name in text)
@@ -178,7 +179,7 @@ def test_a_bad_configuration_is_told_and_it_goes_on(tmp_path: Path, path: str) -
         core.post(messages.StartTraining(path))
         core.post(messages.StopTraining())
         core.post(messages.ExportNow())
-        wait_for(lambda: len(told.errors) == 2)
+        eventually(lambda: len(told.errors) == 2)
         assert [each.where for each in told.of(messages.Error)] == ["start_training", "export_now"]
         assert stage(core) == "IDLE"
 
@@ -188,11 +189,11 @@ def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, m
     monkeypatch.setattr(Session, "begin", lambda self: 1 / 0)
     with running(tmp_path) as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "ERROR")
+        eventually(lambda: stage(core) == "ERROR")
         assert told.errors == ["ZeroDivisionError: division by zero"]
         monkeypatch.undo()
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.networks, told.lines)
+        eventually(lambda: told.networks, told.lines)
 
 
 def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from(
@@ -206,7 +207,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     monkeypatch.setattr(exporting, "check", refuse)
     with running(tmp_path, *once) as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "ERROR", told.lines)
+        eventually(lambda: stage(core) == "ERROR", told.lines)
         (error,) = told.errors
         assert error.startswith("training diverged at step ")
         assert "the network gives no numbers\nThere is no checkpoint from before that" in error
@@ -215,8 +216,8 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
         assert not list(tmp_path.glob("train/main/step_*"))
         monkeypatch.undo()
         core.post(messages.StartTrainingImmediately())
-        wait_for(lambda: told.networks, told.lines)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
+        eventually(lambda: told.networks, told.lines)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA")
     # A checkpoint that says what is to be exported, as a daemon that was killed leaves it, is not tried for ever.
     (saved,) = tmp_path.glob("train/main/step_*")
     for folder in tmp_path.glob("models/*"):
@@ -224,11 +225,11 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     monkeypatch.setattr(exporting, "check", refuse)
     with running(tmp_path, *once) as (core, told):
         core.post(START)
-        wait_for(lambda: stage(core) == "ERROR", told.lines)
+        eventually(lambda: stage(core) == "ERROR", told.lines)
         aside = f"{saved.name} is corrupt (training diverged at step 5: the network gives no numbers)"
         assert any(aside in str(line) for line in told.lines)
         core.post(START)
-        wait_for(lambda: len(told.errors) == 2)
+        eventually(lambda: len(told.errors) == 2)
         assert "no good checkpoint is left" in told.errors[1]
 
 
@@ -252,8 +253,8 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     chunks(tmp_path, 0, 6)
     with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
         core.post(START)
-        wait_for(lambda: told.networks, told.lines)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA")
+        eventually(lambda: told.networks, told.lines)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA")
     assert [(each.where, each.goes_on) for each in told.of(messages.Error)] == [("disk", True)] * 3
     assert len(told.networks) == len(list((tmp_path / "models").iterdir())) == 1
 
@@ -263,8 +264,8 @@ def test_old_networks_make_room(tmp_path: Path) -> None:
         core.post(START)
         for number in range(4):
             chunks(tmp_path, 3 * number, 3)
-            wait_for(lambda: len(told.networks) > number, told.lines)
-        wait_for(lambda: stage(core) == "WAITING_FOR_DATA" and core.session.new_chunks == 0)
+            eventually(lambda: len(told.networks) > number, told.lines)
+        eventually(lambda: stage(core) == "WAITING_FOR_DATA" and core.session.new_chunks == 0)
         kept = {path.name for path in (tmp_path / "models").iterdir()}
     assert kept == set(told.networks[-2:])
 
@@ -278,10 +279,10 @@ def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 12)
     core.start()
     core.post(START)
-    wait_for(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
+    eventually(lambda: told.networks and stage(core) == "WAITING_FOR_DATA", told.lines)
     status: Any = reporter.status()
     core.post(messages.Shutdown())
-    assert core.ended.wait(60)
+    assert core.ended.wait(LONG)
     assert decode(encode(status)) == status
     names = [(each.split, each.name) for each in status.loader.stages]
     per_split = ["read", "unpack", "mix", "batch", "consumer"]

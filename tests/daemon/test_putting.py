@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.made import wait_for
 from daemon.receiver import Receiver, receiving
 from daemon.test_uploads import Said, http, network
+from patience import eventually
 from tengen import redact
 from tengen.daemon.putting import Http, SendError
 from tengen.daemon.settings import UploadSettings
@@ -45,8 +45,8 @@ def test_a_receiver_that_repeats_the_token_is_not_quoted(
         settings = http(receiver.address, token_variable=VARIABLE, timeout=30.0, first_pause=600.0)
         with Uploads(tmp_path, settings, said) as uploads:
             uploads.put(file[0])
-            wait_for(lambda: "failed" in uploads.state(file[0]), said.lines)
-            wait_for(lambda: said.lines)
+            eventually(lambda: "failed" in uploads.state(file[0]), said.lines)
+            eventually(lambda: said.lines)
             said.lines.append(uploads.state(file[0]))
     everything = "\n".join(said.lines) + "".join(
         path.read_text() for path in tmp_path.rglob("*.json") if path.is_file()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from daemon.made import wait_for
+from patience import LONG, eventually
 from tengen.daemon import messages
 from tengen.daemon.clients import Client
 from tengen.daemon.protocol import decode, encode
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 def connect(path: Path) -> socket.socket:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(20)
+    client.settimeout(LONG)
     client.connect(str(path))
     return client
 
@@ -78,7 +78,7 @@ def test_pipes_garbage_and_half_a_line(listening: Listening) -> None:
     assert "what the daemon says" in found[3].what
     assert "in the middle of a line" in found[4].what
     assert listening.heard == [messages.GetStatus()]
-    assert listening.closed.wait(20)
+    assert listening.closed.wait(LONG)
     assert len(listening.logged) == 4
 
 
@@ -90,7 +90,7 @@ def test_a_closed_output_and_a_missing_one_do_no_harm(listening: Listening) -> N
     for _ in range(3):
         listening.server.tell(STATUS)
     os.write(write, encode(messages.StopTraining()))
-    wait_for(lambda: listening.heard == [messages.StopTraining()])
+    eventually(lambda: listening.heard == [messages.StopTraining()])
     os.close(write)
 
 
@@ -138,14 +138,14 @@ def test_the_socket_of_a_dead_daemon_makes_way_but_nothing_else_does(listening: 
 def test_clients_come_and_go(listening: Listening, path: Path) -> None:
     listening.server.listen(path)
     clients = [connect(path) for _ in range(5)]
-    wait_for(lambda: listening.server.clients == 5)
+    eventually(lambda: listening.server.clients == 5)
     clients[0].close()
-    wait_for(lambda: listening.server.clients == 4)
+    eventually(lambda: listening.server.clients == 4)
     listening.server.tell(messages.Log("info", "hello"))
     for client in clients[1:]:
         assert next(lines(client)) == messages.Log("info", "hello")
         client.close()
-    wait_for(lambda: listening.server.clients == 0)
+    eventually(lambda: listening.server.clients == 0)
 
 
 def test_who_has_said_all_still_gets_the_answer(listening: Listening, path: Path) -> None:
@@ -159,18 +159,16 @@ def test_who_has_said_all_still_gets_the_answer(listening: Listening, path: Path
 def test_a_stuck_client_holds_up_nobody(listening: Listening, path: Path) -> None:
     listening.server.listen(path)
     with connect(path) as stuck, connect(path) as good:
-        wait_for(lambda: listening.server.clients == 2)
+        eventually(lambda: listening.server.clients == 2)
         seen: list[Any] = []
         reader = threading.Thread(target=lambda: seen.extend(lines(good)), daemon=True)
         reader.start()
-        began = time.monotonic()
         for _ in range(2000):
             listening.server.tell(STATUS)
             if len(seen) < 1:
                 time.sleep(0.001)
         listening.server.tell(messages.Log("info", "last"))
-        assert time.monotonic() - began < 20
-        wait_for(lambda: bool(seen) and seen[-1] == messages.Log("info", "last"))
+        eventually(lambda: bool(seen) and seen[-1] == messages.Log("info", "last"))
         # Once it wakes up it is told what it has missed, and what matters more than statuses is still there.
         found = []
         for message in lines(stuck):
@@ -179,21 +177,17 @@ def test_a_stuck_client_holds_up_nobody(listening: Listening, path: Path) -> Non
                 break
         assert any(isinstance(each, messages.Log) and "were dropped" in each.text for each in found)
         assert len(found) < 1000
-        began = time.monotonic()
-    listening.server.close()
-    assert time.monotonic() - began < 10
 
 
 def test_closing_does_not_wait_for_a_stuck_client(path: Path) -> None:
     it = Listening()
     it.server.listen(path)
     with connect(path):
-        wait_for(lambda: it.server.clients == 1)
+        eventually(lambda: it.server.clients == 1)
         for _ in range(600):
             it.server.tell(STATUS)
-        began = time.monotonic()
-        it.server.close()
-        assert time.monotonic() - began < 10
+        it.server.close()  # would never return if it waited
+        assert it.server.clients == 0
 
 
 def test_the_socket_survives_a_lack_of_files(listening: Listening, path: Path) -> None:
@@ -208,7 +202,7 @@ def test_the_socket_survives_a_lack_of_files(listening: Listening, path: Path) -
             while True:
                 taken.append(os.dup(client.fileno()))
         client.connect(str(path))
-        wait_for(lambda: bool(listening.logged))
+        eventually(lambda: bool(listening.logged))
     finally:
         for file in taken:
             os.close(file)

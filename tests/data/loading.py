@@ -4,19 +4,18 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data import made
+from patience import LONG, eventually
 from tengen.data import Loader, LoaderTimeout, write_chunk
 from tengen.data.batches import Batch
 from tengen.data.rows import Rows
 from tengen.data.splits import Split
-
-LONG = 60.0  # seconds after which a test has failed; none waits that long otherwise
 
 
 def write(path: Path, count: int, seed: int, age: int = 0) -> Path:
@@ -91,14 +90,6 @@ def timeout_says(loader: Loader, *parts: str) -> None:
         return all(part in str(caught.value) for part in parts)
 
     eventually(said)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Return when it holds; fail if it does not in a very long time."""
-    end = time.monotonic() + LONG
-    while not holds():
-        assert time.monotonic() < end, "this should have happened long ago"
-        time.sleep(0.005)
 
 
 def threads() -> list[str]:

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import made
+from patience import eventually
 from tengen.data import GameIdentity, RowFormat, Store, WindowSettings, chunk, read_chunk, write_chunk
 from tengen.data.shuffle import Progress, Shuffle, ShuffledFile, Survey, clean, newest, plan, shuffle
 from tengen.data.shuffle_draw import shares
@@ -493,7 +494,7 @@ from tengen.data.shuffle import shuffle
 base, when = Path(sys.argv[1]), sys.argv[2]
 def wait(name):
     print("now", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 def progress(step):
     if step.doing == when:
         wait(when)
@@ -549,8 +550,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             cwd=Path(__file__).parents[2],
         )
         began = newest(tmp_path)
-        while newest(tmp_path) == began:
-            time.sleep(0.005)
+        eventually(lambda: newest(tmp_path) != began)
         time.sleep(delay)
         process.kill()
         process.wait()

@@ -73,7 +73,7 @@ from pathlib import Path
 from tengen.data.shuffle import Shuffle
 with Shuffle.load(Path({str(old.folder)!r})).open():
     print("reading", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
     source = str(Path(__file__).parents[2] / "src")
     process = subprocess.Popen(

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from data import made
+from patience import LONG, eventually
 from tengen import atomic
 from tengen.data import Writer, read_chunk, write_chunk
 from tengen.errors import TengenError
@@ -162,10 +162,7 @@ def test_lets_go_of_what_it_has_written() -> None:
     writer = Writer()
     writer.put(partial(lambda large: None, Large()))
     writer.flush()
-    deadline = time.monotonic() + 30
-    while Large.alive and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert not Large.alive
+    eventually(lambda: not Large.alive)
     writer.close()
 
 
@@ -188,7 +185,7 @@ if len(sys.argv) > 2:
 def test_programs_that_forget_to_close(tmp_path: Path, rest: list[str]) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     command = [sys.executable, "-c", _FORGETFUL, str(tmp_path), *rest]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG, check=False)
     assert ended.returncode == len(rest)
     assert ended.stderr.split() == rest
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
@@ -197,6 +194,6 @@ def test_programs_that_forget_to_close(tmp_path: Path, rest: list[str]) -> None:
 def test_a_failure_at_the_very_end_is_one_line(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     command = [sys.executable, "-c", _FORGETFUL, str(tmp_path / "absent")]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG, check=False)
     assert ended.stderr.startswith("tengen: a: cannot be written: No such file or directory")
     assert ended.stderr.count("\n") == 1

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax import Array
 
+import emulator
 from recording import jit, make
 from search.plans import ALL_FRILLS, TIC_TAC_TOE
 from search.positions import Played, hashed, roots
@@ -66,7 +67,10 @@ def test_a_search_begins_only_where_it_is_told() -> None:
 BATCH = 6
 PLANS = {
     "puct": (TIC_TAC_TOE, Settings(algorithm="puct", simulations=12, **ALL_FRILLS)),
-    "kernels": (TIC_TAC_TOE, Settings(simulations=12, considered=4, kernels="interpret")),
+    "kernels": (
+        TIC_TAC_TOE,
+        Settings(simulations=12, considered=4, kernels="gpu" if emulator.is_available() else "auto"),
+    ),
     "go": (make("go", size=3), Settings(simulations=12, considered=4)),  # which keeps something once per tree
 }
 

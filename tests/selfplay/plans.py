@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import emulator
 from recording import jit, make
 from search.plans import ALL_FRILLS, NO_FRILLS
 from search.positions import DOUBLE_MOVE, hashed
@@ -147,7 +148,7 @@ LEAFY = Plan(
 )
 KERNELS = Plan(
     make("hex", size=4, swap=True),
-    Settings(simulations=6, kernels="interpret"),
+    Settings(simulations=6, kernels="gpu" if emulator.is_available() else "auto"),
     SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, opening_moves=2),
 )
 SLOW = {"othello": OTHELLO, "connect_four": CONNECT_FOUR, "go5": LEAFY, "hex": KERNELS}

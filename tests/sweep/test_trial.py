@@ -1,16 +1,17 @@
 """One trial as a process: it ends, fails, is stopped; and what its folder tells. The run itself is made up here."""
 
+import itertools
 import json
 import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patience import LONG
 from tengen.config import run_directory
 from tengen.sweep import trial
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, measured, run_trial
@@ -131,7 +132,7 @@ def test_stopped_politely(spec: TrialSpec, program: Any) -> None:
         "import signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         "open(sys.argv[1] + '/ready', 'w').close()\n"
-        "time.sleep(60)"
+        "time.sleep(3600)"
     )
     found = run_trial(spec, stop=lambda: (Path(spec.folder) / "ready").exists())
     assert found.status == "stopped"
@@ -143,7 +144,7 @@ def test_one_that_will_not_stop_is_killed(spec: TrialSpec, program: Any, monkeyp
         "import signal, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "open(sys.argv[1] + '/ready', 'w').close()\n"
-        "time.sleep(60)"
+        "time.sleep(3600)"
     )
     found = run_trial(spec, stop=lambda: (Path(spec.folder) / "ready").exists())
     assert found.status == "stopped"
@@ -158,7 +159,10 @@ def test_killed_by_somebody_else_is_a_failure(spec: TrialSpec, program: Any) -> 
 def test_it_has_its_share_and_knows_its_parent(spec: TrialSpec, program: Any) -> None:
     core = min(os.sched_getaffinity(0))
     program(
-        "import os, time; time.sleep(0.2); print(os.sched_getaffinity(0), os.environ['X'], os.environ['TENGEN_PARENT'])"
+        "import os, time\n"
+        f"end = time.monotonic() + {LONG}\n"
+        "while len(os.sched_getaffinity(0)) > 1 and time.monotonic() < end: time.sleep(0.01)\n"
+        "print(os.sched_getaffinity(0), os.environ['X'], os.environ['TENGEN_PARENT'])"
     )
     run_trial(spec, Share((core,), {"X": "y"}))
     assert f"{{{core}}} y {os.getpid()}" in Path(spec.log).read_text()
@@ -168,18 +172,20 @@ def test_a_folder_that_is_still_in_use_is_waited_for(
     spec: TrialSpec, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program("")
-    held = threading.Event()
+    held, go = threading.Event(), threading.Event()
 
     def hold() -> None:
         with run_directory.locked(Path(spec.folder)):
             held.set()
-            time.sleep(0.3)
+            go.wait()
 
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
     assert run_trial(spec, stop=lambda: True).status == "stopped"
-    assert run_trial(spec).status == "done"
+    asked = itertools.count()
+    monkeypatch.setattr(trial, "PATIENCE", LONG)
+    assert run_trial(spec, stop=lambda: bool(next(asked) == 2 and go.set())).status == "done"  # it looks again
     holder.join()
     monkeypatch.setattr(trial, "PATIENCE", 0.0)
     with run_directory.locked(Path(spec.folder)):

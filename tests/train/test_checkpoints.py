@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from patience import LONG
 from tengen.errors import Diverged, TengenError
 from tengen.train import Checkpoint, Checkpoints, CheckpointSettings
 from tengen.train import checkpoints as module
@@ -211,7 +212,7 @@ def test_a_killed_process_leaves_checkpoints_to_go_on_from(tmp_path: Path, pause
     assert process.stdout is not None
     with process.stdout:
         assert process.stdout.readline() == "writing\n"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG
         # Strike while one is being written: it then has a temporary name.
         time.sleep(pause)
         while not list(tmp_path.glob("*tmp*")) and time.monotonic() < deadline:

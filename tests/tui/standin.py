@@ -1,7 +1,8 @@
 """A daemon that only talks: it speaks the protocol on standard input and output, or on a socket with --listen PATH.
 
-What it says is told by its arguments: --log N lines at once, --garbage, --die-after SECONDS, --once FILE, --selfplay.
+What it says is told by its arguments: --log N lines at once, --garbage, --fragile, --selfplay.
 Each order is answered by a log message, so that tests see what arrived.
+A fragile one breaks when it is told to stop.
 """
 
 import argparse
@@ -12,14 +13,13 @@ import socket
 import sys
 import time
 
-from tengen.daemon.messages import GetStatus, Log, Shutdown
+from tengen.daemon.messages import GetStatus, Log, Shutdown, StopTraining
 from tengen.daemon.protocol import ProtocolError, decode, encode
 from tui.samples import selfplay_status, status
 
 
 def main() -> int:
     args = _arguments()
-    began = time.monotonic()
     listener = _listen(args.listen) if args.listen else None
     clients: list[socket.socket] = []
     print("the stand-in has started", file=sys.stderr, flush=True)
@@ -31,11 +31,6 @@ def main() -> int:
     due, step, rest = 0.0, args.step, b""
     while True:
         now = time.monotonic()
-        if args.die_after and now - began >= args.die_after and not (args.once and os.path.exists(args.once)):
-            if args.once:
-                open(args.once, "w").close()
-            print("Traceback: the stand-in breaks", file=sys.stderr, flush=True)
-            os._exit(3)
         if now >= due and not args.silent:
             due, step = now + args.every, step + 10
             made = selfplay_status(step) if args.selfplay else status(step)
@@ -53,6 +48,9 @@ def main() -> int:
                 continue
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
+                if args.fragile and decode(line) == StopTraining():
+                    print("Traceback: the stand-in breaks", file=sys.stderr, flush=True)
+                    os._exit(3)
                 if not _answer(line, clients, step):
                     if args.listen:
                         os.unlink(args.listen)
@@ -66,8 +64,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--garbage", action="store_true")
     parser.add_argument("--selfplay", action="store_true")
     parser.add_argument("--silent", action="store_true")
-    parser.add_argument("--die-after", type=float, default=0.0)
-    parser.add_argument("--once", help="with --die-after: a file that is there after the first death, the only one")
+    parser.add_argument("--fragile", action="store_true")
     parser.add_argument("--every", type=float, default=0.1)
     parser.add_argument("--step", type=int, default=100)
     return parser.parse_args()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import LONG
 from tengen.daemon.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus
 from tengen.daemon.protocol import encode
 from tengen.tui.client import Attached, Child, Client, Staying, log_of, understood
@@ -20,12 +21,10 @@ from tengen.tui.model import Ended, Garbled, Said, Started
 STANDIN = [sys.executable, "-m", "tui.standin"]
 
 
-async def until(found: Callable[[], Any], seconds: float = 20.0) -> None:
-    for _ in range(int(seconds / 0.02)):
-        if found():
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("it did not happen")
+async def until(found: Callable[[], Any]) -> None:
+    async with asyncio.timeout(LONG):
+        while not found():
+            await asyncio.sleep(0.02)
 
 
 def listen(client: Client) -> list[Any]:
@@ -60,10 +59,11 @@ def test_a_child_from_start_to_end() -> None:
 
 def test_a_child_that_dies_can_be_started_again() -> None:
     async def main() -> None:
-        client = Child([*STANDIN, "--die-after", "0.1"])
+        client = Child([*STANDIN, "--fragile"])
         heard = listen(client)
         for number in (1, 2):
             await client.start()
+            await until(lambda: len(kinds(heard, Started)) == number and client.send(StopTraining()))
             await until(lambda: len(kinds(heard, Ended)) == number)
         assert kinds(heard, Ended) == [Ended("the daemon has ended with code 3", 3)] * 2
         assert Said("Traceback: the stand-in breaks") in heard
@@ -93,10 +93,10 @@ def test_a_child_that_is_killed_and_one_that_is_no_program() -> None:
 
 def test_a_grandchild_that_keeps_the_pipes_does_not_keep_us() -> None:
     async def main() -> None:
-        client = Child(["/bin/sh", "-c", "sleep 30 & echo $! >&2; exit 4"])
+        client = Child(["/bin/sh", "-c", "sleep 3600 & echo $! >&2; exit 4"])
         heard = listen(client)
         await client.start()
-        await until(lambda: kinds(heard, Ended), 5.0)
+        await until(lambda: kinds(heard, Ended))
         os.kill(int(kinds(heard, Said)[0].text), signal.SIGKILL)
         assert heard[-1] == Ended("the daemon has ended with code 4", 4)
         await client.close()
@@ -203,7 +203,7 @@ def test_one_that_stays_outlives_us_and_writes_to_a_file(tmp_path: Path) -> None
         connection.sendall(encode(Shutdown()))
         while connection.recv(65536):
             pass
-    assert process.wait(10) == 0
+    assert process.wait(LONG) == 0
     assert "line 1" in log_of(path).read_text()
     assert log_of(path).stat().st_mode & 0o077 == 0
 
@@ -212,9 +212,11 @@ def test_one_that_stays_tells_of_its_end(tmp_path: Path) -> None:
     path = tmp_path / "daemon.sock"
 
     async def main() -> None:
-        client = Staying([*STANDIN, "--listen", str(path), "--die-after", "0.3"], path)
+        client = Staying([*STANDIN, "--listen", str(path), "--fragile"], path)
         heard = listen(client)
         await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        assert client.send(StopTraining())
         await until(lambda: kinds(heard, Ended))
         assert heard[-1] == Ended("the daemon has ended with code 3", 3)
         assert Said("Traceback: the stand-in breaks") in heard

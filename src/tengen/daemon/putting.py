@@ -64,6 +64,8 @@ class Http:
             self._put(self._address, name, path / FILE_NAME, limits)
         except SendError:
             raise
+        except files.NotAFile as error:
+            raise SendError(str(error)) from None
         except TimeoutError:
             if limits.overdue:
                 words = f"took longer than the deadline, {self._settings.deadline:g} s"
@@ -92,10 +94,11 @@ class Http:
         url = urllib.parse.urlsplit(full)
         place = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
         connection = http.client.HTTPConnection(self._host, url.port or _port(url.scheme), blocksize=_BLOCK)
-        try:
-            # Connected by hand, since only our sockets know the deadline; from here on it is an ordinary connection.
-            connection.sock = self._socket = _connect(connection.host, connection.port, url.scheme == "https", limits)
-            with files.open_buffered(file) as body:
+        with files.open_buffered(file) as body:
+            try:
+                # Connected by hand, since only our sockets know the deadline; then it is an ordinary connection.
+                secure = url.scheme == "https"
+                connection.sock = self._socket = _connect(connection.host, connection.port, secure, limits)
                 headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
                 headers["Host"] = url.netloc.rpartition("@")[2]
                 # Whoever hangs up early may have said why.
@@ -105,9 +108,9 @@ class Http:
                 if 200 <= answer.status < 300 or answer.status == _THERE_ALREADY:
                     return
                 said = answer.read(4096).decode("utf-8", "replace")
-        finally:
-            self._socket = None
-            connection.close()
+            finally:
+                self._socket = None
+                connection.close()
         if 300 <= answer.status < 400 and (elsewhere := answer.getheader("Location")):
             said = f"redirects are not followed; this one is to {elsewhere}"
         said = f"{answer.reason}: {' '.join(said.split())}".rstrip(": ")

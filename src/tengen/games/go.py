@@ -1,7 +1,7 @@
 """Go on square boards, area scoring (Tromp-Taylor), with three ko rules. See docs/games/go.md."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from tengen.games import go_chains as rules
-from tengen.games import go_kernel as kernel
+from tengen.games import go_gpu
 from tengen.games.core import Game, Look, Observation, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
@@ -218,30 +218,26 @@ class Go(Game[GoState]):
 
     def step_and_look(self, states: GoState, actions: Array, stay: Array | None = None) -> tuple[GoState, Look]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
-        fused = partial(self.fused_step_and_look, interpret=False)
-        return lax.platform_dependent(states, actions, stay, cuda=fused, default=super().step_and_look)
+        fused, plain = self.fused_step_and_look, super().step_and_look
+        return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
 
-    def fused_step_and_look(
-        self, states: GoState, actions: Array, stay: Array | None = None, *, interpret: bool
-    ) -> tuple[GoState, Look]:
-        """`step_and_look` as one GPU program per game; `interpret` runs it anywhere, slowly."""
-        stay = jnp.zeros(actions.shape, bool) if stay is None else stay
-        fixed = kernel.Rules(
+    def fused_step_and_look(self, states: GoState, actions: Array, stay: Array) -> tuple[GoState, Look]:
+        """`step_and_look` as one GPU program."""
+        fixed = go_gpu.Rules(
             size=self.size,
             suicide=self.options.suicide,
             superko=self.superko,
             situational=self.options.ko == "situational",
             max_moves=self.max_moves,
-            interpret=interpret,
         )
-        before = kernel.Position(*(getattr(states, name) for name in kernel.Position._fields))
-        after, seen = kernel.move_and_look(fixed, before, states.history, actions, stay, self._keys)
+        before = go_gpu.Position(*(getattr(states, name) for name in go_gpu.Position._fields))
+        after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
         moved = states._replace(**after._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
         over = seen.ended > 0
         black = jnp.where(over, jnp.sign(2 * seen.area - states.komi), 0).astype(jnp.float32)
         planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
-        legal = jnp.concatenate([(seen.marks & kernel.LEGAL) > 0, ~over[:, None]], 1)
+        legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)
         observation = Observation(planes.reshape(-1, *self.planes_shape), jax.vmap(self._scalars)(moved))
         return moved, Look(legal, observation, over, jnp.stack([black, -black], -1))
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array, lax
 
-from tengen.nets import affine_kernel, pool_kernel
+from tengen.nets import gpu
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
@@ -49,9 +49,9 @@ def shaped(x: Array, norm: AnyNorm, activation: Activation, board: Board, train:
     def plain(x: Array) -> Array:
         return board.hide(activate(norm(x, board, train), activation).astype(x.dtype))
 
-    if isinstance(norm, Affine) and norm.kernels and board.on is None and affine_kernel.suits(x):
+    if isinstance(norm, Affine) and norm.kernels and board.on is None and gpu.suits_affine(x):
         weights = norm.scale[...], norm.shift[...]
-        kernel = partial(affine_kernel.run, activation=activation, interpret=False)
+        kernel = partial(gpu.affine, activation=activation)
         return lax.platform_dependent(x, cuda=lambda x: kernel(x, *weights), default=plain)
     return plain(x)
 
@@ -95,9 +95,9 @@ class PoolBias(nnx.Module):
         `x` is what the convolution `before` gave without its bias. Channels after R + G are not looked at.
         """
         dense = self.dense.kernel[...]
-        if self.kernels and board.on is None and pool_kernel.suits(x, dense):
+        if self.kernels and board.on is None and gpu.suits_pool(x, dense):
             assert isinstance(board.side, float)
-            kernel = partial(pool_kernel.run, side=board.side, activation=self.activation, interpret=False)
+            kernel = partial(gpu.pool_bias, side=board.side, activation=self.activation)
             plain = partial(self._plain, before=before, board=board, train=train)
             shift = None if before.bias is None else before.bias[...]
             return lax.platform_dependent(x, cuda=lambda x: kernel(x, shift, dense), default=plain)

@@ -11,7 +11,7 @@ from flax import nnx
 from jax import Array, lax
 
 from tengen.games.core import Game
-from tengen.nets import fitting, head_kernel
+from tengen.nets import fitting, gpu
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
@@ -151,36 +151,35 @@ class Heads(nnx.Module):
         others = self.value.summary(found.hidden)
         return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
 
-    def _from_neck(self, x: Array, board: Board, train: bool) -> head_kernel.Found:
+    def _from_neck(self, x: Array, board: Board, train: bool) -> gpu.HeadOutputs:
         """Of the neck's [B, H, W, 2 P + V] without its bias."""
 
-        def plain(x: Array) -> head_kernel.Found:
+        def plain(x: Array) -> gpu.HeadOutputs:
             policies = self.policy(x, self.neck, board, train)
-            return head_kernel.Found(policies, *self.value(self.neck.biased(x)[..., self.for_policy :], board, train))
+            return gpu.HeadOutputs(policies, *self.value(self.neck.biased(x)[..., self.for_policy :], board, train))
 
         weights = self.weights() if self.kernels and board.on is None else None
-        if weights is None or not head_kernel.suits(x, weights):
+        if weights is None or not gpu.suits_heads(x, weights):
             return plain(x)
         assert isinstance(board.side, float)
         assert isinstance(board.square, float)
         program = partial(
-            head_kernel.run,
+            gpu.heads,
             weights=weights,
             kinds=self.policy.kinds,
             scales=(board.side, board.square),
             activation=self.activation,
-            interpret=False,
         )
         return lax.platform_dependent(x, cuda=program, default=plain)
 
-    def weights(self) -> head_kernel.Weights | None:
+    def weights(self) -> gpu.HeadWeights | None:
         """What the GPU program needs, once folded; None if it does not know how the actions lie on the board."""
         policy, value = self.policy, self.value
         if policy.points is None or policy.layout.numbering is not None:
             return None
         assert self.neck.bias is not None
         assert value.hidden.bias is not None
-        return head_kernel.Weights(
+        return gpu.HeadWeights(
             shift=self.neck.bias[...],
             bias=policy.pool.dense.kernel[...],
             points=policy.points.kernel[0, 0],

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.games import Observation
-from tengen.search import kernels
+from tengen.search import gpu
 from tengen.search.tree import NONE, Tree, restored, stored
 from tengen.search.walk import New, Path, walk
 
@@ -41,7 +40,7 @@ _LEAST = -60000.0
 def select(tree: Tree) -> Leaves:
     """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
     game, count = tree.game, tree.settings.leaves
-    path, above = _by_device(tree, _walk, kernels.walk)(tree)
+    path, above = _by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
     before = jax.vmap(game.join)(restored(above, game), kept)
     states, look = game.step_and_look(before, path.action.reshape(-1), ~path.moves.reshape(-1))
@@ -73,7 +72,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
-    return _by_device(tree, plain, kernels.expand)(tree, leaves.path, new)
+    return _by_device(tree, plain, gpu.expand)(tree, leaves.path, new)
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,9 +80,9 @@ def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]
     wish = tree.settings.kernels
     if wish == "plain" or tree.settings.leaves > 1:
         return plain
-    if wish == "interpret":
-        return partial(kernel, interpret=True)
-    return lambda *args: lax.platform_dependent(*args, cuda=partial(kernel, interpret=False), default=plain)
+    if wish == "gpu":
+        return kernel
+    return lambda *args: lax.platform_dependent(*args, cuda=kernel, default=plain)
 
 
 def _expand(tree: Tree, path: Path, new: New) -> Tree:

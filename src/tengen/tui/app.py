@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult
@@ -30,7 +31,10 @@ _CLOCK = 1.0  # seconds after which it is drawn anyway: ages and times go on
 
 
 class Dashboard(App[int]):
-    """`name` is the run's until it says another; `config` is what `start_training` asks for, if that is known."""
+    """`name` is the run's until it says another; `config` is what `start_training` asks for, if that is known.
+
+    `clock` gives seconds, from which ages and times are reckoned.
+    """
 
     CSS_PATH = "app.tcss"
     TITLE = "tengen"
@@ -49,9 +53,11 @@ class Dashboard(App[int]):
         Binding("ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, client: Client, name: str, config: str = "") -> None:
+    def __init__(
+        self, client: Client, name: str, config: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
-        self.client, self._config = client, config
+        self.client, self._config, self._clock = client, config, clock
         self.model = Model(name, client.name)
         self._drawn, self._drawn_at = -1, 0.0  # of the model's changes, and when
         client.hear = self._hear
@@ -88,7 +94,7 @@ class Dashboard(App[int]):
 
     def _beat(self) -> None:
         """Draw if there is something new: a dashboard must not take from the training what it shows."""
-        if self.model.changes != self._drawn or time.monotonic() - self._drawn_at >= _CLOCK:
+        if self.model.changes != self._drawn or self._clock() - self._drawn_at >= _CLOCK:
             self.draw()
 
     def on_resize(self) -> None:
@@ -96,14 +102,14 @@ class Dashboard(App[int]):
 
     def draw(self) -> None:
         """Show the model as it is now."""
-        self._drawn, self._drawn_at = self.model.changes, time.monotonic()
-        now, main = time.monotonic(), self.screen_stack[0]
+        now, main = self._clock(), self.screen_stack[0]
+        self._drawn, self._drawn_at = self.model.changes, now
         for found in main.query("Heading, Pane, LogPane"):
             if isinstance(found, Heading | Pane | LogPane):
                 found.show(self.model, now)
 
     def _hear(self, event: Any) -> None:
-        self.model.hear(event, time.monotonic())
+        self.model.hear(event, self._clock())
         if isinstance(event, Ended):
             self.refresh_bindings()
             if self.model.leaving:

@@ -4,14 +4,15 @@ import shutil
 import sys
 from pathlib import Path
 
+from patience import LONG
 from tengen.arena.foreign.engine import Terms
 
 FAKE = Path(__file__).with_name("fake.py")
 GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 STOCKFISH = shutil.which("stockfish") or shutil.which("/usr/games/stockfish")
 
-PATIENT = Terms(patience=60.0)  # for what must come, however busy the machine
-HASTY = Terms(seconds=0.1, grace=0.4, patience=60.0)  # for moves that never come
+PATIENT = Terms(patience=LONG)  # for what must come, however busy the machine
+HASTY = Terms(seconds=0.1, grace=0.4, patience=LONG)  # for moves that never come
 
 
 def fake(protocol: str, behaviour: str, log: Path | None = None) -> str:

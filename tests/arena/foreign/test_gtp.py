@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from arena.foreign.engines import GNUGO, HASTY, PATIENT, fake
+from patience import LONG
 from tengen import games
 from tengen.arena.foreign import engine
 from tengen.arena.foreign.engine import RESIGN, Terms
@@ -17,7 +18,7 @@ GAME = games.make("go", size=5, komi=6.5)
 
 
 def test_a_game_with_a_well_behaved_engine() -> None:
-    player = engine.start(fake("gtp", "fine"), GAME, Terms(seconds=5))
+    player = engine.start(fake("gtp", "fine"), GAME, Terms(seconds=LONG))
     try:
         assert player.about == "Fake 1"
         player.tell(0, "C3")
@@ -114,7 +115,7 @@ def test_scores() -> None:
 def test_gnugo_itself() -> None:
     assert GNUGO is not None
     text = f"gtp:{shlex.quote(GNUGO)} --mode gtp --level 1 --chinese-rules"
-    player = engine.start(text, GAME, Terms(seconds=5))
+    player = engine.start(text, GAME, Terms(seconds=LONG))
     try:
         assert player.about.startswith("GNU Go 3")
         player.tell(0, "C3")

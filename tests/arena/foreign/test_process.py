@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import LONG, eventually
 from tengen.arena.foreign.faults import Fault
 from tengen.arena.foreign.process import Process, command
 from tengen.errors import TengenError
@@ -14,7 +15,7 @@ from tengen.errors import TengenError
 SOON = 0.2
 
 
-def later(seconds: float = 60.0) -> float:
+def later(seconds: float = LONG) -> float:
     return time.monotonic() + seconds
 
 
@@ -42,8 +43,8 @@ def gone(number: int) -> bool:
 
 def test_lines_go_both_ways(start: Callable[[str], Process]) -> None:
     process = start("import sys\nfor line in sys.stdin: print(line[::-1].strip(), flush=True)")
-    process.send("hello", 60)
-    process.send("wörld", 60)
+    process.send("hello", LONG)
+    process.send("wörld", LONG)
     assert process.line(later(), "") == "olleh"
     assert process.line(later(), "") == "dlröw"
 
@@ -114,10 +115,7 @@ def test_nothing_is_left_behind(start: Callable[[str], Process]) -> None:
     child = int(process.line(later(), ""))
     process.close("quit")
     assert gone(process.number)
-    end = later()
-    while not gone(child) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert gone(child)
+    eventually(lambda: gone(child))
     process.close()
     assert not process.running
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from arena.foreign.engines import HASTY, PATIENT, STOCKFISH, fake
+from patience import LONG
 from tengen import games
 from tengen.arena.foreign import engine
 from tengen.arena.foreign.engine import Terms
@@ -25,7 +26,7 @@ def start(behaviour: str, terms: Terms = PATIENT) -> engine.Engine:
 
 
 def test_a_game_with_a_well_behaved_engine() -> None:
-    player = start("fine", Terms(seconds=5, nodes=100, options=(("Skill Level", "3"),)))
+    player = start("fine", Terms(seconds=LONG, nodes=100, options=(("Skill Level", "3"),)))
     assert player.about == "Fake 1"
     assert player.choose(0) == "e2e4"
     player.tell(1, "e7e5")
@@ -107,7 +108,7 @@ def _legal(process: Process, moves: list[str]) -> set[str]:
     process.send(f"position startpos moves {' '.join(moves)}", 60)
     process.send("go perft 1", 60)
     found: set[str] = set()
-    while not (line := process.line(time.monotonic() + 60, "perft")).startswith("Nodes searched"):
+    while not (line := process.line(time.monotonic() + LONG, "perft")).startswith("Nodes searched"):
         name, colon, _ = line.partition(":")
         if colon and name[:1] in "abcdefgh" and len(name) in (4, 5):
             found.add(name)

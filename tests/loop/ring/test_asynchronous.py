@@ -15,6 +15,7 @@ import pytest
 
 from data import made
 from loop.tiny import Listener, never, tiny
+from patience import eventually
 from tengen.data import Store, write_chunk
 from tengen.errors import OptionError
 from tengen.loop import metrics
@@ -253,7 +254,7 @@ def test_a_driver_that_joins_leaves_the_metrics_alone(tmp_path: Path) -> None:
 def test_parts_of_a_driver_that_was_killed_end_first(tmp_path: Path) -> None:
     old = subprocess.Popen([*part()("train", tmp_path)])
     try:
-        wait_for(lambda: [seen.words for seen in notices.look(tmp_path)] == ["train works"])
+        eventually(lambda: [seen.words for seen in notices.look(tmp_path)] == ["train works"])
         with driver(tmp_path, parts=("train",)) as found:
             looks = 0
 
@@ -263,7 +264,7 @@ def test_parts_of_a_driver_that_was_killed_end_first(tmp_path: Path) -> None:
                 if looks == 4:
                     assert not found._children[0].running
                     old.terminate()
-                    old.wait(timeout=20)
+                    old.wait()
                 return looks > 300 or found._children[0].running
 
             found.run(stop)
@@ -283,14 +284,6 @@ with t.driver(Path({base!r}), parts=("selfplay", "train"), command=t.part()) as 
 """
 
 
-def wait_for(done: Callable[[], object]) -> None:
-    for _ in range(3000):
-        if done():
-            return
-        time.sleep(0.01)
-    pytest.fail("it took too long")
-
-
 def gone(process: int) -> bool:
     """It is not there, or nobody has asked yet how it ended."""
     try:
@@ -304,12 +297,12 @@ def test_parts_end_by_themselves_when_the_driver_is_killed(tmp_path: Path) -> No
     tests = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", DRIVER.format(tests=tests, base=str(tmp_path))])
     try:
-        wait_for(lambda: len(notices.look(tmp_path)) == 3)
+        eventually(lambda: len(notices.look(tmp_path)) == 3)
         parts = [seen for seen in notices.look(tmp_path) if seen.kind != "async"]
         assert [seen.kind for seen in parts] == ["selfplay", "train"]
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    wait_for(lambda: all(gone(seen.process) for seen in parts))
+    eventually(lambda: all(gone(seen.process) for seen in parts))
     assert "train ends" in (tmp_path / "logs" / "train.log").read_text()
     assert [(seen.part, seen.alive) for seen in notices.look(tmp_path)] == [("async main", False)]

@@ -4,11 +4,12 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from patience import eventually
 from tengen.errors import Diverged
 from tengen.loop.ring import children
 from tengen.loop.ring.children import KINDS, Child, Hopeless
@@ -44,19 +45,9 @@ def closing(*made: Child) -> Iterator[None]:
             child.stop(grace=0.0, say=lambda _: None)
 
 
-def until(done: Callable[[], object]) -> None:
-    for _ in range(2000):
-        if done():
-            return
-        time.sleep(0.01)
-    pytest.fail("it took too long")
-
-
 def death(child: Child) -> str:
     """Wait for it: what is said of it."""
-    said: list[str] = []
-    until(lambda: said.append(text) or True if (text := child.look()) else False)
-    return said[0]
+    return eventually(child.look)
 
 
 def test_the_command_is_the_part_on_the_configuration_of_the_run() -> None:
@@ -185,7 +176,7 @@ def test_all_are_asked_before_one_is_waited_for(tmp_path: Path) -> None:
         for child in made:
             child.start()
         for child in made:
-            until(lambda child=child: "ready" in child.log.read_text())
+            eventually(lambda child=child: "ready" in child.log.read_text())
         children.stop_all(made, said.append)
     assert said == [f"ending {kind}" for kind in KINDS], "and that none had to be killed"
     assert not any(child.running for child in made)
@@ -197,7 +188,7 @@ def test_killed_when_it_does_not_end(tmp_path: Path) -> None:
     with closing(child):
         child.start()
         number = child.process
-        until(lambda: "ready" in child.log.read_text())
+        eventually(lambda: "ready" in child.log.read_text())
         child.stop(30.0, clock.sleep, said.append)
     assert said == ["gate did not end within 30 s, and was killed"]
     assert clock.now >= 1030
@@ -211,7 +202,7 @@ def test_an_error_while_ending_is_told(tmp_path: Path) -> None:
     child, said = Child("gate", program(text), tmp_path / "a.log"), []
     with closing(child):
         child.start()
-        until(lambda: "ready" in child.log.read_text())
+        eventually(lambda: "ready" in child.log.read_text())
         child.stop(say=said.append)
     assert said == ["gate ended with code 1: no space left"]
 

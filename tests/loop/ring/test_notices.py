@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patience import LONG, eventually
 from tengen import atomic
 from tengen.loop.ring import notices
 from tengen.loop.ring.notices import FOLDER, Notice, look, sweep
@@ -22,11 +23,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def until(base: Path, words: str) -> Any:
-    for _ in range(500):
-        if found := [seen for seen in look(base) if seen.words == words]:
-            return found[0]
-        time.sleep(0.01)
-    raise AssertionError(f"nobody says {words!r}: {look(base)}")
+    return eventually(lambda: [seen for seen in look(base) if seen.words == words], lambda: look(base))[0]
 
 
 def test_what_is_shown_is_seen(tmp_path: Path) -> None:
@@ -63,8 +60,7 @@ def test_the_order_is_that_of_the_ring(tmp_path: Path) -> None:
     for each in opened:
         each.__enter__()
     for _, name in parts:
-        while not any(seen.name == name for seen in look(tmp_path)):
-            time.sleep(0.01)
+        eventually(lambda: any(seen.name == name for seen in look(tmp_path)))
     try:
         found = [seen.part for seen in look(tmp_path)]
         assert found == ["selfplay x1", "shuffle", "train a", "train b", "gate"]
@@ -85,7 +81,7 @@ with Notice(Path(sys.argv[1]), "gate", "gate"):
 
 
 def test_one_that_was_killed_is_seen_and_swept(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, check=False)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=LONG, check=False)
     (seen,) = look(tmp_path)
     assert (seen.part, seen.alive) == ("gate", False)
     with Notice(tmp_path, "train", "main"):

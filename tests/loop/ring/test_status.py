@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data import made
-from loop.ring.test_asynchronous import wait_for
+from patience import eventually
 from tengen import arena
 from tengen.data import Store, write_chunk
 from tengen.errors import TengenError
@@ -79,7 +79,7 @@ def test_parts_in_the_order_of_the_ring(tmp_path: Path) -> None:
     with Notice(base, "train", "main") as train, Notice(base, "shuffle", "a1") as shuffle:
         train.show(waiting("the first shuffle"))
         shuffle.show(waiting("12,410 of 20,000 rows", 12410, 20000))
-        wait_for(lambda: len([seen for seen in status.look(base).parts if seen.waiting]) == 2)
+        eventually(lambda: len([seen for seen in status.look(base).parts if seen.waiting]) == 2)
         assert [re.sub("[0-9:]{8}", "TIME", line) for line in lines(base)[:2]] == [
             "shuffle a1: waiting for TIME: 12,410 of 20,000 rows",
             "train main: waiting for TIME: the first shuffle",
@@ -174,7 +174,7 @@ def test_a_fused_run(tmp_path: Path) -> None:
     assert (told["state"], told["steps"], told["commands"]["play it"]) == ("stopped", 310, f"tengen play {base}")
     with Notice(base, "fused", "fused") as notice:
         notice.show(Progress("learning", figures={"steps": 320}))
-        wait_for(lambda: [seen.words for seen in status.look(base).parts] == ["learning"])
+        eventually(lambda: [seen.words for seen in status.look(base).parts] == ["learning"])
         text = status.describe(status.look(base)).splitlines()
     assert re.fullmatch(r"running for 00:00:\d\d, since .* \(fused, process \d+ on .*\): learning", text[0])
     assert "learned:  320 steps" in text

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patience import LONG
 from play.contexts import OPENINGS, SEARCH, TIC_TAC_TOE, idle, played, waiting
 from tengen.errors import OptionError, TengenError
 from tengen.play import ContextStopped, GameContext
 from tengen.play.context.group import Group
-
-LONG = 30.0  # seconds that nothing here should take
 
 
 def alive() -> list[str]:
@@ -101,7 +100,7 @@ def test_a_game_is_wanted_and_not_its_name() -> None:
 
 def test_the_room_is_light() -> None:
     said = "import sys, tengen.play; print('jax' in sys.modules, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, timeout=LONG)
     assert done.stdout.split() == ["False", "False"]
 
 
@@ -342,7 +341,7 @@ def test_a_program_that_forgets_to_stop_ends() -> None:
         "f = lambda b: {'policy': np.zeros((b.count, 9)), 'value': np.zeros(b.count)}\n"
         "c.on('actor_black', f); c.on('actor_white', f)\nc.start()\nc.run()\nprint('out')"
     )
-    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=LONG)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "out", "")
 
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import recording
+from patience import LONG
 from play.contexts import OPENINGS, TIC_TAC_TOE, Speaker, idle, played, read, waiting
 from tengen.data import moves
 from tengen.play import GameContext, ReplyError
-
-LONG = 30.0
 
 
 def versioned(start: Any, total: int = 6) -> tuple[dict[int, set[int]], list[dict[str, Any]]]:

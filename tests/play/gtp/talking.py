@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Iterator
 
+from patience import LONG
 from tengen.play.gtp.dialect import Dialect
 from tengen.play.gtp.session import Session
 
@@ -27,12 +28,12 @@ class Controller:
 
     def end(self) -> None:
         self._to.put(None)
-        self.thread.join(timeout=60)
+        self.thread.join(timeout=LONG)
         assert not self.thread.is_alive()
 
     def read_line(self) -> str:
         while "\n" not in self._rest:
-            self._rest += self._from.get(timeout=60)
+            self._rest += self._from.get(timeout=LONG)
         line, _, self._rest = self._rest.partition("\n")
         return line
 

@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 
+from patience import LONG
 from tengen.games.text import GO_LETTERS
 from tengen.play.gtp.handicap import fixed, most_fixed
 from tengen.play.gtp.protocol import GtpError
@@ -15,7 +16,9 @@ def test_stones_go_where_gnu_go_puts_them() -> None:
     commands = [(size, count) for size in range(5, 20) for count in range(1, 11)]
     text = "".join(f"boardsize {size}\nclear_board\nfixed_handicap {count}\n" for size, count in commands)
     assert GNUGO is not None
-    told = subprocess.run([GNUGO, "--mode", "gtp"], input=text, capture_output=True, text=True, timeout=60, check=True)
+    told = subprocess.run(
+        [GNUGO, "--mode", "gtp"], input=text, capture_output=True, text=True, timeout=LONG, check=True
+    )
     answers = told.stdout.strip().split("\n\n")[2::3]
     for (size, count), answer in zip(commands, answers, strict=True):
         if answer.startswith("?"):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from patience import LONG
 from play.gtp.talking import Controller
 from tengen.errors import TengenError
 
@@ -89,7 +90,7 @@ def test_commands_that_wait_are_answered_in_turn(talk: Controller) -> None:
     for line in ("1 slow", "2 echo x", "3 slow", "4 quit"):
         talk.send(line)
     assert [talk.answer() for _ in range(4)] == ["=1 done", "=2 x", "=3 done", "=4"]
-    talk.thread.join(timeout=10)
+    talk.thread.join(timeout=LONG)
     assert not talk.thread.is_alive()
 
 

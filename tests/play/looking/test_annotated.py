@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import sgfmill.sgf
 
+from patience import LONG
 from play.looking.made import go_review, judged, make, state_after
 from tengen.data import sgf, sgf_reader, text
 from tengen.data.records import Record
@@ -67,7 +68,7 @@ def test_what_was_not_reviewed_keeps_its_value() -> None:
 def test_gnu_go_reads_it(tmp_path: Path) -> None:
     (tmp_path / "game.sgf").write_text(annotated.as_text(go_review()))
     commands = f"loadsgf {tmp_path / 'game.sgf'}\nlist_stones black\nlist_stones white\nquit\n"
-    done = subprocess.run([GNUGO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([GNUGO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=LONG)
     assert done.stdout.split("\n\n")[:3] == ["= black", "= C4 C3", "= A1"]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from patience import LONG
 from play.networks import untrained
 from tengen.commands import main
 from tengen.play.finding import Found
@@ -88,7 +89,7 @@ class Program:
         """All lines up to the first that begins so."""
         lines = []
         while not lines or not lines[-1].startswith(word):
-            lines.append(self._from.get(timeout=300))
+            lines.append(self._from.get(timeout=LONG))
         return lines
 
     def silent(self) -> bool:
@@ -96,7 +97,7 @@ class Program:
 
     def end(self) -> None:
         self._to.put(None)
-        self.thread.join(timeout=60)
+        self.thread.join(timeout=LONG)
         assert not self.thread.is_alive()
 
 
@@ -193,7 +194,7 @@ def test_searchmoves(slow: tuple[Program, Slow]) -> None:
 def test_new_game_and_quit(slow: tuple[Program, Slow]) -> None:
     program, board = slow
     program.send("ucinewgame", "go infinite", "quit")
-    program.thread.join(timeout=60)
+    program.thread.join(timeout=LONG)
     assert not program.thread.is_alive()
     assert "reset" in board.asked
 
@@ -340,7 +341,9 @@ def test_an_independent_client_plays_a_game(chess_net: Found) -> None:
     from chess import engine as client
 
     command = [sys.executable, "-m", "tengen", "uci", str(chess_net.path), "--leaves", "2", "--slots", "64"]
-    with client.SimpleEngine.popen_uci(command, timeout=300, stderr=subprocess.DEVNULL, env=dict(os.environ)) as engine:
+    with client.SimpleEngine.popen_uci(
+        command, timeout=LONG, stderr=subprocess.DEVNULL, env=dict(os.environ)
+    ) as engine:
         assert "Tengen" in engine.id["name"]
         board = chess.Board()
         for number in range(16):

@@ -1,6 +1,6 @@
-"""The GPU programs for pooling blocks and for heads."""
+"""The GPU programs between the convolutions, emulated: the same as XLA's versions and as by hand."""
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from flax import nnx
 
 from tengen import games, nets
-from tengen.nets import head_kernel, pool_kernel
+from tengen.nets import gpu
 from tengen.nets.blocks import PoolBias
 from tengen.nets.board import Board
 from tengen.nets.heads import Heads
@@ -20,6 +20,7 @@ from tengen.nets.network import BoardNetwork
 from tengen.nets.norms import Affine, Nothing
 from tengen.nets.spec import Activation
 
+pytestmark = pytest.mark.usefixtures("emulated_gpu")
 CHANNELS = 64  # of the trunk
 TOLERANCE = {"float32": 1e-5, "bfloat16": 0.03}
 
@@ -61,18 +62,20 @@ def test_a_pooling_block_is_the_same_as_by_xla(quick_jit: Any, case: str, biased
     if biased:
         shift = numbers((channels,), dtype)
         before.bias = nnx.Param(shift)
-    assert pool_kernel.suits(x, dense)
+    assert gpu.suits_pool(x, dense)
     assert isinstance(board.side, float)
-    found = pool_kernel.run(x, shift, dense, side=board.side, activation=activation, interpret=True)
+    found = gpu.pool_bias(x, shift, dense, side=board.side, activation=activation)
     close(found, quick_jit(lambda x: block(x, before, board, False))(x), dtype)
 
 
 def test_layers_too_large_for_it() -> None:
     x = jnp.zeros((1, 1, 1, 256))
-    assert pool_kernel.suits(x, jnp.zeros((3 * 64, 128)))
-    assert not pool_kernel.suits(x, jnp.zeros((3 * 64, 129)))
+    assert gpu.suits_pool(x, jnp.zeros((3 * 64, 128)))
+    assert gpu.suits_pool(x, jnp.zeros((3 * 127, 127)))  # read one by one, a thread for each
+    assert not gpu.suits_pool(x, jnp.zeros((3 * 64, 129)))
+    assert not gpu.suits_pool(jnp.zeros((1, 1, 1, 2048)), jnp.zeros((3 * 64, 128)))
     huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
-    assert not pool_kernel.suits(huge, jnp.zeros((3, 1)))
+    assert not gpu.suits_pool(huge, jnp.zeros((3, 1)))
 
 
 # Heads: [side, channels of the policy and of the value, hidden units, heads, activation, type]
@@ -113,9 +116,9 @@ def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str) -> None:
 
     @quick_jit
     def both(x: jax.Array) -> Any:
-        found = head_kernel.run(x, weights, kinds=kinds, scales=scales, activation=activation, interpret=True)
+        found = gpu.heads(x, weights, kinds=kinds, scales=scales, activation=activation)
         policies = heads.policy(x, heads.neck, board, False)
-        return found, head_kernel.Found(policies, *heads.value(heads.neck.biased(x)[..., 2 * policy :], board, False))
+        return found, gpu.HeadOutputs(policies, *heads.value(heads.neck.biased(x)[..., 2 * policy :], board, False))
 
     found, expected = both(x)
     assert found.policies.shape == (3, heads.policy.kinds, game.num_actions)
@@ -137,8 +140,8 @@ def test_several_logits_per_point_as_by_hand() -> None:
     """Two policies of three logits for each of 4 points, whose regular channel is 1, 2, 3, 4; nothing is pooled."""
     x = jnp.zeros((1, 2, 2, 3)).at[..., 0].set(jnp.asarray([[1.0, 2], [3, 4]]))
     zeros = {"shift": jnp.zeros(3), "bias": jnp.zeros((3, 1)), "hidden": jnp.zeros((3, 1)), "hidden_bias": jnp.ones(1)}
-    weights = head_kernel.Weights(**zeros, points=jnp.asarray([[1.0, 10, 100, -1]]), extra=None, ownership=None)
-    found = head_kernel.run(x, weights, kinds=2, scales=(0.5, 0.5), activation="relu", interpret=True)
+    weights = gpu.HeadWeights(**zeros, points=jnp.asarray([[1.0, 10, 100, -1]]), extra=None, ownership=None)
+    found = gpu.heads(x, weights, kinds=2, scales=(0.5, 0.5), activation="relu")
     assert found.policies[0, 0].tolist() == [1, 10, 2, 20, 3, 30, 4, 40]
     assert found.policies[0, 1].tolist() == [100, -1, 200, -2, 300, -3, 400, -4]
     assert found.hidden.tolist() == [[1.0]]
@@ -151,31 +154,40 @@ def test_heads_that_it_does_not_do() -> None:
     heads = folded(go, 16, 16, 4, (), "relu", "float32")
     weights, x = heads.weights(), jnp.zeros((1, 5, 5, 48))
     assert weights is not None
-    assert head_kernel.suits(x, weights)
-    assert not head_kernel.suits(x, weights._replace(points=jnp.zeros((16, 5))))
-    assert not head_kernel.suits(x, weights._replace(extra=jnp.zeros((48, 5))))
-    assert not head_kernel.suits(x, weights._replace(hidden=jnp.zeros((3 * 64, 200))))
+    assert gpu.suits_heads(x, weights)
+    assert not gpu.suits_heads(x, weights._replace(points=jnp.zeros((16, 5))))
+    assert not gpu.suits_heads(x, weights._replace(extra=jnp.zeros((48, 5))))
+    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200))))
 
 
-@pytest.mark.parametrize("case", ["b3c96 9 bfloat16", "b3c32-mish 19 float32", "b3c64nbt-silu 5 bfloat16"])
-def test_triton_takes_a_whole_network(lower_for_gpu: Callable[..., str], case: str) -> None:
-    name, side, dtype = case.split()
-    game = games.make("go", size=int(side))
+# Scale, shift and activation
 
-    def programs(kernels: bool) -> int:
-        def make() -> nets.Network:
-            spec = nets.spec(name, nets.possible_heads(game))
-            net = nets.fold(nets.build(spec, game, nnx.Rngs(0)), dtype, kernels=kernels)  # type: ignore[arg-type]
-            assert isinstance(net, BoardNetwork)
-            return net
 
-        graph, state = nnx.split(nnx.eval_shape(make))
-        inputs = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
-        return lower_for_gpu(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs).count(
-            "xla.gpu.triton"
-        )
+def test_scale_and_shift_as_by_hand_where_rows_do_not_fill_the_last_block() -> None:
+    numbers = np.random.default_rng(0)
+    x = numbers.normal(size=(3, 5, 5, 96)).astype(np.float32)
+    scale, shift = numbers.normal(size=(2, 96)).astype(np.float32)
+    run = jax.jit(lambda *args: gpu.affine(*args, activation="relu"))
+    assert gpu.suits_affine(jnp.asarray(x))
+    np.testing.assert_allclose(run(x, scale, shift), np.maximum(x * scale + shift, 0), rtol=1e-5, atol=1e-6)
+    assert not gpu.suits_affine(jnp.zeros((1, 1, 1, 41)))
+    huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
+    assert not gpu.suits_affine(huge)
 
-    # Scale and shift: before every block and the heads; in nested blocks also before each inner block and the end.
-    affine = 4 if "nbt" not in name else 3 * 4 + 1
-    assert programs(kernels=False) == 0
-    assert programs(kernels=True) == affine + 1 + 1
+
+def test_where_a_folded_network_may_use_programs() -> None:
+    """Scale and shift before each of three blocks and the heads, a pooling block, the heads; or none at all."""
+    game = games.make("go", size=9)
+
+    def programs(kernels: bool) -> list[str]:
+        net = nnx.eval_shape(lambda: nets.fold(nets.build(nets.spec("b3c96"), game, nnx.Rngs(0)), kernels=kernels))
+        graph, state = nnx.split(net)
+        inputs: Any = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
+        look = jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+        return re.findall(r"entry='(\w+)'", str(look.trace(state, *inputs).jaxpr))
+
+    found = programs(kernels=True)
+    assert found.count("affine") == 4
+    assert "heads" in found
+    assert "pool_bias" in found
+    assert not programs(kernels=False)

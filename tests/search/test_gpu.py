@@ -1,11 +1,10 @@
-"""The GPU programs against the plain versions: the same trees, bit by bit, interpreted here and compiled on a GPU."""
+"""The GPU programs against the plain versions: the same trees, bit by bit, emulated on a CPU and compiled on a GPU."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,7 +13,6 @@ from search.plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
 from search.positions import roots
 from search.recorded import BATCH, CHOSEN, MOVES, Plan, Recorded, play
 from tengen import search
-from tengen.games import Game
 from tengen.search import Settings
 
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
@@ -79,39 +77,21 @@ def _comparable(part: Any) -> Any:
     return replace(part, onward=None, settings=None) if isinstance(part, search.Tree) else part
 
 
+@pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
     [pytest.param(*case, id=name) for name, case in CASES.items()]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
-def test_interpreted_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
-    assert_same(plan, evaluator, "interpret")
+def test_emulated_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
+    assert_same(plan, evaluator, "gpu")
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
     [pytest.param(*case, id=name) for name, case in CASES.items()]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
 def test_compiled_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX finds no GPU on this machine; the same programs were interpreted by the other tests")
     assert_same(plan, evaluator, "auto")
-
-
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-@pytest.mark.parametrize(
-    "game", [make("go", size=9), make("go", size=19, ko="simple"), make("hironaka", dimension=3), make("hex", size=5)]
-)
-def test_the_programs_can_be_compiled_for_a_gpu(lower_for_gpu: Any, game: Game, algorithm: Any) -> None:
-    settings = Settings(algorithm=algorithm, simulations=8)
-
-    def simulate(keys: Any) -> Any:
-        tree = search.plant(game, settings, jax.vmap(game.init)(keys))
-        tree = search.begin(tree, keys[0], jnp.full(4, 8), jnp.ones(4, bool))
-        leaves = search.select(tree)
-        return search.expand(tree, leaves, search.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
-
-    lowered = lower_for_gpu(simulate, jax.random.split(jax.random.key(0), 4))
-    for name in ("tree_walk", "tree_expand", "tree_plan", *(["go_move_and_look"] if game.name == "go" else [])):
-        assert name in lowered

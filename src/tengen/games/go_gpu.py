@@ -1,0 +1,103 @@
+"""Go's rules on a GPU: a move and a look at the board after it, for a batch of games (`go.cu`)."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tengen import gpu
+from tengen.gpu.program import defines
+
+# Bits of the marks of a point. The first twelve are the planes of the observation, in their order.
+LEGAL = 1 << 12
+_THREADS = 128  # in a block
+
+
+class Position(NamedTuple):
+    """What a move changes; fields as in `go.GoState`."""
+
+    chains: Array
+    turn: Array
+    moves: Array
+    last: Array
+    ko: Array
+    hash: Array
+    recent: Array
+
+
+class Seen(NamedTuple):
+    """What the program says of the new boards."""
+
+    marks: Array  # Int16[B, P]: the planes of the observation and LEGAL, as bits
+    ended: Array  # Int32[B]: 1 where the game is over
+    area: Array  # Int32[B]: Black's points minus White's where it is, otherwise 0
+
+
+class Rules(NamedTuple):
+    """What is fixed when the program is compiled."""
+
+    size: int
+    suicide: bool
+    superko: bool
+    situational: bool
+    max_moves: int
+
+
+def teams(rules: Rules) -> int:
+    """Games in a block: a warp can play a small one."""
+    return _THREADS // 32 if rules.size**2 <= 128 else 1
+
+
+def program(rules: Rules, batch: int, kept: int, older: int, chain: Any) -> gpu.Program:
+    """The program for a batch of games; `kept` and `older` are the lengths of the lists of positions."""
+    return gpu.Program(
+        "games/go.cu",
+        "go_move_and_look",
+        threads=_THREADS,
+        defines=defines(
+            SIZE=rules.size,
+            TEAM=_THREADS // teams(rules),
+            TEAMS=teams(rules),
+            BATCH=batch,
+            MAX_MOVES=rules.max_moves,
+            KEPT=kept,
+            OLDER=older,
+            SUICIDE=rules.suicide,
+            SUPERKO=rules.superko,
+            SITUATIONAL=rules.situational,
+            CHAIN="u8" if np.dtype(chain).itemsize == 1 else "u16",
+        ),
+    )
+
+
+def move_and_look(
+    rules: Rules, before: Position, history: Array, actions: Array, stay: Array, keys: np.ndarray
+) -> tuple[Position, Seen]:
+    """Play `actions` (Int32[B]) in every game, except where it has ended or `stay` (Bool[B]) says not to.
+
+    `history` UInt32[B, H, 2] holds further positions that may not come again. `keys` UInt32[2 words, 2 colours, P + 1]
+    are the random numbers of stones, whose sum is the hash, and of the turn.
+    """
+    batch, points = before.chains.shape
+    kept, older = before.recent.shape[1], history.shape[1]
+    nothing = jnp.zeros((1,), jnp.uint32)  # stands for an empty list, which has no memory
+    recent, history = (x if x.size else nothing for x in (before.recent, history))
+    kernel = program(rules, batch, kept, older, before.chains.dtype)
+    number = jax.ShapeDtypeStruct((batch,), jnp.int32)
+    inputs = before._replace(recent=recent)
+    found = gpu.call(
+        kernel,
+        [*inputs, history, actions.astype(jnp.int32), stay.astype(jnp.uint8), jnp.asarray(keys)],
+        [
+            *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in inputs),
+            jax.ShapeDtypeStruct((batch, points), jnp.int16),
+            number,
+            number,
+        ],
+        blocks=-(-batch // teams(rules)),
+    )
+    after = Position(*found[: len(inputs)])
+    after = after if kept else after._replace(recent=before.recent)
+    return after, Seen(*found[len(inputs) :])

@@ -1,0 +1,85 @@
+// Precedes every program. TEAM threads work together: a warp or less than it, or several warps, which are then a block.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef signed char i8;
+typedef short i16;
+
+#define INFINITE __int_as_float(0x7F800000)
+constexpr float LARGEST_FLOAT = 3.402823466e+38f, TINIEST_FLOAT = 1.17549435e-38f;
+
+#ifdef EMULATED
+inline float half_to_float(u16 half) {
+  const u32 sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31, digits = half & 1023;
+  if (exponent == 31) return __uint_as_float(sign | 0x7F800000u | digits << 13);
+  if (exponent) return __uint_as_float(sign | (exponent + 112) << 23 | digits << 13);
+  const float small = digits / 16777216.0f;
+  return sign ? -small : small;
+}
+#else
+__device__ inline float half_to_float(u16 half) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(half));
+  return wide;
+}
+#endif
+
+#ifdef TEAM
+constexpr int TEAM_WARPS = (TEAM + 31) / 32;
+
+__device__ inline void team_sync() {
+  if (TEAM <= 32) __syncwarp(); else __syncthreads();
+}
+
+struct Sum { __device__ static float of(float a, float b) { return a + b; } };
+struct Largest { __device__ static float of(float a, float b) { return a > b ? a : b; } };
+
+// Combines a value of every thread of the team; all threads get the result.
+template <class Operation>
+__device__ inline float team_reduce(float value) {
+  for (int distance = 16; distance; distance >>= 1)
+    value = Operation::of(value, __shfl_xor_sync(~0u, value, distance));
+  if (TEAM_WARPS > 1) {
+    __shared__ float parts[TEAM_WARPS];
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = parts[0];
+    for (int warp = 1; warp < TEAM_WARPS; warp++) value = Operation::of(value, parts[warp]);
+    __syncthreads();
+  }
+  return value;
+}
+
+__device__ inline float team_sum(float value) { return team_reduce<Sum>(value); }
+__device__ inline float team_largest(float value) { return team_reduce<Largest>(value); }
+
+struct Best {
+  float score;
+  int index;
+  int extra;  // anything that goes with the index
+  __device__ void take(const Best& other) {
+    if (other.score > score || (other.score == score && other.index < index)) *this = other;
+  }
+};
+
+// The highest score of the team; of equal ones the one with the lowest index.
+__device__ inline Best team_best(Best best) {
+  for (int distance = 16; distance; distance >>= 1) {
+    Best other;
+    other.score = __shfl_xor_sync(~0u, best.score, distance);
+    other.index = __shfl_xor_sync(~0u, best.index, distance);
+    other.extra = __shfl_xor_sync(~0u, best.extra, distance);
+    best.take(other);
+  }
+  if (TEAM_WARPS > 1) {
+    __shared__ Best parts[TEAM_WARPS];
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = best;
+    __syncthreads();
+    best = parts[0];
+    for (int warp = 1; warp < TEAM_WARPS; warp++) best.take(parts[warp]);
+    __syncthreads();
+  }
+  return best;
+}
+#endif

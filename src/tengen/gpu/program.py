@@ -1,0 +1,137 @@
+"""Calls of CUDA C++ kernels as JAX operations.
+
+    program = Program("games/go.cu", "go_move_and_look", threads=128, defines=(("SIZE", "9"),))
+    outputs = call(program, inputs, [jax.ShapeDtypeStruct((64, 81), jnp.int16)], blocks=16)
+
+A kernel is compiled when the function around it is lowered for a GPU, and launched by the launcher that JAX has for
+Triton's kernels, which takes any PTX. Its arguments are pointers: all inputs, then all outputs.
+"""
+
+import functools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+from tengen.errors import TengenError
+from tengen.gpu import nvrtc
+
+OLDEST = 80  # Ampere: the oldest compute capability that programs are written for
+_Shape = tuple[tuple[int, ...], Any]  # shape and dtype
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel, specialised by definitions of the preprocessor."""
+
+    path: str  # of the source, within the package
+    entry: str
+    threads: int  # per block; a multiple of 32
+    defines: tuple[tuple[str, str], ...]
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled, definitions included."""
+        definitions = "".join(f"#define {name} {value}\n" for name, value in self.defines)
+        return definitions + _file("gpu/common.cuh") + _file(self.path)
+
+
+@functools.cache
+def _file(path: str) -> str:
+    return resources.files("tengen").joinpath(path).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One call of a program."""
+
+    program: Program
+    blocks: tuple[int, int]
+    outputs: tuple[_Shape, ...]
+    aliases: tuple[tuple[int, int], ...]  # input -> output in the same memory
+
+
+def defines(**values: object) -> tuple[tuple[str, str], ...]:
+    """Definitions for a `Program`; truth values become 0 or 1."""
+    return tuple((name, str(int(value) if isinstance(value, bool) else value)) for name, value in values.items())
+
+
+def call(
+    program: Program,
+    inputs: Sequence[Array],
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    *,
+    blocks: int | tuple[int, int],
+    aliases: Mapping[int, int] | None = None,
+) -> list[Array]:
+    """Run a program on arrays; `aliases` maps inputs to the outputs that take over their memory."""
+    grid = (blocks, 1) if isinstance(blocks, int) else blocks
+    shapes = tuple((tuple(out.shape), np.dtype(out.dtype)) for out in outputs)
+    return _launch_p.bind(*inputs, launch=Launch(program, grid, shapes, tuple((aliases or {}).items())))
+
+
+@functools.cache
+def ptx(program: Program, capability: int) -> str:
+    """The program compiled for a compute capability such as 90."""
+    # Without fused multiplications a program rounds as XLA's version of the same formulas does.
+    options = (f"--gpu-architecture=compute_{capability}", "--std=c++17", "--fmad=false")
+    return nvrtc.compile_ptx(program.source, program.path, options)
+
+
+Emulator = Callable[..., Sequence[np.ndarray]]  # of a Launch and its inputs
+_emulator: Emulator | None = None
+
+
+def emulate_with(emulator: Emulator | None) -> None:
+    """Let a function stand in for the GPU on CPUs, for tests."""
+    global _emulator
+    _emulator = emulator
+
+
+_launch_p = Primitive("gpu_program")
+_launch_p.multiple_results = True
+
+
+@_launch_p.def_abstract_eval
+def _shapes(*inputs: Any, launch: Launch) -> list[Any]:
+    del inputs
+    return [ShapedArray(shape, dtype) for shape, dtype in launch.outputs]
+
+
+def _on_cpu(*inputs: Array, launch: Launch) -> list[Array]:
+    if _emulator is None:
+        raise TengenError(f"{launch.program.path} is a program for NVIDIA GPUs, and this is a CPU")
+    results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in launch.outputs]
+    return list(jax.pure_callback(functools.partial(_emulator, launch), results, *inputs))
+
+
+def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
+    from jaxlib import gpu_triton
+
+    capability = _capability()
+    program = launch.program
+    kernel = gpu_triton.TritonKernel(
+        program.entry, program.threads // 32, 1, 0, ptx(program, capability), "", capability
+    )
+    pointers = [gpu_triton.create_array_parameter(0, 16) for _ in (*operands, *launch.outputs)]
+    proto = gpu_triton.TritonKernelCall(kernel, *launch.blocks, 1, pointers).to_proto(program.entry, b"")
+    rule = jax.ffi.ffi_lowering("triton_kernel_call_ffi", operand_output_aliases=dict(launch.aliases))
+    return rule(context, *operands, name=program.entry, opaque=zlib.compress(proto))
+
+
+def _capability() -> int:
+    """Of the oldest GPU here: newer ones run its programs too."""
+    return min(int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda"))
+
+
+mlir.register_lowering(_launch_p, _on_gpu, platform="cuda")
+mlir.register_lowering(_launch_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
+_launch_p.def_impl(jax.jit(lambda *inputs, launch: _launch_p.bind(*inputs, launch=launch), static_argnames="launch"))

@@ -1,0 +1,190 @@
+"""What happens between the convolutions of a folded network, as GPU programs (`board.cu`).
+
+XLA's versions stay beside the calls: for other devices, and as what the tests compare with. `suits_*` say whether a
+program takes the arrays.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen import gpu
+from tengen.gpu.program import defines
+from tengen.nets.spec import Activation
+
+_MOST_NUMBERS = 2**31  # what a program counts to
+_MOST_OUTPUTS = 4  # logits per point, and apart from points: each is a sum of its own
+_WIDEST = 1024  # channels of an input
+_MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
+_AFFINE = (512, 4)  # threads in a block, and rows that each of them looks at
+_ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
+_TYPES = {"float32": "float", "bfloat16": "bf16"}
+
+
+def _program(entry: str, x: Array, weight: Array, threads: int, activation: Activation, **more: object) -> gpu.Program:
+    return gpu.Program(
+        "nets/board.cu",
+        entry,
+        threads=threads,
+        defines=defines(
+            TYPE=_TYPES[x.dtype.name],
+            WEIGHT=_TYPES[weight.dtype.name],
+            THREADS=threads,
+            CHANNELS=x.shape[-1],
+            ACTIVATION=_ACTIVATIONS[activation],
+            **{entry.upper(): 1},
+            **more,
+        ),
+    )
+
+
+def _vector(x: Array, *counts: int) -> int:
+    """How many numbers a thread reads at once: at most 16 bytes, and groups of channels must be divisible by it."""
+    return math.gcd(16 // x.dtype.itemsize, x.shape[-1], *counts)
+
+
+def _threads(points: int) -> int:
+    return 128 if points <= 128 else 256
+
+
+# Scale, shift and activation
+
+
+def suits_affine(x: Array) -> bool:
+    """Whether `affine` takes an array of that shape."""
+    return x.shape[-1] % 8 == 0 and x.shape[-1] <= _WIDEST and x.size < _MOST_NUMBERS
+
+
+def affine(x: Array, scale: Array, shift: Array, *, activation: Activation) -> Array:
+    """activation(x * scale + shift) of [..., C], in the type of `x`; `scale` and `shift` are Float32[C]."""
+    rows, channels = x.size // x.shape[-1], x.shape[-1]
+    threads, repeats, vector = *_AFFINE, _vector(x)
+    program = _program("affine", x, scale, threads, activation, VECTOR=vector, ROWS=rows, REPEATS=repeats)
+    blocks = -(-rows // (repeats * (threads // (channels // vector))))
+    (out,) = gpu.call(program, [x, scale, shift], [jax.ShapeDtypeStruct(x.shape, x.dtype)], blocks=blocks)
+    return out
+
+
+# Global pooling
+
+
+def suits_pool(x: Array, dense: Array) -> bool:
+    """Whether `pool_bias` takes them."""
+    regular, pooled = dense.shape[1], dense.shape[0] // 3
+    return _fits(x, pooled, regular)
+
+
+def _fits(x: Array, *counts: int) -> bool:
+    """Whether a program can pool so many channels of the array."""
+    narrow = max(counts) // _vector(x, *counts) <= _MOST_GROUPS and x.shape[-1] <= _WIDEST
+    return narrow and x.size < _MOST_NUMBERS
+
+
+def pool_bias(
+    x: Array, shift: Array | None, dense: Array, *, side: float, activation: Activation
+) -> tuple[Array, Array]:
+    """Of [B, H, W, R + G or more]: activation(R channels + bias) as [B, H, W, R], and the pool [B, 3 G] of G channels.
+
+    `shift` [R + G or more] is added to all channels before. `dense` [3 G, R] makes the bias of the pool. `side` is
+    Board's.
+    """
+    batch, height, width, _ = x.shape
+    pooled, regular = dense.shape[0] // 3, dense.shape[1]
+    program = _program(
+        "pool_bias",
+        x,
+        dense,
+        _threads(height * width),
+        activation,
+        VECTOR=_vector(x, regular, pooled),
+        POINTS=height * width,
+        REGULAR=regular,
+        POOLED=pooled,
+        SIDE=float(side),
+        SHIFT_IN="" if shift is None else ", const WEIGHT* shift_in",
+        SHIFT="((const WEIGHT*)0)" if shift is None else "shift_in",
+    )
+    biased, pool = gpu.call(
+        program,
+        [x, dense] if shift is None else [x, dense, shift.astype(dense.dtype)],
+        [
+            jax.ShapeDtypeStruct((batch, height, width, regular), x.dtype),
+            jax.ShapeDtypeStruct((batch, 3 * pooled), x.dtype),
+        ],
+        blocks=batch,
+    )
+    return biased, pool
+
+
+# Heads
+
+
+class HeadWeights(NamedTuple):
+    """The layers, of P regular channels, P pooled ones and V of the value, in this order."""
+
+    shift: Array  # [2 P + V]: the bias of the neck
+    bias: Array  # [3 P, P]: what the pool adds to the regular channels
+    points: Array  # [P, kinds N]: N logits per point
+    extra: Array | None  # [3 P, kinds E]: E logits of no point, from the pool
+    hidden: Array  # [3 V, hidden]
+    hidden_bias: Array  # [hidden]
+    ownership: Array | None  # [V, 1]
+
+
+class HeadOutputs(NamedTuple):
+    """The heads up to the value's hidden layer."""
+
+    policies: Array  # Float32[B, kinds, A]: the logits of the points, then the others
+    hidden: Array  # [B, hidden], activated
+    ownership: Array | None  # Float32[B, H, W]
+
+
+def suits_heads(x: Array, weights: HeadWeights) -> bool:
+    """Whether `heads` takes them."""
+    extra = 0 if weights.extra is None else weights.extra.shape[1]
+    few = max(weights.points.shape[1], extra) <= _MOST_OUTPUTS
+    return few and _fits(x, weights.points.shape[0], weights.hidden.shape[0] // 3)
+
+
+def heads(
+    x: Array, weights: HeadWeights, *, kinds: int, scales: tuple[float, float], activation: Activation
+) -> HeadOutputs:
+    """Of the neck's [B, H, W, 2 P + V] without its bias. `scales` are Board's `side` and `square`."""
+    batch, height, width, _ = x.shape
+    points, units = height * width, len(weights.hidden_bias)
+    policy, outputs = weights.points.shape
+    value = weights.hidden.shape[0] // 3
+    per_point, extra = outputs // kinds, 0 if weights.extra is None else weights.extra.shape[1] // kinds
+    owned = weights.ownership is not None
+    program = _program(
+        "heads",
+        x,
+        weights.hidden,
+        _threads(points),
+        activation,
+        VECTOR=_vector(x, policy, value),
+        POINTS=points,
+        POLICY=policy,
+        VALUE=value,
+        KINDS=kinds,
+        PER_POINT=per_point,
+        EXTRA=extra,
+        UNITS=units,
+        OWNERSHIP=owned,
+        SIDE=float(scales[0]),
+        SQUARE=float(scales[1]),
+        EXTRA_IN=", const WEIGHT* extra_kernel" if extra else "",
+        OWNERSHIP_IN=", const WEIGHT* ownership" if owned else "",
+        OWNERSHIP_OUT=", float* ownership_out" if owned else "",
+    )
+    shapes = [
+        jax.ShapeDtypeStruct((batch, kinds, points * per_point + extra), jnp.float32),
+        jax.ShapeDtypeStruct((batch, units), x.dtype),
+        jax.ShapeDtypeStruct((batch, height, width), jnp.float32),
+    ]
+    arrays = [part.astype(weights.hidden.dtype) for part in weights if part is not None]
+    policies, hidden, *ownership = gpu.call(program, [x, *arrays], shapes[: 3 if owned else 2], blocks=batch)
+    return HeadOutputs(policies, hidden, ownership[0] if owned else None)

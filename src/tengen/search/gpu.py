@@ -1,0 +1,173 @@
+"""The walk and the backup as GPU programs (`tree.cu`): the same results as the plain versions.
+
+Below the root, the move to follow at a node depends only on the visits of its moves, which change only when a value
+passes through it. So after a backup the choice is worked out again at the nodes that it has touched, and kept in
+`Tree.onward`; a walk reads one number per level. The network pushes the trees out of all caches between two walks, so
+the number of reads that wait for one another is what counts.
+
+The programs add one leaf per tree; several leaves serve few games, where the plain version is good enough.
+"""
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen import gpu
+from tengen.gpu.program import defines
+from tengen.search.settings import Settings
+from tengen.search.tree import Tree
+from tengen.search.walk import New, Path
+
+_THREADS = 128  # in a block
+_PLANNERS = 4  # teams that share the nodes of one trail
+
+_WALKED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "onward", "free")
+_GROWN: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "parent", "onward")
+_PLANNED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player")
+
+
+def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
+    batch, slots, actions = tree.child.shape
+    team = _team(actions)
+    numbers = {
+        field.name.upper(): getattr(tree.settings, field.name)
+        for field in fields(Settings)
+        if isinstance(getattr(tree.settings, field.name), int | float)
+    }
+    return gpu.Program(
+        "search/tree.cu",
+        entry,
+        threads=_THREADS,
+        defines=defines(
+            BATCH=batch,
+            SLOTS=slots,
+            ACTIONS=actions,
+            TEAM=team,
+            TEAMS=_THREADS // team,
+            GUMBEL=tree.settings.algorithm == "gumbel",
+            HALVINGS=max(1, math.ceil(math.log2(max(tree.settings.considered, 2)))),
+            PLANNERS=_PLANNERS,
+            **numbers,
+            **{entry.upper(): 1},
+            **more,
+        ),
+    )
+
+
+def _team(actions: int) -> int:
+    """Threads that look at one node."""
+    return 32 if actions <= 128 else _THREADS
+
+
+def _blocks(tree: Tree, per_tree: int = 1) -> int:
+    batch, _, actions = tree.child.shape
+    return -(-batch * per_tree // (_THREADS // _team(actions)))
+
+
+def _flat(leaf: Array, axes: int) -> Array:
+    """[B, F] or [B, N, F]: all axes after the first `axes` as one.
+
+    In loops, XLA loses what is stored in place in arrays of four axes.
+    """
+    return leaf.reshape(*leaf.shape[:axes], -1)
+
+
+def _parameters(kind: str, letter: str, count: int) -> str:
+    return "".join(f", {kind} {letter}{k}" for k in range(count))
+
+
+def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array], list[int]]:
+    """The arrays of the positions and how they hang together; of those that are not empty: numbers, tables, bytes."""
+    leaves, structure = jax.tree.flatten(tree.state)
+    kept = [k for k, leaf in enumerate(leaves) if leaf.size]
+    tables = [_flat(leaves[k], 2) for k in kept]
+    return leaves, structure, kept, tables, [table.shape[2] * table.dtype.itemsize for table in tables]
+
+
+def walk(tree: Tree) -> tuple[Path, Any]:
+    """Path [B, 1], and the stored states [B, ...] of the nodes above the leaves."""
+    batch = tree.child.shape[0]
+    leaves, structure, kept, tables, sizes = _stored_leaves(tree)
+    program = _program(
+        tree,
+        "tree_walk",
+        STATES_IN=_parameters("const u8*", "s", len(kept)),
+        STATES_OUT=_parameters("u8*", "a", len(kept)),
+        COPY_STATES=" ".join(
+            f"copy_state<{size}>(s{k} + (nodes + parent) * {size}, a{k} + (long long)game * {size}, thread);"
+            for k, size in enumerate(sizes)
+        ),
+    )
+    found = gpu.call(
+        program,
+        [
+            *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
+            *(getattr(tree, name) for name in _WALKED),
+            *tables,
+        ],
+        [
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(Path._fields),
+            *(jax.ShapeDtypeStruct((batch, table.shape[2]), table.dtype) for table in tables),
+        ],
+        blocks=_blocks(tree),
+    )
+    parent, action, node, *flags = (x[:, None] for x in found[: len(Path._fields)])
+    above = [leaf[:, 0] for leaf in leaves]
+    for k, part in zip(kept, found[len(Path._fields) :], strict=True):
+        above[k] = part.reshape(above[k].shape)
+    return Path(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(structure, above)
+
+
+def expand(tree: Tree, path: Path, new: New) -> Tree:
+    """`expand` for all games: Path [B, 1], New [B, ...]."""
+    batch, slots, _ = tree.child.shape
+    leaves, structure, kept, positions, sizes = _stored_leaves(tree)
+    program = _program(
+        tree,
+        "tree_expand",
+        STATES_IN=_parameters("const u8*", "s", len(kept)),
+        TABLES_IN=_parameters("const void*", "t", len(kept)),
+        STATES_OUT=_parameters("u8*", "a", len(kept)),
+        STORE_STATES=" ".join(
+            f"copy_state<{size}>(s{k} + (long long)game * {size}, a{k} + (nodes + node) * {size}, thread);"
+            for k, size in enumerate(sizes)
+        ),
+    )
+    states = jax.tree.leaves(new.state)
+    inputs = [
+        *(tree.root, tree.done, tree.used),
+        *(x[:, 0].astype(jnp.int32) for x in path),
+        *(new.logits, new.value, new.player, new.over),
+        *(_flat(states[k], 1) for k in kept),
+    ]
+    tables = [*(getattr(tree, name) for name in _GROWN), *positions]
+    found = gpu.call(
+        program,
+        [*inputs, *tables],
+        [
+            *(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables),
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * 4,
+            jax.ShapeDtypeStruct((batch, slots), jnp.int16),
+        ],
+        blocks=_blocks(tree),
+        aliases={len(inputs) + k: k for k in range(len(tables))},
+    )
+    for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
+        leaves[k] = table.reshape(leaves[k].shape)
+    used, done, *trail = found[len(tables) :]
+    grown = dict(zip(_GROWN, found[: len(_GROWN)], strict=True))
+    tree = replace(tree, **grown, state=jax.tree.unflatten(structure, leaves), used=used, done=done)
+    return replace(tree, onward=_plan(tree, trail))
+
+
+def _plan(tree: Tree, trail: list[Array]) -> Array:
+    """Tree.onward, worked out again for the nodes on the trails: [B] first, [B] end, and Int16[B, N]."""
+    inputs = [*trail, *(getattr(tree, name) for name in _PLANNED), tree.onward]
+    shape = jax.ShapeDtypeStruct(tree.onward.shape, tree.onward.dtype)
+    program = _program(tree, "tree_plan")
+    (onward,) = gpu.call(program, inputs, [shape], blocks=_blocks(tree, _PLANNERS), aliases={len(inputs) - 1: 0})
+    return onward

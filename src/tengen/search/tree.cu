@@ -1,0 +1,318 @@
+// The walk through every game's tree, the new leaf with its backup, and the choices that the backup changes.
+// See search/gpu.py for the arguments, and search/rows.py for the same formulas in plain JAX.
+//
+// Defined by the caller: BATCH, SLOTS (nodes of a tree), ACTIONS, TEAM and TEAMS, the settings of the search in capital
+// letters, GUMBEL (1, or 0 for PUCT), and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES
+// or STORE_STATES (statements).
+
+constexpr int EACH = (ACTIONS + TEAM - 1) / TEAM;  // moves of a thread
+constexpr int NONE = -1;
+constexpr int OVER = -1;  // in `onward`: the game is over here
+
+__device__ float F(double number) { return (float)number; }
+
+// The tables of one tree.
+struct Tree {
+  i16* child;  // [SLOTS, ACTIONS]
+  u16* logits;  // [SLOTS, ACTIONS], half precision
+  int* visits;
+  float* total;
+  float* value;
+  i8* player;
+};
+
+// The moves of a node, as far as this thread looks at them; values from the side of the player who moves there.
+struct Row {
+  float logits[EACH], visits[EACH], total[EACH];
+  int child[EACH];
+  float node_visits, node_value, first_value;
+
+  __device__ bool legal(int k) const { return logits[k] > -INFINITE; }
+  __device__ float mean(int k) const { return total[k] / fmaxf(visits[k], 1.0f); }
+};
+
+__device__ void read_row(Row& row, const Tree& tree, int node, int thread) {
+  const i16* child = tree.child + (long long)node * ACTIONS;
+  const u16* logits = tree.logits + (long long)node * ACTIONS;
+  for (int k = 0; k < EACH; k++) {
+    const int action = thread + k * TEAM;
+    row.child[k] = action < ACTIONS ? child[action] : NONE;
+    row.logits[k] = action < ACTIONS ? half_to_float(logits[action]) : -INFINITE;
+  }
+  const float sign = 1.0f - 2.0f * tree.player[node];
+  row.node_visits = tree.visits[node];
+  row.node_value = sign * tree.total[node] / fmaxf(row.node_visits, 1.0f);
+  row.first_value = sign * tree.value[node];
+  for (int k = 0; k < EACH; k++) {
+    const bool known = row.child[k] >= 0;
+    row.visits[k] = known ? (float)tree.visits[row.child[k]] : 0.0f;
+    row.total[k] = known ? sign * tree.total[row.child[k]] : 0.0f;
+  }
+}
+
+__device__ float total_visits(const Row& row) {
+  float sum = 0;
+  for (int k = 0; k < EACH; k++) sum += row.visits[k];
+  return team_sum(sum);
+}
+
+// Probabilities; -inf gives 0.
+__device__ void softmax(const float* logits, float* weights) {
+  float highest = -LARGEST_FLOAT, sum = 0;
+  for (int k = 0; k < EACH; k++) highest = fmaxf(highest, logits[k]);
+  highest = team_largest(highest);
+  for (int k = 0; k < EACH; k++) sum += weights[k] = expf(logits[k] - highest);
+  sum = fmaxf(team_sum(sum), TINIEST_FLOAT);
+  for (int k = 0; k < EACH; k++) weights[k] /= sum;
+}
+
+__device__ Best best_of(const Row& row, const float* scores, int thread) {
+  Best best = {-INFINITE, ACTIONS + thread, NONE};
+  for (int k = 0; k < EACH; k++) {
+    const int action = thread + k * TEAM;
+    if (action < ACTIONS) best.take({row.legal(k) ? scores[k] : -INFINITE, action, row.child[k]});
+  }
+  return team_best(best);
+}
+
+__device__ void puct_scores(const Row& row, const float* prior, float reduction, float* scores) {
+  float seen = 0;
+  for (int k = 0; k < EACH; k++) seen += row.visits[k] > 0 ? prior[k] : 0.0f;
+  const float unvisited = row.node_value - reduction * sqrtf(team_sum(seen));
+  const float growth = logf((row.node_visits + F(C_BASE) + 1.0f) / F(C_BASE));
+  const float exploration = (F(C_INIT) + growth) * sqrtf(row.node_visits);
+  for (int k = 0; k < EACH; k++) {
+    const float value = row.visits[k] > 0 ? row.mean(k) : unvisited;
+    scores[k] = value + exploration * prior[k] / (1.0f + row.visits[k]);
+  }
+}
+
+__device__ Best puct_below(const Row& row, int thread) {
+  float prior[EACH], scores[EACH];
+  for (int k = 0; k < EACH; k++) prior[k] = expf(row.logits[k]);
+  puct_scores(row, prior, F(FPU_REDUCTION), scores);
+  return best_of(row, scores, thread);
+}
+
+__device__ Best puct_at_root(const Row& row, const float* noise, int thread) {
+  float prior[EACH], scores[EACH];
+  if (ROOT_TEMPERATURE == 1.0) {
+    for (int k = 0; k < EACH; k++) prior[k] = expf(row.logits[k]);
+  } else {
+    float flat[EACH];
+    for (int k = 0; k < EACH; k++) flat[k] = row.logits[k] / F(ROOT_TEMPERATURE);
+    softmax(flat, prior);
+  }
+  for (int k = 0; k < EACH; k++) prior[k] = F(1.0 - NOISE_SHARE) * prior[k] + F(NOISE_SHARE) * noise[k];
+  puct_scores(row, prior, F(ROOT_FPU_REDUCTION), scores);
+  if (FORCED_PLAYOUTS > 0) {
+    const float visits = total_visits(row);
+    for (int k = 0; k < EACH; k++)
+      if (row.visits[k] > 0 && row.visits[k] < sqrtf(F(FORCED_PLAYOUTS) * prior[k] * visits)) scores[k] = INFINITE;
+  }
+  return best_of(row, scores, thread);
+}
+
+// The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves.
+__device__ void improved_logits(const Row& row, float visits, float* improved) {
+  float prior = 0, weighted = 0, most = 0;
+  for (int k = 0; k < EACH; k++)
+    if (row.visits[k] > 0) {
+      const float share = expf(row.logits[k]);
+      prior += share;
+      weighted += share * row.mean(k);
+      most = fmaxf(most, row.visits[k]);
+    }
+  weighted = team_sum(weighted) / fmaxf(team_sum(prior), TINIEST_FLOAT);
+  const float mixed = (row.first_value + visits * weighted) / (visits + 1.0f);
+  float lowest = -INFINITE, highest = -INFINITE;
+  for (int k = 0; k < EACH; k++) {
+    improved[k] = row.visits[k] > 0 ? row.mean(k) : mixed;
+    if (row.legal(k)) {
+      lowest = fmaxf(lowest, -improved[k]);
+      highest = fmaxf(highest, improved[k]);
+    }
+  }
+  lowest = -team_largest(lowest);
+  highest = team_largest(highest);
+  const float weight = (F(VISIT_OFFSET) + team_largest(most)) * F(VALUE_SCALE);
+  for (int k = 0; k < EACH; k++) {
+    const float rescaled = (improved[k] - lowest) / fmaxf(highest - lowest, 1e-8f);
+    improved[k] = row.legal(k) ? row.logits[k] + weight * rescaled : -INFINITE;
+  }
+}
+
+__device__ Best gumbel_below(const Row& row, int thread) {
+  float improved[EACH], policy[EACH];
+  const float visits = total_visits(row);
+  improved_logits(row, visits, improved);
+  softmax(improved, policy);
+  for (int k = 0; k < EACH; k++) policy[k] -= row.visits[k] / (1.0f + visits);
+  return best_of(row, policy, thread);
+}
+
+// Sequential halving: the visits that the next move must have had so far in this search.
+__device__ int wanted_visits(int considered, int budget, int done) {
+  if (considered <= 1) return done;
+  int phases = 0;
+  for (int survivors = 1; survivors < considered; survivors *= 2) phases++;
+  int survivors = considered, start = 0, given = 0;
+  for (int phase = 0; phase < HALVINGS; phase++) {
+    const int rounds = max(budget / (phases * survivors), 1), length = rounds * survivors;
+    if (done < start + length || survivors <= 2) return given + (done - start) / survivors;
+    start += length;
+    given += rounds;
+    survivors = max(survivors / 2, 2);
+  }
+  return given + (done - start) / 2;
+}
+
+__device__ Best gumbel_at_root(const Row& row, const float* noise, const float* base, int budget, int done, int thread) {
+  float legal = 0, scores[EACH];
+  for (int k = 0; k < EACH; k++) legal += row.legal(k);
+  const int considered = min((int)team_sum(legal), CONSIDERED);
+  const float wanted = wanted_visits(considered, budget, done);
+  improved_logits(row, total_visits(row), scores);
+  for (int k = 0; k < EACH; k++) scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;
+  return best_of(row, scores, thread);
+}
+
+__device__ Tree tree_of(int game, i16* child, u16* logits, int* visits, float* total, float* value, i8* player) {
+  const long long nodes = (long long)game * SLOTS;
+  return {child + nodes * ACTIONS, logits + nodes * ACTIONS, visits + nodes, total + nodes, value + nodes,
+          player + nodes};
+}
+
+// Copies the position of BYTES bytes, by all threads of the team.
+template <class Word, int BYTES>
+__device__ void copy_words(const void* from, void* to, int thread) {
+  for (int at = thread; at < BYTES / (int)sizeof(Word); at += TEAM) ((Word*)to)[at] = ((const Word*)from)[at];
+}
+template <int BYTES>
+__device__ void copy_state(const u8* from, u8* to, int thread) {
+  if (BYTES % 4 == 0) copy_words<u32, BYTES>(from, to, thread);
+  else if (BYTES % 2 == 0) copy_words<u16, BYTES>(from, to, thread);
+  else copy_words<u8, BYTES>(from, to, thread);
+}
+
+#ifdef TREE_WALK
+extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
+    const int* roots, const int* dones, const int* budgets, const int* useds, const float* noises, const int* bases,
+    i16* child, u16* logits, int* visits, float* total, float* value, i8* player, const i8* over, const int* onward,
+    const i16* free STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out, int* moves_out,
+    int* active_out STATES_OUT) {
+  const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
+  if (game >= BATCH) return;
+  const Tree tree = tree_of(game, child, logits, visits, total, value, player);
+  const int root = roots[game], done = dones[game], budget = budgets[game], used = useds[game];
+  const long long nodes = (long long)game * SLOTS;
+  const bool evaluated = tree.visits[root] > 0, active = done < budget && over[nodes + root] == 0;
+
+  Row row;
+  read_row(row, tree, root, thread);
+  float noise[EACH], base[EACH];
+  for (int k = 0; k < EACH; k++) {
+    const int action = thread + k * TEAM;
+    noise[k] = action < ACTIONS ? noises[game * ACTIONS + action] : 0.0f;
+    base[k] = GUMBEL && action < ACTIONS ? bases[game * ACTIONS + action] : 0.0f;
+  }
+  const Best first =
+      GUMBEL ? gumbel_at_root(row, noise, base, budget, done, thread) : puct_at_root(row, noise, thread);
+
+  const bool walks = active && evaluated;
+  int parent = root, action = walks ? first.index : 0, reached = walks ? first.extra : NONE;
+  bool ended = false;
+  while (reached >= 0 && !ended) {
+    const int next = onward[nodes + reached];
+    ended = next == OVER;
+    if (ended) break;
+    parent = reached;
+    action = next & 0xFFFF;
+    reached = (next >> 16) - 1;
+  }
+  const bool is_new = walks && !ended;
+  const int slot = used < SLOTS ? free[nodes + used] : NONE, leaf = ended ? reached : NONE;
+  if (thread == 0) {
+    parent_out[game] = parent;
+    action_out[game] = action;
+    node_out[game] = evaluated ? (is_new ? slot : leaf) : root;
+    fresh_out[game] = active && (is_new || !evaluated);
+    moves_out[game] = is_new;
+    active_out[game] = active;
+  }
+  COPY_STATES
+}
+#endif
+
+#ifdef TREE_EXPAND
+extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
+    const int* roots, const int* dones, const int* useds, const int* parents, const int* actions, const int* leaves,
+    const int* freshes, const int* moves, const int* actives, const u16* new_logits, const float* new_values,
+    const i8* new_players, const i8* new_overs STATES_IN,
+    const void*, const void*, const void*, const void*, const void*, const void*, const void*, const void*,
+    const void* TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, i8* over,
+    i16* above, int* onward STATES_OUT, int* used_out, int* done_out, int* first_out, int* end_out, i16* trail) {
+  const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
+  if (game >= BATCH) return;
+  const long long nodes = (long long)game * SLOTS;
+  const int root = roots[game], parent = parents[game], action = actions[game], node = leaves[game];
+  const bool fresh = freshes[game], active = actives[game], evaluated = visits[nodes + root] > 0;
+  const bool stored = fresh && active && node >= 0, grown = stored && node != root;
+  team_sync();  // everybody has read the root's visits, which the backup changes
+  if (stored) {
+    for (int k = thread; k < ACTIONS; k += TEAM) {
+      logits[(nodes + node) * ACTIONS + k] = new_logits[game * ACTIONS + k];
+      child[(nodes + node) * ACTIONS + k] = NONE;
+    }
+    STORE_STATES
+  }
+  if (thread) return;
+
+  const float new_value = new_values[game];
+  const bool ends = node >= 0 && (!fresh || new_overs[game]);
+  if (stored) {
+    value[nodes + node] = new_value;
+    player[nodes + node] = new_players[game];
+    over[nodes + node] = new_overs[game];
+    above[nodes + node] = node == root ? NONE : parent;
+    visits[nodes + node] = 0;
+    total[nodes + node] = 0;
+    if (ends) onward[nodes + node] = OVER;
+  }
+  if (grown) child[(nodes + parent) * ACTIONS + action] = node;
+  used_out[game] = useds[game] + grown;
+  done_out[game] = dones[game] + (active && evaluated);
+  // A leaf for which there was no room counts for its parent.
+  const float gain = node >= 0 && !fresh ? value[nodes + node] : new_value;
+  int length = 0;
+  for (int here = active ? (node >= 0 ? node : parent) : NONE; here >= 0;) {
+    visits[nodes + here] += 1;
+    total[nodes + here] += gain;
+    trail[nodes + length++] = here;
+    here = here == root ? NONE : above[nodes + here];
+  }
+  // Beyond the end of a game nothing is followed. The root, last on the trail, is left to the walk: what it follows
+  // depends on noise and on how far the search is.
+  first_out[game] = ends;
+  end_out[game] = length - 1;
+}
+#endif
+
+#ifdef TREE_PLAN
+// PLANNERS teams share the nodes of one trail.
+extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_plan(
+    const int* firsts, const int* ends, const i16* trail, i16* child, u16* logits, int* visits, float* total,
+    float* value, i8* player, const void*, int* onward) {
+  const int thread = threadIdx.x % TEAM, team = blockIdx.x * TEAMS + threadIdx.x / TEAM;
+  const int game = team / PLANNERS;
+  if (game >= BATCH) return;
+  const Tree tree = tree_of(game, child, logits, visits, total, value, player);
+  for (int place = firsts[game] + team % PLANNERS; place < ends[game]; place += PLANNERS) {
+    const int node = trail[(long long)game * SLOTS + place];
+    Row row;
+    read_row(row, tree, node, thread);
+    const Best best = GUMBEL ? gumbel_below(row, thread) : puct_below(row, thread);
+    if (thread == 0) onward[(long long)game * SLOTS + node] = best.index | (best.extra + 1) << 16;
+  }
+}
+#endif

@@ -1,0 +1,20 @@
+"""Waiting for what other threads and processes do, on a machine that may be slow."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+LONG = 300.0
+"""Seconds after which a test has failed. Only failures take that long, so it may be far more than is ever needed."""
+
+
+def eventually(holds: Callable[[], Any], about: Callable[[], Any] | str = "", pause: float = 0.01) -> Any:
+    """What `holds` gives once it is true; fail, with what is known `about` it, if that never happens."""
+    end = time.monotonic() + LONG
+    while not (found := holds()):
+        if time.monotonic() > end:
+            pytest.fail(f"it did not happen: {about() if callable(about) else about}")
+        time.sleep(pause)
+    return found
