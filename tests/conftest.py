@@ -23,16 +23,23 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
+# The quick tests compile much and run little: this makes the compiler for CPUs three times as quick, and what it
+# compiles slower. The long ones are compiled as they are for users, and with them all others (`make test-all`).
+_QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Run the tests on the CPU, unless `-m gpu` asks for those that need a GPU or `JAX_PLATFORMS` says otherwise.
 
     Figures and shapes in the tests are those of the CPU, and a GPU has no memory for many processes that each compile
     hundreds of programs. Programs that tests start inherit the choice.
     """
-    wants_gpu = re.search(r"(?<!not )\bgpu\b", config.option.markexpr)
-    if not wants_gpu and "JAX_PLATFORMS" not in os.environ:
+    wanted = config.option.markexpr
+    if not re.search(r"(?<!not )\bgpu\b", wanted) and "JAX_PLATFORMS" not in os.environ:
         os.environ["JAX_PLATFORMS"] = "cpu"
         jax.config.update("jax_platforms", "cpu")
+    if "not slow" in wanted and os.environ.get("JAX_PLATFORMS") == "cpu":
+        os.environ["XLA_FLAGS"] = f"{_QUICK} {os.environ.get('XLA_FLAGS', '')}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -68,11 +68,15 @@ def test_boards_share_the_games() -> None:
     assert boards(game, SelfplaySettings(games=100)) == [(game, 100)]
 
 
-def test_lanes_play_at_once_and_no_game_has_the_number_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores, and few games in a lane; the tests that ask for this share compiled programs."""
     monkeypatch.setattr(lanes, "_FEWEST_GAMES", 2)
     monkeypatch.setattr(lanes, "_cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("four_lanes")
+def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path) -> None:
     with Fused(go(), tmp_path, Listener()) as loop:
         loop.prepare()
         parts = loop.parts
@@ -91,6 +95,7 @@ def test_lanes_play_at_once_and_no_game_has_the_number_of_another(
     assert {number // 100_000_000 for _, number in numbers} == {0, 1, 2, 3}
 
 
+@pytest.mark.usefixtures("four_lanes")
 def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
     with Fused(go("goal.rows=300", "data.record_share=1.0"), tmp_path, Listener()) as loop:
         loop.prepare()

@@ -163,7 +163,7 @@ def test_one_and_four_devices_give_the_same_losses() -> None:
     for count in (1, 4):
         environment = {
             **os.environ,
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4",
             "JAX_PLATFORMS": "cpu",
             "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
             "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),

@@ -92,15 +92,15 @@ class Witness(threading.Thread):
 class Driver:
     """`tengen run --mode async`, started and started again."""
 
-    def __init__(self, base: Path) -> None:
-        self.base, self.starts = base, 0
+    def __init__(self, base: Path, *words: str) -> None:
+        self.base, self.words, self.starts = base, words, 0
         self.output = base.parent / "driver.log"
         self.start()
 
     def start(self) -> None:
         self.starts += 1
         with self.output.open("ab") as log:
-            line = command("run", "tic_tac_toe", "--mode", "async", base=self.base)
+            line = command("run", "tic_tac_toe", "--mode", "async", *self.words, base=self.base)
             self.process = subprocess.Popen(line, stdout=log, stderr=log, env=environment(), start_new_session=True)
 
     def parts(self) -> dict[str, int]:
@@ -224,6 +224,7 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
         witness.stop()
     found = check(base, witness)
     assert found.results > 0
+    assert witness.shuffles
     return {
         "killed": dict(killed),
         "of these at work": at_work,
@@ -238,6 +239,26 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
     }
 
 
+def test_self_play_that_is_killed_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    """The quick one of these: a driver with one part, which is killed once."""
+    base = tmp_path / "run"
+    witness = Witness(base)
+    witness.start()
+    driver = Driver(base, "--parts", "selfplay")
+    try:
+        wait_for(lambda: any(witness.written.values()), driver, "the first rows")
+        assert driver.kill("selfplay")
+        before, _, _ = progress(base)
+        wait_for(lambda: progress(base)[0] > before and len(witness.written) > 1, driver, "rows of another worker")
+        driver.end()
+    finally:
+        driver.process.kill()
+        driver.process.wait()
+        witness.stop()
+    assert check(base, witness).chunks > before
+
+
+@pytest.mark.slow
 def test_a_run_survives_a_few_kills(tmp_path: Path) -> None:
     print(survive(tmp_path / "run", ("train", "selfplay", "driver"), seed=1, longest=1.5))
 
