@@ -176,7 +176,7 @@ def test_a_log_may_be_a_terminal_or_what_somebody_reads(tmp_path: Path) -> None:
 def test_an_upload_of_something_else(tmp_path: Path) -> None:
     fifo = put(tmp_path / "model.safetensors", "FIFO")
     with pytest.raises(TengenError, match="is a FIFO"):
-        Http(UploadSettings(method="http", target="http://127.0.0.1:9/")).send("net", fifo.parent)
+        Http(UploadSettings(kind="http", target="http://127.0.0.1:9/")).send("net", fifo.parent)
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "device"])

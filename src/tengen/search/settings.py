@@ -30,6 +30,4 @@ class Settings:
     value_scale: float = setting(0.1, "Gumbel: weight of values against priors", low=0, high=100)
     visit_offset: float = setting(50.0, "Gumbel: visits added before values are weighed", low=0, high=1e6)
     virtual_loss: float = setting(1.0, "how much a leaf that is being evaluated counts as lost", low=0, high=100)
-    kernels: Literal["auto", "plain", "gpu"] = setting(
-        "auto", "auto: GPU programs where there is a GPU; plain: JAX alone"
-    )
+    kernels: Literal["auto", "plain", "gpu"] = setting("auto", "GPU programs where there is a GPU, or plain JAX")
