@@ -30,7 +30,7 @@ def differences(game, states, steps: int) -> int:
         states, legal, wrong = carry
         actions = choose(legal, i)
         plain = Game.step_and_look(game, states, actions)
-        fused = game.fused_step_and_look(states, actions, interpret=False)
+        fused = game.fused_step_and_look(states, actions, jnp.zeros(actions.shape, bool))
         unequal = jax.tree.map(lambda a, b: (a != b).sum(), plain, fused)
         return plain[0], plain[1].legal, wrong + sum(jax.tree.leaves(unequal))
 

@@ -1,6 +1,6 @@
 """What nodes know about their moves, and the choice among them: arrays [..., A], of one node or several.
 
-Both implementations of the walk use these formulas, so they keep to operations that XLA and Triton lower.
+`tree.cu` has the same formulas for GPUs.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ def _largest(x: Array) -> Array:
 
 
 def softmax(logits: Array) -> Array:
-    """Float32[..., A]: probabilities; -inf gives 0, and nothing but -inf gives zeros. (jax.nn's is not for kernels.)"""
+    """Float32[..., A]: probabilities; -inf gives 0, and nothing but -inf gives zeros."""
     highest = jnp.maximum(_largest(logits), jnp.finfo(jnp.float32).min)
     weights = jnp.exp(logits - highest)
     return weights / jnp.maximum(_sum(weights), jnp.finfo(jnp.float32).tiny)

@@ -15,7 +15,7 @@ def wanted_visits(considered: Array, most: int, budget: Array, done: Array) -> A
     # The logarithm by comparison: rounded up, floating point would be wrong for powers of two on some devices.
     bits = range(max(1, math.ceil(math.log2(max(most, 2)))))
     phases = jnp.maximum(sum((considered > 2**bit).astype(jnp.int32) for bit in bits), 1)
-    nothing = done - done  # kernels cannot negate constants
+    nothing = jnp.zeros_like(done)
     survivors, start, given, wanted = considered, nothing, nothing, nothing
     found = done < 0
     for _ in bits:
