@@ -114,8 +114,9 @@ def test_references_and_the_newest_of_the_earlier_networks(tmp_path: Path, match
 
 def test_the_untrained_network_begins_the_curve(tmp_path: Path, matches: list[Any]) -> None:
     networks = Folder()
-    found = rater(tmp_path, networks)
+    found = rater(tmp_path, networks, "rating.references=[random,mcts:9]")
     list(found.rate(UNTRAINED, "weights", KEY))
+    assert {names[:2] for names in matches} == {(UNTRAINED, "random")}, "nobody else is worth the time"
     networks.saved.append(Saved(50.0, 5, "e"))
     list(found.rate("e", "new", KEY))
     assert [point.elapsed for point in found.curve()] == [0.0, 50.0]

@@ -87,7 +87,12 @@ class Rater:
         return players.network(name, self._evaluate, self._game, self._search, params)
 
     def opponents(self, name: str) -> list[str]:
-        """Whom a network will play: the references, then earlier networks, the newest first."""
+        """Whom a network will play: the references, then earlier networks, the newest first.
+
+        The untrained network plays the first reference alone: others would only win, and keep the run from learning.
+        """
+        if name == UNTRAINED:
+            return list(self._settings.references[:1])
         earlier = [saved.name for saved in reversed(self._networks.saved) if saved.name != name]
         return [*self._settings.references, *earlier[: self._settings.earlier]]
 
