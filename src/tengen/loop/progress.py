@@ -117,7 +117,8 @@ class Progress:
             whole = limit * unit
             left = 0.0 if done >= whole else (whole - done) / speed if speed and speed > 0 else None
             words = f"{limit:,}" if isinstance(limit, int) else f"{limit:,g}"
-            found.append(Outlook(f"{words} {name}", min(done / whole, 1.0) if whole > 0 else 1.0, left))
+            what = name.removesuffix("s") if limit == 1 else name
+            found.append(Outlook(f"{words} {what}", min(done / whole, 1.0) if whole > 0 else 1.0, left))
         return min(found, key=lambda part: (math.inf if part.left is None else part.left, -part.share), default=None)
 
     def values(self) -> dict[str, Any]:
