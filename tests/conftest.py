@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         jax.config.update("jax_platforms", "cpu")
     if "not slow" in wanted and os.environ.get("JAX_PLATFORMS") == "cpu":
         os.environ["XLA_FLAGS"] = f"{_QUICK} {os.environ.get('XLA_FLAGS', '')}"
+        hypothesis.settings.load_profile("quick")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -50,6 +51,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("tengen")
 
 

@@ -1,7 +1,7 @@
 """Waiting for what other threads and processes do, on a machine that may be slow."""
 
-import time
 from collections.abc import Callable
+from time import monotonic, sleep  # by name: tests may put other clocks into the module
 from typing import Any
 
 import pytest
@@ -12,9 +12,9 @@ LONG = 300.0
 
 def eventually(holds: Callable[[], Any], about: Callable[[], Any] | str = "", pause: float = 0.01) -> Any:
     """What `holds` gives once it is true; fail, with what is known `about` it, if that never happens."""
-    end = time.monotonic() + LONG
+    end = monotonic() + LONG
     while not (found := holds()):
-        if time.monotonic() > end:
+        if monotonic() > end:
             pytest.fail(f"it did not happen: {about() if callable(about) else about}")
-        time.sleep(pause)
+        sleep(pause)
     return found

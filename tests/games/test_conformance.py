@@ -32,10 +32,7 @@ CASES = [
     Case("connect_four"),
     Case("othello"),
     Case("hex", {"size": 4, "swap": True}),
-    Case("hex", {"size": 5, "swap": False}),
     Case("go", {"size": 5, "ko": "simple"}),
-    Case("go", {"size": 5, "ko": "positional"}),
-    Case("go", {"size": 5, "ko": "situational"}),
     Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("go", {"size": 9}, batch=8),
     Case("hironaka", {"dimension": 3}),
@@ -44,6 +41,9 @@ CASES = [
     Case("pgx:connect_four"),
 ]
 SLOW = [
+    Case("hex", {"size": 5, "swap": False}),
+    Case("go", {"size": 5, "ko": "positional"}),
+    Case("go", {"size": 5, "ko": "situational"}),
     Case("hex", {"size": 13, "swap": True}, batch=16),
     Case("go", {"size": 19, "max_moves": 100}, batch=4),
     Case("hironaka", {"dimension": 4, "max_points": 10}),

@@ -122,11 +122,11 @@ SMALL = [
     (2, "simple", True),
     (2, "positional", False),
     (2, "situational", False),
-    *((3, *rules) for rules in RULES),
+    (3, "simple", False),
+    (3, "positional", True),
+    (3, "situational", False),
     (4, "situational", True),
     (5, "simple", False),
-    (5, "positional", False),
-    (5, "situational", False),
     (5, "positional", True),
 ]
 

@@ -142,38 +142,36 @@ from flax import nnx
 from train.samples import QUICK, pick, random_rows, tiny_settings
 from tengen import games, nets, train
 
-count = int(sys.argv[1])
 assert len(jax.devices()) == 4
 game = games.make("go", size=3)
 heads = nets.possible_heads(game)
 net = nets.build(nets.spec("b1c4", heads), game, nnx.Rngs(0), dtype="float32")
-learner = train.Learner(net, game, tiny_settings(), jax.devices()[:count], QUICK)
-data = jax.device_put(random_rows(game, 32, heads), learner.everywhere)
-state = learner.start(net)
-for _ in range(3):
-    state, figures = learner.many(state, jax.random.key(0), pick, data, 2)
-    print("LOSS", *(float(figures[name]) for name in sorted(figures)))
-shards = state.parameters["stem.conv.kernel"].sharding
-print("DEVICES", len(shards.device_set), shards.is_fully_replicated)
+for count in (1, 4):
+    learner = train.Learner(net, game, tiny_settings(), jax.devices()[:count], QUICK)
+    data = jax.device_put(random_rows(game, 32, heads), learner.everywhere)
+    state = learner.start(net)
+    for _ in range(3):
+        state, figures = learner.many(state, jax.random.key(0), pick, data, 2)
+        print("LOSS", count, *(float(figures[name]) for name in sorted(figures)))
+    shards = state.parameters["stem.conv.kernel"].sharding
+    print("DEVICES", len(shards.device_set), shards.is_fully_replicated)
 """
 
 
 def test_one_and_four_devices_give_the_same_losses() -> None:
-    found = {}
-    for count in (1, 4):
-        environment = {
-            **os.environ,
-            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4",
-            "JAX_PLATFORMS": "cpu",
-            "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", DEVICES, str(count)], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        lines = done.stdout.splitlines()
-        assert f"DEVICES {count} True" in lines
-        found[count] = np.array([[float(x) for x in line.split()[1:]] for line in lines if line.startswith("LOSS")])
-    assert found[1].shape[0] == 3
-    np.testing.assert_allclose(found[4], found[1], rtol=1e-5, atol=1e-5)
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
+    }
+    done = subprocess.run([sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[1:] for line in lines if line[0] == "DEVICES"] == [["1", "True"], ["4", "True"]]
+    one, four = (
+        np.array([[float(x) for x in line[2:]] for line in lines if line[:2] == ["LOSS", count]]) for count in "14"
+    )
+    assert one.shape[0] == 3
+    np.testing.assert_allclose(four, one, rtol=1e-5, atol=1e-5)

@@ -10,6 +10,7 @@ from loop.ring import spoiling
 from loop.ring.made import Gate, put
 from loop.ring.spoiling import add_chunk, fill, shuffler, trainer, until_it_waits
 from loop.tiny import never
+from patience import eventually
 from tengen.data import Store
 from tengen.data.shuffle import clean, newest
 from tengen.loop.ring import models, notices
@@ -42,16 +43,15 @@ def test_each_part_says_what_it_waits_for_and_how_far_that_is(tmp_path: Path) ->
 
 def test_since_when_is_kept_while_only_the_numbers_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
+    monkeypatch.setattr(notices, "_BEAT", 0.01)
     monkeypatch.setattr(notices.time, "monotonic", lambda: now)
     with notices.Notice(tmp_path, "shuffle", "shuffle") as notice:
         notice.show(waiting("7 of 20 new rows until the next shuffle", 7, 20))
         now = 115.0
         notice.show(waiting("9 of 20 new rows until the next shuffle", 9, 20))
         assert notice.seconds == 15
-        notice._write()
-        (seen,) = notices.look(tmp_path)
-        assert (seen.waiting, seen.done, seen.of) == (True, 9, 20)
-        assert seen.seconds == 15
+        (seen,) = eventually(lambda: [seen for seen in notices.look(tmp_path) if seen.done == 9])
+        assert (seen.waiting, seen.of, seen.seconds) == (True, 20, 15)
         notice.show(waiting("something else"))
         assert notice.seconds == 0
 
