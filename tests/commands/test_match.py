@@ -75,6 +75,7 @@ def save(folder: Path, game: str, spec: str, seed: int, **options: object) -> Pa
     return folder
 
 
+@pytest.mark.slow
 def test_networks_of_two_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One of them the newest of a run."""
     a = save(tmp_path / "small", "tic_tac_toe", "b1c8", 0)

@@ -55,6 +55,7 @@ def test_a_run_in_lines_of_the_protocol(tmp_path: Path) -> None:
     assert "go on" in ended.stderr.decode() or "train further" in ended.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_run_in_the_dashboard_ends_politely_by_a_key(tmp_path: Path) -> None:
     """On a pseudo-terminal: the real command, from its start to the summary."""
     terminal, other_end = pty.openpty()

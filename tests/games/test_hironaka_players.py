@@ -129,7 +129,7 @@ def _choice(game):
         ([[0, 1, 0, 1], [0, 2, 0, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0], [2, 0, 0, 0]], 6),
         ([[2, 0, 0], [0, 3, 0], [0, 0, 5]], 13),
         ([[0, 1], [1, 0]], 1),
-        ([[0, 4], [1, 1], [4, 0]], 3),
+        pytest.param([[0, 4], [1, 1], [4, 0]], 3, marks=pytest.mark.slow),
     ],
 )
 def test_the_longest_games_against_zeillinger(points, rounds):

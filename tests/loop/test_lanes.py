@@ -95,6 +95,7 @@ def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path
     assert {number // 100_000_000 for _, number in numbers} == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("four_lanes")
 def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
     with Fused(go("goal.rows=300", "data.record_share=1.0"), tmp_path, Listener()) as loop:

@@ -163,6 +163,7 @@ def test_each_plays_the_newest_accepted_and_all_share_a_program(base: Path, save
     assert matches._play._cache_size() == before
 
 
+@pytest.mark.slow
 def test_networks_of_different_size_play_each_other(base: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     put(base, models.CANDIDATES, 300, network(tmp_path_factory.mktemp("larger"), 0, "b2c8"))
     Gate(base, ACCEPT).run()

@@ -238,6 +238,7 @@ def test_a_network_that_gives_no_numbers(
         one.run(1)
 
 
+@pytest.mark.slow
 def test_a_network_of_another_kind(
     tmp_path: Path, saved: list[Path], worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -213,6 +213,7 @@ def test_hosts_are_opponents_of_agents_only() -> None:
     assert pairs == ["host_vs_agent", "host_vs_first", "agent_vs_host", "agent_vs_zeillinger", "agent_vs_first"]
 
 
+@pytest.mark.slow
 def test_a_new_network_leaves_the_other_target_alone(tmp_path: Path) -> None:
     trainer = _both()
     trainer.train(2, evaluation_interval=100)
