@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import os
 import shutil
 import ssl
 import subprocess
@@ -99,6 +100,13 @@ def test_redirects_are_not_followed(file: tuple[str, Path], monkeypatch: pytest.
         said = refused(Http(http(receiver.address, token_variable=VARIABLE, timeout=30.0)), file)
     assert other.asked == []
     assert f"answered 307 Temporary Redirect: redirects are not followed; this one is to {other.address}/nets" in said
+
+
+def test_a_network_that_is_gone_is_named_and_not_the_receiver(tmp_path: Path) -> None:
+    said = refused(Http(http("http://receiver.invalid")), ("n", tmp_path))
+    assert said == f"{tmp_path / 'model.safetensors'}: No such file or directory"
+    os.mkfifo(tmp_path / "model.safetensors")
+    assert "model.safetensors: is a FIFO" in refused(Http(http("http://receiver.invalid")), ("n", tmp_path))
 
 
 def test_an_answer_that_never_ends_is_cut_off_at_the_deadline(file: tuple[str, Path]) -> None:

@@ -56,12 +56,17 @@ def all_programs() -> set[Program]:
             return search.expand(tree, leaves, search.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
 
         found |= programs_of(simulate, jax.random.split(jax.random.key(0), 4))
-    game = games.make("go", size=9)
-    spec = nets.spec("b3c96-mish", nets.possible_heads(game))
+    return found | of_network("b3c96-mish", 9)
+
+
+def of_network(name: str, size: int) -> set[Program]:
+    """The programs of a folded network for Go."""
+    game = games.make("go", size=size)
+    spec = nets.spec(name, nets.possible_heads(game))
     net = nnx.eval_shape(lambda: nets.fold(nets.build(spec, game, nnx.Rngs(0)), "bfloat16"))
     graph, state = nnx.split(net)
     inputs = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
-    return found | programs_of(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs)
+    return programs_of(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs)
 
 
 @needs_nvrtc
@@ -74,6 +79,16 @@ def test_every_program_compiles_for_the_oldest_and_the_newest_architecture() -> 
             text = program.ptx(each, capability)
             assert f".entry {each.entry}(" in text
             assert f".target sm_{capability}" in text
+
+
+@needs_nvrtc
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in nets.names() if name.startswith("b")])
+def test_the_programs_of_every_listed_network_compile(name: str) -> None:
+    found = of_network(name, 9) | of_network(name, 19)
+    assert {each.entry for each in found} == {"affine", "pool_bias", "heads"}
+    for each in found:
+        program.ptx(each, program.OLDEST)
 
 
 @needs_nvrtc

@@ -45,6 +45,7 @@ BLOCKS = {
     "more channels than are looked at": (7, 8, 8, 5, "mish", "float32"),
     "19x19": (19, 12, 4, 0, "relu", "float32"),
     "one point": (1, 1, 1, 0, "silu", "float32"),
+    "more channels than threads": (2, 192, 8, 0, "relu", "bfloat16"),
 }
 
 
@@ -76,6 +77,7 @@ def test_layers_too_large_for_it() -> None:
     assert not gpu.suits_pool(jnp.zeros((1, 1, 1, 2048)), jnp.zeros((3 * 64, 128)))
     huge: Any = jax.ShapeDtypeStruct((2**15, 16, 16, 2**8), jnp.bfloat16)
     assert not gpu.suits_pool(huge, jnp.zeros((3, 1)))
+    assert not gpu.suits_pool(x, jnp.zeros((3 * 2, 250)))  # pooled in pairs, but a dense layer is read in fours
 
 
 # Heads: [side, channels of the policy and of the value, hidden units, heads, activation, type]
@@ -84,7 +86,7 @@ HEADS = {
     "bfloat16": (9, 8, 8, 12, ("ownership",), "relu", "bfloat16"),
     "all heads, no power of two": (5, 5, 3, 7, ("ownership", "opponent_policy", "score"), "mish", "float32"),
     "19x19": (19, 4, 6, 8, ("opponent_policy", "ownership"), "silu", "float32"),
-    "7x7": (7, 3, 4, 5, ("moves_left",), "silu", "float32"),
+    "7x7, more hidden units than threads": (7, 3, 4, 200, ("moves_left",), "silu", "float32"),
 }
 
 
@@ -158,6 +160,18 @@ def test_heads_that_it_does_not_do() -> None:
     assert not gpu.suits_heads(x, weights._replace(points=jnp.zeros((16, 5))))
     assert not gpu.suits_heads(x, weights._replace(extra=jnp.zeros((48, 5))))
     assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200))))
+    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((48, 2048))))
+
+
+def test_heads_that_need_more_shared_memory_than_there_is() -> None:
+    def suits(side: int, width: int) -> bool:
+        x = jax.ShapeDtypeStruct((1, side, side, 3 * width), jnp.bfloat16)
+        shapes = (3 * width,), (3 * width, width), (width, 2), (3 * width, 2), (3 * width, 256), (256,), (width, 1)
+        return gpu.suits_heads(x, gpu.HeadWeights(*(jax.ShapeDtypeStruct(s, jnp.bfloat16) for s in shapes)))  # type: ignore[arg-type]
+
+    assert suits(9, 256)
+    assert suits(19, 128)
+    assert not suits(19, 256)  # 57 KiB
 
 
 # Scale, shift and activation

@@ -87,6 +87,16 @@ def test_emulated_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[floa
     assert_same(plan, evaluator, "gpu")
 
 
+@pytest.mark.usefixtures("emulated_gpu")
+def test_values_that_are_not_numbers_write_nowhere_else() -> None:
+    """A diverged network is noticed only after the search; until then every leaf hangs where its parent says."""
+    tree = recorded(FULL_PUCT, (2.0, np.nan), "gpu").trees
+    assert np.isnan(tree.total).any()
+    *which, nodes, actions = np.nonzero(tree.child >= 0)
+    assert len(nodes)
+    np.testing.assert_array_equal(tree.parent[*which, tree.child[*which, nodes, actions]], nodes)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("plan", "evaluator"),

@@ -64,8 +64,6 @@ class Http:
             self._put(self._address, name, path / FILE_NAME, limits)
         except SendError:
             raise
-        except files.NotAFile as error:
-            raise SendError(str(error)) from None
         except TimeoutError:
             if limits.overdue:
                 words = f"took longer than the deadline, {self._settings.deadline:g} s"
@@ -74,6 +72,8 @@ class Http:
             raise SendError(f"{self._host} {words}") from None
         except Exception as error:  # whatever is wrong with what a receiver sends
             reason = getattr(error, "strerror", None) or repr(error)
+            if isinstance(error, OSError) and error.filename:  # of the network here, not of the receiver
+                raise SendError(f"{error.filename}: {reason}") from None
             raise SendError(self._in_words(self._host, reason)) from None
 
     def cancel(self) -> None:

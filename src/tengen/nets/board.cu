@@ -3,8 +3,8 @@
 // convolution before began with the first, so that what it wrote last is still in the cache.
 //
 // Defined by the caller: TYPE (float or bf16) of the activations, WEIGHT of the weights, THREADS in a block, VECTOR
-// (numbers that a thread reads at once), CHANNELS of the input, ACTIVATION (0 relu, 1 mish, 2 silu), and what each
-// program says below.
+// (numbers that a thread reads at once), CHANNELS of the input, ACTIVATION (0 relu, 1 mish, 2 silu), SHARED
+// (bytes of shared memory, which the caller has counted too), and what each program says below.
 
 struct bf16 { u16 bits; };
 
@@ -154,9 +154,11 @@ struct Pool {
 // A dense layer of INPUTS numbers in shared memory. Its weights can be read early, like the board.
 template <int INPUTS, int OUTPUTS>
 struct Dense {
-  // Reading 16 bytes at once pays where the sums of all threads can then be combined by shuffles.
+  // Reading 16 bytes at once pays where the sums of all threads can then be combined by shuffles. It is also how a
+  // layer with more outputs than there are threads is done.
   static constexpr int WIDEST = 16 / sizeof(WEIGHT);
-  static constexpr bool WIDE = OUTPUTS % WIDEST == 0 && (OUTPUTS / WIDEST & (OUTPUTS / WIDEST - 1)) == 0;
+  static constexpr bool SHUFFLES = (OUTPUTS / WIDEST & (OUTPUTS / WIDEST - 1)) == 0;
+  static constexpr bool WIDE = OUTPUTS % WIDEST == 0 && (SHUFFLES || OUTPUTS > THREADS);
   static constexpr int WIDTH = WIDE ? WIDEST : 1;
   typedef Numbers<WEIGHT, WIDTH> Weights;
   typedef Combined<OUTPUTS, WIDTH, Add> Sums;
@@ -199,6 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pool_bias(
   __shared__ Pool<REGULAR, POOLED> pool;
   __shared__ float pooled[3 * POOLED], bias[REGULAR];
   __shared__ Dense<3 * POOLED, REGULAR>::Sums sums;
+  static_assert(sizeof(pool) + sizeof(pooled) + sizeof(bias) + sizeof(sums) == SHARED, "as nets/gpu.py counts it");
   const long long board = block_backwards();
   const TYPE* input = x + board * POINTS * CHANNELS;
   const WEIGHT* shift = SHIFT;
@@ -250,6 +253,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) heads(
   __shared__ Dense<3 * POLICY, POLICY>::Sums bias_sums;
   __shared__ Dense<3 * VALUE, UNITS>::Sums hidden_sums;
   __shared__ float pooled[3 * POLICY], meant[3 * VALUE], bias[POLICY], of_point[POLICY * OUTPUTS];
+  static_assert(sizeof(pool) + sizeof(values) + sizeof(bias_sums) + sizeof(hidden_sums) + sizeof(pooled) +
+                sizeof(meant) + sizeof(bias) + sizeof(of_point) == SHARED, "as nets/gpu.py counts it");
   const long long board = block_backwards();
   const TYPE* input = x + board * POINTS * CHANNELS;
   Part<POLICY, POLICY> to_pool;

@@ -19,6 +19,7 @@ _MOST_NUMBERS = 2**31  # what a program counts to
 _MOST_OUTPUTS = 4  # logits per point, and apart from points: each is a sum of its own
 _WIDEST = 1024  # channels of an input
 _MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
+_MOST_SHARED = 48 * 1024  # bytes of shared memory that a program may declare
 _AFFINE = (512, 4)  # threads in a block, and rows that each of them looks at
 _ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
 _TYPES = {"float32": "float", "bfloat16": "bf16"}
@@ -74,13 +75,37 @@ def affine(x: Array, scale: Array, shift: Array, *, activation: Activation) -> A
 def suits_pool(x: Array, dense: Array) -> bool:
     """Whether `pool_bias` takes them."""
     regular, pooled = dense.shape[1], dense.shape[0] // 3
-    return _fits(x, pooled, regular)
+    return _fits(x, pooled, regular) and _shared_by_pool(x, dense) <= _MOST_SHARED
 
 
 def _fits(x: Array, *counts: int) -> bool:
     """Whether a program can pool so many channels of the array."""
     narrow = max(counts) // _vector(x, *counts) <= _MOST_GROUPS and x.shape[-1] <= _WIDEST
     return narrow and x.size < _MOST_NUMBERS
+
+
+def _combined(count: int, width: int, threads: int) -> int:
+    """Numbers in shared memory of a `Combined`; too many if there are not enough threads."""
+    groups = count // width
+    if groups > threads:
+        return _MOST_SHARED
+    shuffles = groups <= 32 and groups & (groups - 1) == 0
+    return count * (threads // 32 if shuffles else threads // groups)
+
+
+def _dense(outputs: int, weight: Array, threads: int) -> int:
+    """Numbers in shared memory of the `Sums` of a `Dense` layer, whose weights have the type of `weight`."""
+    widest = 16 // weight.dtype.itemsize
+    groups = outputs // widest
+    wide = outputs % widest == 0 and (groups & (groups - 1) == 0 or outputs > threads)
+    return _combined(outputs, widest if wide else 1, threads)
+
+
+def _shared_by_pool(x: Array, dense: Array) -> int:
+    """Bytes of shared memory that `pool_bias` declares."""
+    regular, pooled, threads = dense.shape[1], dense.shape[0] // 3, _threads(x.shape[1] * x.shape[2])
+    pool = 2 * _combined(pooled, _vector(x, regular, pooled), threads)
+    return 4 * (pool + 3 * pooled + regular + _dense(regular, dense, threads))
 
 
 def pool_bias(
@@ -103,6 +128,7 @@ def pool_bias(
         POINTS=height * width,
         REGULAR=regular,
         POOLED=pooled,
+        SHARED=_shared_by_pool(x, dense),
         SIDE=float(side),
         SHIFT_IN="" if shift is None else ", const WEIGHT* shift_in",
         SHIFT="((const WEIGHT*)0)" if shift is None else "shift_in",
@@ -146,7 +172,18 @@ def suits_heads(x: Array, weights: HeadWeights) -> bool:
     """Whether `heads` takes them."""
     extra = 0 if weights.extra is None else weights.extra.shape[1]
     few = max(weights.points.shape[1], extra) <= _MOST_OUTPUTS
-    return few and _fits(x, weights.points.shape[0], weights.hidden.shape[0] // 3)
+    fits = few and _fits(x, weights.points.shape[0], weights.hidden.shape[0] // 3)
+    return fits and _shared_by_heads(x, weights) <= _MOST_SHARED
+
+
+def _shared_by_heads(x: Array, weights: HeadWeights) -> int:
+    """Bytes of shared memory that `heads` declares."""
+    policy, outputs = weights.points.shape
+    value, threads = weights.hidden.shape[0] // 3, _threads(x.shape[1] * x.shape[2])
+    vector, units = _vector(x, policy, value), weights.hidden.shape[1]
+    pools = 2 * (_combined(policy, vector, threads) + _combined(value, vector, threads))
+    layers = _dense(policy, weights.hidden, threads) + _dense(units, weights.hidden, threads)
+    return 4 * (pools + layers + 3 * policy + 3 * value + policy + policy * outputs)
 
 
 def heads(
@@ -174,6 +211,7 @@ def heads(
         EXTRA=extra,
         UNITS=units,
         OWNERSHIP=owned,
+        SHARED=_shared_by_heads(x, weights),
         SIDE=float(scales[0]),
         SQUARE=float(scales[1]),
         EXTRA_IN=", const WEIGHT* extra_kernel" if extra else "",

@@ -66,11 +66,13 @@ __device__ void softmax(const float* logits, float* weights) {
   for (int k = 0; k < EACH; k++) weights[k] /= sum;
 }
 
+// A score that is not a number counts as the lowest, so that there is always a move.
 __device__ Best best_of(const Row& row, const float* scores, int thread) {
   Best best = {-INFINITE, ACTIONS + thread, NONE};
   for (int k = 0; k < EACH; k++) {
     const int action = thread + k * TEAM;
-    if (action < ACTIONS) best.take({row.legal(k) ? scores[k] : -INFINITE, action, row.child[k]});
+    const bool counts = row.legal(k) && scores[k] > -INFINITE;
+    if (action < ACTIONS) best.take({counts ? scores[k] : -INFINITE, action, row.child[k]});
   }
   return team_best(best);
 }
