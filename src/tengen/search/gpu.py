@@ -22,6 +22,7 @@ from tengen.search.settings import Settings
 from tengen.search.tree import Tree
 from tengen.search.walk import New, Path
 
+MOST_ACTIONS = 2**16  # `Tree.onward` holds an action in 16 bits
 _THREADS = 128  # in a block
 _PLANNERS = 4  # teams that share the nodes of one trail
 

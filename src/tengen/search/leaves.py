@@ -78,7 +78,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The version that `Settings.kernels` asks for: `auto` is the kernel on NVIDIA GPUs for one leaf per tree."""
     wish = tree.settings.kernels
-    if wish == "plain" or tree.settings.leaves > 1:
+    if wish == "plain" or tree.settings.leaves > 1 or tree.child.shape[2] > gpu.MOST_ACTIONS:
         return plain
     if wish == "gpu":
         return kernel
