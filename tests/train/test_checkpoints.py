@@ -131,7 +131,9 @@ def test_a_fifo_is_not_waited_for(folder: Path, name: str) -> None:
         "import sys; from train.test_checkpoints import Path, restored\n"
         "found = restored(Path(sys.argv[1])); print(found[0].step, *found[1])"
     )
-    done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", code, folder]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONG, env=environment)
     assert done.stdout.startswith("10 step_000000020 is corrupt"), done.stderr
     assert "is a FIFO, not a regular file" in done.stdout
 
