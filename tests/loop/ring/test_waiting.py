@@ -51,7 +51,8 @@ def test_since_when_is_kept_while_only_the_numbers_change(tmp_path: Path, monkey
         notice.show(waiting("9 of 20 new rows until the next shuffle", 9, 20))
         assert notice.seconds == 15
         (seen,) = eventually(lambda: [seen for seen in notices.look(tmp_path) if seen.done == 9])
-        assert (seen.waiting, seen.of, seen.seconds) == (True, 20, 15)
+        assert (seen.waiting, seen.of) == (True, 20)
+        assert seen.seconds >= 15
         notice.show(waiting("something else"))
         assert notice.seconds == 0
 
