@@ -4,16 +4,24 @@ import os
 import signal
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from loop.tiny import settings
 from patience import LONG, eventually
+from tengen.arena.ratings import fit
+from tengen.arena.results import Result
 from tengen.commands import main
+from tengen.commands.run import _commands, _verdict
+from tengen.config import load
 from tengen.data.store import Store
 from tengen.loop import metrics
+from tengen.loop.counting import Counts
+from tengen.loop.verdict import Rated
 
 
 def arguments(base: Path, *overrides: str) -> list[str]:
@@ -80,9 +88,38 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
     out = capsys.readouterr().out
     assert "nothing to do: 100 rows are played" in out
     assert f"the network:   {base}/models/tic_tac_toe-main-s" in out
-    assert out.splitlines()[-1] == f"train further: tengen run {base} --set goal.rows=200"
+    assert out.splitlines()[-1] == f"train further: tengen run {base} --set goal.rows={last['rows'] + 100}"
     assert "goal.rows: 1000000 -> 100" in (base / "config.yaml").read_text()
     assert rows(base) == last["rows"]
+
+
+def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
+    """Also when Ctrl-C came while a run ended whose time was over."""
+    goal = load("tic_tac_toe", ["goal.minutes=2"]).goal
+    args = Namespace(mode="fused", parts=None, tensorboard=False)
+    assert _commands(args, tmp_path, goal, Counts(seconds=119.0), 5) == {"go on": f"tengen run {tmp_path}"}
+    further = {"train further": f"tengen run {tmp_path} --set goal.minutes=4"}
+    assert _commands(args, tmp_path, goal, Counts(seconds=120.0), 5) == further
+
+
+@pytest.mark.parametrize(
+    ("name", "larger"), [("b2c16", "b3c32"), ("b190c16", None)], ids=["larger", "larger than networks may be"]
+)
+def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name: str, larger: str | None) -> None:
+    """What was --set stands in the run's configuration alone."""
+    config = load("tic_tac_toe", [f"net.name={name}"])
+    results = [Result("new", "random", 9, 0, 1)]
+    loop = SimpleNamespace(
+        config=config,
+        base=tmp_path,
+        counts=Counts(rows=10**6, seconds=60.0),
+        trainer=SimpleNamespace(step=5),
+        rater=SimpleNamespace(rated=lambda: Rated(fit(results, "random"), results, [(9.0, "new")])),
+    )
+    told = _verdict(loop)
+    command = f"tengen run {tmp_path} --base {tmp_path}-{larger} --set net.name={larger}"
+    assert (f"a larger network, which needs more time: {command}" in told) == (larger is not None)
+    assert ("a larger network" in told) == (larger is not None)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +132,6 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
 def test_a_run_of_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], config: str, override: str, problem: str
 ) -> None:
-    from tengen.config import load
     from tengen.config.run_directory import write
 
     path = write(load("tic_tac_toe"), tmp_path, [])

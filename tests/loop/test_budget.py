@@ -14,11 +14,11 @@ FREE = Budget(None, 150.0)
 def test_a_short_run_is_rated_as_often_as_a_long_one() -> None:
     for minutes in (1.5, 8.5, 100.0):
         config = tiny(f"goal.minutes={minutes}", "rating.minutes=30")
-        budget = Budget.of(config.goal, config.rating)
+        budget = Budget.of(config.goal, config.rating.minutes)
         assert budget.goal == 60 * minutes
         assert budget.every == 60 * min(30, minutes / RATINGS)
     config = tiny("rating.minutes=30")
-    assert Budget.of(config.goal, config.rating) == Budget(None, 1800.0)
+    assert Budget.of(config.goal, config.rating.minutes) == Budget(None, 1800.0)
 
 
 def test_without_a_goal_of_minutes_nothing_is_short() -> None:

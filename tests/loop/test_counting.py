@@ -18,7 +18,8 @@ COUNTS = Counts(games=1000, rows=9000, seconds=90.0)
         ({"games": 1000}, "1,000 games are played", {"games": 2000}),
         ({"rows": 9001}, "", {}),
         ({"steps": 70, "rows": 10_000}, "70 steps are learned", {"steps": 140}),
-        ({"minutes": 1.0, "games": 10}, "1 minute is over", {"minutes": 2.0, "games": 20}),
+        ({"minutes": 1.0, "games": 600}, "1 minute is over", {"minutes": 2.0, "games": 1200}),
+        ({"minutes": 0.5, "games": 10}, "0.5 minutes are over", {"minutes": 2.5, "games": 1010}),
     ],
 )
 def test_goals(goal: dict[str, float], words: str, more: dict[str, float]) -> None:

@@ -13,7 +13,7 @@ from tengen import arena, games
 from tengen.arena.match import Match, Underway
 from tengen.arena.results import Result
 from tengen.errors import TengenError
-from tengen.loop import rating
+from tengen.loop import leaving, rating
 from tengen.loop.networks import Saved
 from tengen.loop.rating import UNTRAINED, Rater, anchor
 
@@ -159,6 +159,38 @@ def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path
     (score,) = found.rate("e", "new", KEY, left=until(10.5))
     assert score.score.games == 4
     assert [result.games for result in arena.read(found.path)] == [4]
+
+
+def test_a_match_can_be_left_only_while_it_is_compiled(
+    tmp_path: Path, matches: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Games that are finished, and the last words of the run, would be lost otherwise."""
+    seen: list[tuple[str, bool]] = []
+    stepwise = Table.stepwise
+
+    def noted(table: Table, number: int, **about: Any) -> Any:
+        steps = stepwise(table, number, **about)
+        while True:
+            seen.append((table.b.name, leaving._sections > 0))
+            try:
+                yield next(steps)
+            except StopIteration as end:
+                return end.value
+
+    monkeypatch.setattr(Table, "stepwise", noted)
+    found = rater(tmp_path, Folder(), "rating.games=8", "rating.references=[random]")
+    list(found.rate("e", "new", KEY))
+    list(found.rate("f", "new", KEY))
+    assert seen[0] == ("random", True)
+    assert len(seen) > 2
+    assert not any(possible for _, possible in seen[1:])
+    assert leaving._sections == 0
+
+
+def test_nobody_to_play_is_no_lack_of_time(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder(), "rating.references=[]")
+    assert not list(found.rate(UNTRAINED, "weights", KEY))
+    assert not found.notes
 
 
 def test_those_come_first_from_whom_most_can_be_learned(tmp_path: Path, matches: list[Any]) -> None:

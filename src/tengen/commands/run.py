@@ -177,7 +177,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
         _say_if_too_much(config, shown.say, backend_elsewhere)
         driver.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else driver.reason
-    commands = _commands(args, base, config.goal, driver.counts, driver.steps, stopping.asked)
+    commands = _commands(args, base, config.goal, driver.counts, driver.steps)
     told = _ring_summary(driver, reason, commands)
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
@@ -269,9 +269,7 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    told = _summary(
-        args, loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked)
-    )
+    told = _summary(loop, reason, _commands(args, base, config.goal, loop.counts, loop.trainer.step))
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
 
@@ -300,7 +298,7 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
                 shown.say(f"nothing to do: {loop.reason}")
             loop.run(lambda: stopping.asked)
     reason = f"stopped by {stopping.words}" if stopping.asked else loop.reason
-    commands = _commands(args, base, config.goal, loop.counts, loop.trainer.step, stopping.asked)
+    commands = _commands(args, base, config.goal, loop.counts, loop.trainer.step)
     told = _roles_summary(loop, reason, commands)
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
@@ -344,7 +342,7 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     )
 
 
-def _summary(args: argparse.Namespace, loop: Any, reason: str, commands: dict[str, str]) -> Any:
+def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.summary import Summary
 
     ratings = loop.rater.ratings
@@ -355,13 +353,13 @@ def _summary(args: argparse.Namespace, loop: Any, reason: str, commands: dict[st
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
-        verdict=_verdict(args, loop),
+        verdict=_verdict(loop),
         network=str(loop.network_path or ""),
         commands=commands,
     )
 
 
-def _verdict(args: argparse.Namespace, loop: Any) -> str:
+def _verdict(loop: Any) -> str:
     """How strong the network is, and what would make it stronger."""
     from tengen import nets
     from tengen.loop import verdict
@@ -373,11 +371,12 @@ def _verdict(args: argparse.Namespace, loop: Any) -> str:
         first, rows = config.data.first_rows, loop.counts.rows
         why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
         return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
-    larger = verdict.larger_network(config.net.name)
+    name, larger = verdict.larger_network(config.net.name), ""
     with contextlib.suppress(TengenError, ValueError):
-        nets.spec(larger)
-        words = ["tengen", "run", args.config, "--base", f"{base}-{larger}", "--set", f"net.name={larger}"]
-        larger = shlex.join(words)
+        nets.spec(name)
+        # As this run is configured, with all that was --set, and in its mode.
+        words = ["tengen", "run", configuration.as_config(base), "--base", f"{base}-{name}"]
+        larger = shlex.join([*words, "--set", f"net.name={name}"])
     visits = EngineSettings().visits
     search = f"{shlex.join(['tengen', 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
     search += f"; in its matches: {config.rating.simulations})"
@@ -387,13 +386,13 @@ def _verdict(args: argparse.Namespace, loop: Any) -> str:
 
 
 def _commands(
-    args: argparse.Namespace, base: Path, goal: configuration.GoalSection, counts: Any, steps: int, stopped: bool
+    args: argparse.Namespace, base: Path, goal: configuration.GoalSection, counts: Any, steps: int
 ) -> dict[str, str]:
     """What to type to go on."""
     from tengen.loop.counting import further
 
     words = ["tengen", *_words(args, base)]
-    longer = {} if stopped else further(goal, counts, steps)
+    longer = further(goal, counts, steps)  # also if it was stopped while it ended: else there would be nothing to do
     for name, limit in longer.items():
         words += ["--set", f"goal.{name}={limit:g}" if isinstance(limit, float) else f"goal.{name}={limit}"]
     if args.tensorboard:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tengen.config import GoalSection, RatingSection
+from tengen.config import GoalSection
 
 RATINGS = 5  # at least so many over a goal of minutes, besides that of the untrained network
 _MATCHES = 0.35  # share of the time that matches may take, compiling them included
@@ -23,11 +23,11 @@ class Budget:
     every: float
 
     @staticmethod
-    def of(goal: GoalSection, rating: RatingSection) -> "Budget":
-        """Of a configuration: at most a fifth of the goal lies between two ratings."""
+    def of(goal: GoalSection, minutes: float) -> "Budget":
+        """Of a configuration with these `minutes` between two ratings: at most a fifth of the goal lies there."""
         if goal.minutes is None:
-            return Budget(None, 60 * rating.minutes)
-        return Budget(60 * goal.minutes, 60 * min(rating.minutes, goal.minutes / RATINGS))
+            return Budget(None, 60 * minutes)
+        return Budget(60 * goal.minutes, 60 * min(minutes, goal.minutes / RATINGS))
 
     def for_rating(self, elapsed: float, spent: float, end: float) -> float:
         """Seconds that a rating may take which begins now; matches took `spent` so far, `end` is kept for the end."""

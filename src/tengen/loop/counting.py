@@ -1,5 +1,6 @@
 """What a run has done, and whether that is enough."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 
 from tengen.config import GoalSection
@@ -41,10 +42,15 @@ def progress(goal: GoalSection, counts: Counts, steps: int) -> float:
 
 
 def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | int]:
-    """The parts of the goal that are reached, with what to set them to for as much again."""
+    """The parts of the goal that are reached, with what to set them to for as much again.
+
+    A run may have done more than twice its goal: when that was lowered, or while the gate judged the last networks.
+    """
     done = _done(counts, steps)
     limits = {name: limit for name, limit in asdict(goal).items() if limit is not None and done[name] >= limit}
-    return {name: 2 * limit for name, limit in limits.items()}
+    return {
+        name: limit + (limit if done[name] < 2 * limit else math.ceil(done[name])) for name, limit in limits.items()
+    }
 
 
 def _done(counts: Counts, steps: int) -> dict[str, float]:

@@ -50,7 +50,7 @@ class Fused(Closing):
         """`began` is when the process did, by `time.monotonic`."""
         super().__init__()
         self.config, self.base, self._began = config, base, began
-        self._budget = Budget.of(config.goal, config.rating)
+        self._budget = Budget.of(config.goal, config.rating.minutes)
         self._writing: float | None = None  # seconds that saving a network took last
         self._compiling = 0.0  # seconds that compiling the learner may take
         self.counts = Counts()

@@ -124,8 +124,7 @@ class Rater:
             for other, contest in contests.items():
                 if stop() or self._expected(other, self._costs) > left():
                     continue
-                with leaving.possible():  # the network is saved, and a match that is not over is not counted
-                    match = self._play(contest, number, lambda: stop() or left() <= 0, show)
+                match = self._play(contest, number, lambda: stop() or left() <= 0, show)
                 if match.finished.any():
                     arena.append(self.path, match.result)
                     self.results.append(match.result)
@@ -135,7 +134,7 @@ class Rater:
                 results = np.concatenate([match.results for match in rounds])
                 finished = np.concatenate([match.finished for match in rounds])
                 yield Played(name, other, score(results, finished))
-        if not any(matches.values()) and not stop():
+        if matches and not any(matches.values()) and not stop():
             self.notes.append(f"{name} was not rated: there was no time for a match")
         self._loaded = {name: newest, **self._loaded}
         kept = {name, *self.opponents("")}
@@ -190,7 +189,10 @@ class Rater:
         before, games = number * 2 * contest.size, 2 * contest.size * contest.count
         while True:
             try:
-                under_way = next(steps)
+                # The network is saved, and while the match is compiled it has no games. Once it is played, `enough`
+                # ends it: finished games are kept, and the run has its last words.
+                with leaving.possible(kind not in self._costs and first == began):
+                    under_way = next(steps)
             except StopIteration as end:
                 match: Match = end.value
                 break

@@ -55,8 +55,17 @@ def test_since_when_and_for_how_long(tmp_path: Path) -> None:
 def test_the_next_rating(tmp_path: Path) -> None:
     now = a_run(tmp_path, 300.0, "rating")
     found = overview.look(tmp_path, [driver()], {}, now=now)
-    assert found.next_rating == 180.0
+    assert found.next_rating == 120.0, "a fifth of the goal, which is less than rating.minutes"
     assert overview.look(tmp_path, [driver("async")], {}, now=now).next_rating is None, "those do not rate"
+    long = GOAL.replace("10.0", "100.0")
+    now = a_run(tmp_path, 300.0, "rating", config=long)
+    assert overview.look(tmp_path, [driver()], {}, now=now).next_rating == 180.0
+
+
+def test_shortly_before_the_end_no_rating_but_the_last_comes(tmp_path: Path) -> None:
+    now = a_run(tmp_path, 430.0, "rating")
+    assert overview.look(tmp_path, [driver()], {}, now=now).next_rating is None
+    assert overview.look(tmp_path, [driver()], {}, now=now + timedelta(seconds=20)).next_rating is None
 
 
 def test_parts_without_a_driver(tmp_path: Path) -> None:

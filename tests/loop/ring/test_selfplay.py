@@ -228,7 +228,8 @@ def test_a_network_that_gives_no_numbers(
     tmp_path: Path, saved: list[Path], worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = accept(tmp_path, saved, 1)
-    one = worker(tmp_path)
+    one = worker(tmp_path, "data.chunk_rows=100000")
+    one.run(6)
 
     def fail(*_: object) -> None:
         raise NoNumbers("it gives none")
@@ -236,6 +237,7 @@ def test_a_network_that_gives_no_numbers(
     monkeypatch.setattr(one.part._rounds, "play", fail)
     with pytest.raises(TengenError, match=rf"models/{name}: it gives none; remove it, and self-play goes on"):
         one.run(1)
+    assert one.part._figures()["rows_written"] == one.part.rows > 0, "games that ended before are kept"
 
 
 @pytest.mark.slow

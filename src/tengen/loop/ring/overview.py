@@ -16,6 +16,7 @@ from typing import Any, Literal
 from tengen import schema
 from tengen.config import ConfigError, GoalSection, as_config, reader, source
 from tengen.loop import counting, metrics
+from tengen.loop.budget import Budget
 from tengen.loop.counting import Counts
 from tengen.loop.progress import Goal, Outlook, Progress, Rated, clock
 from tengen.loop.ring.notices import DRIVERS, Seen
@@ -94,7 +95,7 @@ def look(
         reached=reached,
         rating=rated[1] if rated else None,
         network=rated[0] if rated else "",
-        next_rating=_next(minutes, rating, elapsed) if driver and lives and driver.kind in _RATED else None,
+        next_rating=_next(goal, minutes, rating, elapsed) if driver and lives and driver.kind in _RATED else None,
         commands=_commands(base, driver, state, longer, playable),
     )
 
@@ -191,9 +192,17 @@ def _settings(base: Path) -> tuple[GoalSection | None, float | None]:
     return goal, minutes if isinstance(minutes, int | float) else None
 
 
-def _next(minutes: float | None, rating: dict[str, Any] | None, elapsed: float) -> float | None:
-    """Seconds until the next rating is due."""
-    return None if minutes is None else (rating["elapsed"] if rating else 0.0) + 60 * minutes - elapsed
+def _next(
+    goal: GoalSection | None, minutes: float | None, rating: dict[str, Any] | None, elapsed: float
+) -> float | None:
+    """Seconds until the next rating is due; None if nothing tells, or if it is the last, which comes with the end."""
+    if goal is None or minutes is None:
+        return None
+    plan = Budget.of(goal, minutes)
+    due = (rating["elapsed"] if rating else 0.0) + plan.every
+    if plan.goal is not None and plan.goal - max(due, elapsed) <= plan.every / 2:
+        return None
+    return due - elapsed
 
 
 def _time(line: Mapping[str, Any] | None) -> datetime | None:

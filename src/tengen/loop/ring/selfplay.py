@@ -4,6 +4,7 @@ Any number of processes do so in the same run, on any machines, without knowing 
 differ, and so do the numbers of their games.
 """
 
+import contextlib
 import secrets
 import time
 from pathlib import Path
@@ -94,6 +95,8 @@ class SelfplayPart:
             with leaving.possible(not self._rounds.compiled):
                 self._pending = self._rounds.play(self._weights, self._collect)
         except NoNumbers as error:
+            with contextlib.suppress(TengenError):  # what is wrong is told below
+                self.flush()  # games that ended before
             path = self._base / models.ACCEPTED / self.network
             advice = "remove it, and self-play goes on with the one before it"
             raise TengenError(f"{path}: {error}; {advice}") from error

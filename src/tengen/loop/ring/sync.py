@@ -43,7 +43,10 @@ class Sync:
     ) -> None:
         """`began` is when the process did, by `time.monotonic`."""
         self.config, self.base, self._began = config, base, began
-        self._budget, self._judging = Budget.of(config.goal, config.rating), 0.0  # seconds of the last export and gate
+        self._budget, self._judging = (
+            Budget.of(config.goal, config.rating.minutes),
+            0.0,
+        )  # seconds of the last export and gate
         self.counts = Counts()
         self._display, self._tensorboard = display, tensorboard
         self._asked: Stop = lambda: False
