@@ -114,8 +114,8 @@ def test_rows_and_games_reach_the_goal(tmp_path: Path, goal: str, monkeypatch: p
     assert (lines[-1]["rows"], lines[-1]["games"]) == (12, 12)
 
 
-@pytest.mark.parametrize("judged", [True, False])
-def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool) -> None:
+@pytest.mark.parametrize(("judged", "goal", "seconds"), [(True, "null", 60), (False, "null", 60), (False, "5.0", 24)])
+def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool, goal: str, seconds: int) -> None:
     candidate = tmp_path / "candidates" / "go-main-s2-d1"
     candidate.mkdir(parents=True)
     (candidate / "model.safetensors").touch()
@@ -133,7 +133,7 @@ def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool) -
             if judged and asleep == 20:
                 shutil.rmtree(candidate)
 
-    with driver(tmp_path, parts=("selfplay", "gate"), clock=lambda: now, sleep=sleep) as found:
+    with driver(tmp_path, f"goal.minutes={goal}", parts=("selfplay", "gate"), clock=lambda: now, sleep=sleep) as found:
         looks = iter(range(100))
 
         def stop() -> bool:
@@ -144,12 +144,12 @@ def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool) -
         found.run(stop)
     assert said(found) == [
         "the end: that is enough",
-        "1 network at the gate, which goes on for 60 seconds (Ctrl-C ends it now)",
+        f"1 network at the gate, which goes on for {seconds} seconds (Ctrl-C ends it now)",
         "ending selfplay",
         "ending gate",
     ]
     assert found.ring.candidates == (0 if judged else 1)
-    assert asleep >= 20 if judged else asleep == 60
+    assert asleep >= 20 if judged else asleep == seconds
 
 
 def test_minutes_count_over_restarts(tmp_path: Path) -> None:

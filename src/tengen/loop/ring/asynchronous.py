@@ -36,6 +36,7 @@ _LOOK = 0.1  # seconds between two looks at the children
 _SHOW = 1.0  # at what they say
 _COUNT = 5.0  # at what they made; a line of metrics follows
 _JUDGING = 60.0  # seconds that the gate may go on after the end, for the networks that wait
+_JUDGING_SHARE = 0.08  # of a goal of minutes, which is to be kept to within a tenth
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
@@ -135,9 +136,11 @@ class Asynchronous:
             return
         self.ring = replace(self.ring, stage="judging the last networks")
         waiting = f"{self.ring.candidates:,} network{'s' * (self.ring.candidates != 1)}"
-        self._display.say(f"{waiting} at the gate, which goes on for {_JUDGING:.0f} seconds (Ctrl-C ends it now)")
+        minutes = self.config.goal.minutes
+        seconds = _JUDGING if minutes is None else min(_JUDGING, _JUDGING_SHARE * 60 * minutes)
+        self._display.say(f"{waiting} at the gate, which goes on for {seconds:.0f} seconds (Ctrl-C ends it now)")
         children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
-        end = self._clock() + _JUDGING
+        end = self._clock() + seconds
         while self.ring.candidates and self._clock() < end and not stop():
             for child in gate:
                 if said := child.look():
