@@ -2,8 +2,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests of one file stay together: they share compiled programs.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests of one file stay together: they share compiled programs. Some wait for processes, so three keep two cores busy.
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # Which tests: TESTS=tests/data, or any other arguments of pytest. Without it, all.
 TESTS :=
 

@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # Of the 65,530 pieces of memory that Linux lets a process have, every compiled program takes about nine; a process
 # without any left dies in the middle of loading the next one.
-_MOST_PIECES = 42_000
+_MOST_PIECES = 52_000
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -108,6 +108,7 @@ def test_tactics(player: str) -> None:
     assert actions.tolist() == [good for _, good in TACTICS.values()]
 
 
+@pytest.mark.slow
 def test_more_playouts_beat_fewer_and_those_beat_random() -> None:
     game, settings = make("tic_tac_toe"), MatchSettings(games=60, opening_moves=1)
     weak = play(game, parse("mcts:20", game), parse("random", game), jax.random.key(0), settings)

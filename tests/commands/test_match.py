@@ -160,6 +160,7 @@ def wait_for_games(process: subprocess.Popen[str], folder: Path, count: int) -> 
     eventually(lambda: len(lines(folder)) >= count or process.poll() is not None)
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_kill_and_after_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out = tmp_path / "log", tmp_path / "m"
     command = ["random", fake("gtp", "fine", log), *GO, "--games", 4000, "--out", out, "--parallel", 2]

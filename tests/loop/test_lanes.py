@@ -75,6 +75,7 @@ def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "_cores", lambda: 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("four_lanes")
 def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path) -> None:
     with Fused(go(), tmp_path, Listener()) as loop:

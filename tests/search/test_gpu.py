@@ -80,7 +80,10 @@ def _comparable(part: Any) -> Any:
 @pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
-    [pytest.param(*case, id=name) for name, case in CASES.items()]
+    [
+        pytest.param(*case, id=name, marks=() if "sharp" not in name else pytest.mark.slow)
+        for name, case in CASES.items()
+    ]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
 def test_emulated_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[float, float]) -> None:
