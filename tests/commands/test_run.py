@@ -58,7 +58,7 @@ def rows(base: Path) -> int:
 
 
 def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base, endless = tmp_path / "run", ("goal.rows=1000000", "rating.minutes=1000")
+    base, endless = tmp_path / "run", ("goal.rows=1000000", "rating.references=[]", "rating.earlier=0")
     run = Run(base, *endless)
     try:
         run.wait_until(lambda: (base / ".lock").exists() and (base / ".lock").read_text() != "")

@@ -63,6 +63,7 @@ def test_our_othello_is_theirs_but_ends_without_the_last_two_passes() -> None:
         np.testing.assert_array_equal(played.returns[end, g], others.returns[end + waits, g])
 
 
+@pytest.mark.slow
 def test_our_go_is_theirs_until_they_end_a_repetition() -> None:
     """pgx has the simple ko rule, and gives the game to the other player when a position comes again."""
     ours, theirs = make("go", size=9, ko="simple"), make("pgx:go_9x9")

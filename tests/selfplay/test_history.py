@@ -12,8 +12,11 @@ from tengen.data.records import Record
 from tengen.data.rows import RowFormat, check
 from tengen.selfplay import Finished, start_of
 
+QUICK = ("go3", "tic_tac_toe")
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in (FAST | SLOW) if name not in QUICK]
 
-@pytest.fixture(params=[*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)], scope="module")
+
+@pytest.fixture(params=[*QUICK, *LONG], scope="module")
 def games(request: pytest.FixtureRequest) -> Played:
     found = played((FAST | SLOW)[request.param], CALLS * (2 if request.param in SLOW else 1), PHASES)
     assert found.games >= 20

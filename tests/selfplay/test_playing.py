@@ -191,8 +191,8 @@ def test_whether_rows_of_cheap_searches_are_kept_changes_nothing_else() -> None:
 
 def test_decided_games_are_searched_in_full_no_more() -> None:
     """Every value says who wins, and a game is decided when four searches in a row agree."""
-    plan = replace(GO, settings=replace(GO.settings, full_share=1.0, decided_value=0.0, decided_full_share=0.0))
-    found = play(plan, calls=3, phases=12)
+    settings = replace(CERTAIN.settings, full_share=1.0, cheap_weight=0.0, decided_value=0.0, decided_full_share=0.0)
+    found = play(replace(CERTAIN, settings=replace(settings, opening_moves=1)), calls=3, phases=20)
     everything, rows = found.everything, by_game(found)
     cheap = 0
     for number, replay in enumerate(replays(found)):
