@@ -212,7 +212,8 @@ def test_a_daemon_trains_on_while_nobody_takes_its_networks(tmp_path: Path) -> N
         with running(tmp_path, *more) as (core, again):
             core.post(messages.StartTraining("tic_tac_toe"))
             eventually(lambda: len(receiver.stored) == 2, again.lines)
-            eventually(lambda: core.session.uploads.state(told.networks[1]) == "done")
+            session = eventually(lambda: core.session, again.lines)  # its uploads begin before the daemon knows it
+            eventually(lambda: session.uploads.state(told.networks[1]) == "done")
     assert set(receiver.accepted.values()) == {1}
     assert receiver.stored[f"/{told.networks[0]}.safetensors"] == (
         (tmp_path / "models" / told.networks[0] / "model.safetensors").read_bytes()

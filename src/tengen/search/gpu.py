@@ -70,10 +70,7 @@ def _blocks(tree: Tree, per_tree: int = 1) -> int:
 
 
 def _flat(leaf: Array, axes: int) -> Array:
-    """[B, F] or [B, N, F]: all axes after the first `axes` as one.
-
-    In loops, XLA loses what is stored in place in arrays of four axes.
-    """
+    """[B, F] or [B, N, F]: all axes after the first `axes` as one."""
     return leaf.reshape(*leaf.shape[:axes], -1)
 
 
