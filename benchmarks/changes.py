@@ -16,16 +16,18 @@ from pathlib import Path
 
 import jax
 
-from tengen import arena, config, games, search
-from tengen.arena import players
-from tengen.arena.evaluators import saved
-from tengen.arena.settings import MatchSettings
-from tengen.commands.compiling import keep_compiled
+from tengen import config, games
+from tengen import match as arena
+from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.loop.counting import Counts
+from tengen.jax_setup import keep_compiled
 from tengen.loop.fused import Fused
-from tengen.loop.progress import display
-from tengen.play import finding
+from tengen.match import players
+from tengen.monitor.progress import display
+from tengen.nets.evaluators import saved
+from tengen.run import finding
+from tengen.run.counts import Counts
 
 
 class Timed(Fused):
@@ -55,7 +57,7 @@ def compare(args: argparse.Namespace) -> None:
     """Matches between the newest networks of runs, and ratings."""
     found = [(run.name, finding.find(run)) for run in args.runs]
     game = games.make(found[0][1].saved.game, **found[0][1].saved.options)
-    settings = players.strongest(search.Settings(algorithm="gumbel"), args.simulations)
+    settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
     entered = []
     for name, network in found:
         evaluate, params = saved(network.path, game)

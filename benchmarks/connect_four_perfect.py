@@ -21,14 +21,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import arena, atomic, games, search
-from tengen.arena import players
-from tengen.arena.evaluators import saved
-from tengen.arena.players import Evaluate, Player
-from tengen.arena.scores import wilson
-from tengen.arena.solvers import connect_four as solver
+from tengen import files, games
+from tengen import match as arena
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.games import Game
+from tengen.games.core import Game
+from tengen.match import players
+from tengen.match.players import Evaluate, Player
+from tengen.match.scores import wilson
+from tengen.match.solvers import connect_four as solver
+from tengen.nets.evaluators import saved
 
 SHIPPED = Path(__file__).with_name("connect_four_solved.json")
 FIRST_PLY = 8
@@ -67,7 +69,7 @@ def read(path: Path) -> list[Position]:
 
 def write(path: Path, positions: Iterable[Position]) -> None:
     lines = ",\n".join(json.dumps(position._asdict()) for position in positions)
-    atomic.write_bytes(path, f'{{"game": "connect_four", "positions": [\n{lines}\n]}}\n'.encode())
+    files.write_bytes(path, f'{{"game": "connect_four", "positions": [\n{lines}\n]}}\n'.encode())
 
 
 def stones(columns: Iterable[int]) -> tuple[int, int]:
@@ -132,7 +134,7 @@ def states_of(game: Game, positions: list[Position]) -> Any:
     return replay(rows)
 
 
-def measure(evaluate: Evaluate, params: Any, positions: list[Position], settings: search.Settings) -> dict[str, Any]:
+def measure(evaluate: Evaluate, params: Any, positions: list[Position], settings: SearchSettings) -> dict[str, Any]:
     """{player: Bool[N]}: where the raw policy, and the search with these settings, play a perfect move."""
     game = games.make("connect_four")
     asked = {
@@ -187,7 +189,7 @@ def main() -> int:
         positions = read(args.positions)
         if not positions:
             raise TengenError(f"{args.positions}: no solved positions; make some with the command solve")
-        settings = players.strongest(search.Settings(), args.simulations)
+        settings = players.strongest(SearchSettings(), args.simulations)
         report(positions, measure(evaluate, params, positions, settings))
     except TengenError as error:
         print(error, file=sys.stderr)

@@ -15,12 +15,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import games, search
-from tengen.play import GameContext
-from tengen.play.context import Batch, ContextSettings, batches
-from tengen.play.context.group import Group
-from tengen.play.context.program import Plan, program
-from tengen.play.context.thinking import Guessing, Searching
+from tengen import games
+from tengen.config.settings.search import SearchSettings
+from tengen.context import GameContext, batches
+from tengen.context.batches import Batch
+from tengen.context.group import Group
+from tengen.context.program import Plan, program
+from tengen.context.settings import ContextSettings
+from tengen.context.thinking import Guessing, Searching
 
 
 class Callback:
@@ -35,7 +37,7 @@ class Callback:
         return {"policy": np.zeros(batch["legal"].shape, np.float32), "value": np.zeros(len(batch["mask"]), np.float32)}
 
 
-def in_context(game: Any, args: argparse.Namespace, settings: search.Settings | None, functions: int) -> str:
+def in_context(game: Any, args: argparse.Namespace, settings: SearchSettings | None, functions: int) -> str:
     """One or two functions for the colours."""
     callbacks = [Callback(args.callback_ms) for _ in range(functions)]
     context = GameContext(game, args.games, args.batch, settings, temperature=1.0)
@@ -52,7 +54,7 @@ def in_context(game: Any, args: argparse.Namespace, settings: search.Settings | 
     return line(seconds, count, evaluations, args, now.games_finished)
 
 
-def plainly(game: Any, args: argparse.Namespace, settings: search.Settings | None) -> str:
+def plainly(game: Any, args: argparse.Namespace, settings: SearchSettings | None) -> str:
     """One group, no thread."""
     thinking = Guessing(game) if settings is None else Searching(game, settings, True)
     numbers = itertools.count()
@@ -100,7 +102,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     args = parser.parse_args()
     game = games.make(args.game, **({} if args.size is None else {"size": args.size}))
-    settings = search.Settings(simulations=args.simulations) if args.simulations > 1 else None
+    settings = SearchSettings(simulations=args.simulations) if args.simulations > 1 else None
     print(f"{args.game}, {args.games} games, batches of {args.batch}, {args.simulations} simulations, callback "
           f"{args.callback_ms:g} ms, on {jax.devices()[0].device_kind}")  # fmt: skip
     print("plain loop, one group     ", plainly(game, args, settings), flush=True)

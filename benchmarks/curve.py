@@ -12,12 +12,14 @@ from pathlib import Path
 
 import jax
 
-from tengen import arena, games, search
-from tengen.arena import players
-from tengen.arena.evaluators import saved
-from tengen.arena.settings import MatchSettings
+from tengen import games
+from tengen import match as arena
+from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
+from tengen.match import players
 from tengen.nets import saving
+from tengen.nets.evaluators import saved
 
 
 def main() -> int:
@@ -32,7 +34,7 @@ def main() -> int:
     try:
         known = sorted(((saving.read(path), path) for path in args.nets), key=lambda item: item[0].info["samples"])
         game = games.make(known[0][0].game, **known[0][0].options)
-        settings = players.strongest(search.Settings(algorithm="gumbel"), args.simulations)
+        settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
         entered = []
         for _, path in known:
             evaluate, params = saved(path, game)

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from flax import nnx
 
 from tengen import games, nets
+from tengen.config.settings.engine import EngineSettings
+from tengen.engine import device
+from tengen.engine.engine import Engine
 from tengen.nets import saving
-from tengen.play import device
-from tengen.play.engine import Engine
-from tengen.play.finding import find
-from tengen.play.settings import EngineSettings
+from tengen.run.finding import find
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 

@@ -26,8 +26,8 @@ import numpy as np
 from jax import Array, lax
 
 from tengen import games
-from tengen.arena.playouts import draw
 from tengen.games.hironaka import Hironaka, live
+from tengen.match.playouts import draw
 
 torch: Any
 try:

@@ -20,8 +20,8 @@ from jax import Array
 
 from tengen import games, nets, train
 from tengen.bench.timing import median_seconds
-from tengen.data import ring
-from tengen.data.rows import RowFormat, pack_planes
+from tengen.data.format.rows import RowFormat, pack_planes
+from tengen.data.store import buffer
 from tengen.errors import TengenError
 from tengen.train.alpha_zero import from_ring
 
@@ -63,7 +63,7 @@ def measure(
     settings = replace(settings, optimizer=replace(settings.optimizer, kind=args.optimizer))
     learner = train.Learner(net, game, settings)
     form = RowFormat.of(game, heads)
-    filled = ring.make(form, args.rows)
+    filled = buffer.make(form, args.rows)
     filled = filled._replace(rows=random_rows(form, args.rows), filled=filled.filled + args.rows)
     data = jax.device_put((filled, args.rows), learner.everywhere)
     state, key = learner.start(net), jax.random.key(0)

@@ -26,7 +26,12 @@ import numpy as np
 from learner import random_rows
 
 from tengen import games, nets
-from tengen.data import FileList, Folder, GameIdentity, Loader, LoaderSettings, LoaderStats, RowFormat, write_chunk
+from tengen.config.settings.data import LoaderSettings
+from tengen.data.format.chunk import write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
+from tengen.data.loader.loader import Loader, LoaderStats
+from tengen.data.loader.sources import FileList, Folder
 from tengen.errors import TengenError
 
 

@@ -20,10 +20,11 @@ import numpy as np
 from flax import nnx
 
 from tengen import games, nets, search
-from tengen.arena import evaluators
 from tengen.bench.games import choose
 from tengen.bench.timing import median_seconds
-from tengen.games import Game, Observation
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Game, Observation
+from tengen.nets import evaluators
 from tengen.search.searching import simulate
 
 
@@ -53,11 +54,11 @@ PEER = (
 SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for algorithm in ("puct", "gumbel"))
 
 
-def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[Any, Observation], search.Evaluation]]:
+def evaluator(game: Game, name: str, sharpness: float) -> tuple[Any, Callable[[Any, Observation], nets.Evaluation]]:
     """Parameters, and the function of them that evaluates observations."""
     ask, state = evaluators.evaluator(nets.fold(nets.build(nets.spec(name), game, nnx.Rngs(0))))
 
-    def evaluate(state: Any, observation: Observation) -> search.Evaluation:
+    def evaluate(state: Any, observation: Observation) -> nets.Evaluation:
         found = ask(state, observation)
         return found._replace(logits=found.logits * sharpness)
 
@@ -106,7 +107,7 @@ def measure(line: Line, repeats: int) -> float:
     game = games.make("go", size=line.size)
     state, evaluate = evaluator(game, line.net, line.sharpness)
     states, observation = positions(game, line.games, line.after)
-    settings = search.Settings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
+    settings = SearchSettings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
 
     @jax.jit
     def run(state: Any, states: Any) -> Any:

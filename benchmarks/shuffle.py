@@ -25,9 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from tengen.data import GameIdentity, RowFormat, Store, WindowSettings, blank, write_chunk
-from tengen.data.shuffle import Survey, clean, plan, shuffle
-from tengen.data.shuffle_settings import ShuffleSettings
+from tengen.config.settings.data import WindowSettings
+from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.data.format.chunk import write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat, blank
+from tengen.data.shuffle.shuffle import Survey, clean, plan, shuffle
+from tengen.data.store.store import Store
 
 FORM = RowFormat((9, 9, 17), 8, 82, ("opponent_policy", "ownership", "score"))
 GAME = GameIdentity("go", 1, {"size": 9})

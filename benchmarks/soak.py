@@ -19,12 +19,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / folder) for folder in (".", "games")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from daemon.made import chunk, overrides  # noqa: E402
-from daemon.receiver import Receiver, receiving  # noqa: E402
-from tengen.daemon.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus  # noqa: E402
-from tengen.daemon.protocol import decode, encode  # noqa: E402
+from tengen.protocol.encoding import decode, encode
+from tengen.protocol.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus
+from tests.helpers.daemon_data import chunk, overrides
+from tests.helpers.upload_receiver import Receiver, receiving
 
 _BAD = 0.01  # share of the files
 _KEPT = 400  # files; older ones are removed, as whoever plays would do

@@ -13,20 +13,21 @@ from pathlib import Path
 
 import jax
 
-from tengen import arena, games, search
-from tengen.arena import players
-from tengen.arena.evaluators import saved
-from tengen.arena.players import Player
-from tengen.arena.settings import MatchSettings
+from tengen import games, match
+from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.games import Game
+from tengen.games.core import Game
+from tengen.match import players
+from tengen.match.players import Player
 from tengen.nets import saving
+from tengen.nets.evaluators import saved
 
 
 def network(path: Path, game: Game, simulations: int, algorithm: str) -> Player:
     """The saved network with a search that leaves nothing to chance."""
     evaluate, params = saved(path, game, "float32")
-    settings = players.strongest(search.Settings(algorithm=algorithm), simulations)  # type: ignore[arg-type]
+    settings = players.strongest(SearchSettings(algorithm=algorithm), simulations)  # type: ignore[arg-type]
     return players.network(path.name, evaluate, game, settings, params)
 
 
@@ -50,9 +51,9 @@ def main() -> int:
             known = name == "random" or name.startswith("mcts:")
             other = players.parse(name, game) if known else network(Path(name), game, args.simulations, args.algorithm)
             key = jax.random.fold_in(jax.random.key(args.seed), number)
-            print(arena.play(game, player, other, key, settings), flush=True)
+            print(match.play(game, player, other, key, settings), flush=True)
         if args.perfect:
-            unbeaten = arena.never_loses(game, player)
+            unbeaten = match.never_loses(game, player)
             print("no line of play beats it" if unbeaten else "there are lines of play that beat it")
     except TengenError as error:
         print(error, file=sys.stderr)

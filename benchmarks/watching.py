@@ -22,12 +22,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / folder) for folder in (".", "games")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from daemon.made import chunk, overrides  # noqa: E402
-from patience import eventually  # noqa: E402
-from tengen.daemon import messages  # noqa: E402
-from tengen.daemon.service import Service  # noqa: E402
+from tengen.daemon.service import Service
+from tengen.protocol import messages
+from tests.helpers.daemon_data import chunk, overrides
+from tests.helpers.patience import eventually
 
 _SETTLE = 4.0  # seconds for the dashboard to start, which is not what is measured
 

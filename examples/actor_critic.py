@@ -12,9 +12,9 @@ try:
     import jax.numpy as jnp
 
     from tengen import config, train
+    from tengen.config.settings.roles import RoleSettings
+    from tengen.roles import rules
     from tengen.schema import REQUIRED, setting
-    from tengen.train.roles import rules
-    from tengen.train.roles.settings import RoleSettings
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: this example needs Tengen; use the Python that it is installed in") from None
 

@@ -13,7 +13,7 @@ try:
     import numpy as np
 
     from tengen import games, search
-    from tengen.play import GameContext, Stats
+    from tengen.context import GameContext, Stats
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: this example needs Tengen; use the Python that it is installed in") from None
 

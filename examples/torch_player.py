@@ -16,7 +16,7 @@ try:
     from torch.nn import functional
 
     from tengen import games, search
-    from tengen.play import GameContext, Stats
+    from tengen.context import GameContext, Stats
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: this example needs Tengen and PyTorch (pip install torch)") from None
 

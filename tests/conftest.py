@@ -11,8 +11,10 @@ import hypothesis
 import jax
 import pytest
 
-import emulator
 from tengen.gpu import program
+from tests.helpers import emulator
+
+pytest_plugins = ["tests.helpers.fixtures"]
 
 # Compiling is what takes long here: a cache outside the repository makes the second run quick.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"

@@ -13,24 +13,25 @@ import pytest
 
 import tengen
 from tengen import config, files
-from tengen.arena import book, results
-from tengen.config import run_directory
-from tengen.daemon.putting import Http
-from tengen.daemon.sending import Copy
-from tengen.daemon.settings import UploadSettings
-from tengen.data import chunk, glance, load_records, shuffled
+from tengen.config.settings.daemon import UploadSettings
+from tengen.daemon.http import Http
+from tengen.daemon.senders import Copy
+from tengen.data.format import chunk, peek
+from tengen.data.records.records import load_records
+from tengen.data.shuffle import folders
+from tengen.engine.gtp import serving
+from tengen.engine.gtp.commands import GtpError
+from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
-from tengen.loop import metrics
-from tengen.loop.ring import models, notices
-from tengen.loop.ring.children import Child
-from tengen.loop.ring.totals import Counter
+from tengen.match import folder as book
+from tengen.match import results
+from tengen.monitor.totals import Counter
 from tengen.nets import saving
-from tengen.play.gtp import serving
-from tengen.play.gtp.dialect import GtpError
-from tengen.play.gtp.go import _record as load_sgf
+from tengen.roles import buffer
+from tengen.run import directory, metrics, part_status, registry
+from tengen.run.children import Child
 from tengen.sweep import copying, trial
 from tengen.sweep.folder import Folder
-from tengen.train.roles import buffer
 
 KINDS = ("FIFO", "socket", "folder", "device", "dangling link")
 
@@ -77,9 +78,9 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a chunk": ("a.npz", chunk.read_chunk),
     "the meta of a chunk": ("a.npz", chunk.read_meta),
-    "a glance at a chunk": ("a.npz", glance.read_meta),
+    "a glance at a chunk": ("a.npz", peek.read_meta),
     "a configuration": ("a.yaml", config.load),
-    "the configuration of a run": ("config.yaml", lambda path: run_directory.check(config.load("go5"), path.parent)),
+    "the configuration of a run": ("config.yaml", lambda path: directory.check(config.load("go5"), path.parent)),
     "the lock of a run": (".lock", lambda path: locked(path.parent)),
     "games as SGF": ("a.sgf", load_records),
     "games as text": ("a.txt", load_records),
@@ -87,7 +88,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a network": ("model.safetensors", saving.read),
     "a network to play with": ("model.safetensors", saving.load),
     "a replay buffer": ("a.safetensors", buffer._read),
-    "the index of a shuffle": ("index.json", lambda path: shuffled.Shuffle.load(path.parent)),
+    "the index of a shuffle": ("index.json", lambda path: folders.Shuffle.load(path.parent)),
     "metrics": ("metrics.jsonl", lambda path: metrics.read(path) if path.exists() else missing()),
     "metrics to be added to": ("metrics.jsonl", lambda path: metrics.Metrics(path.parent).close() or missing()),
     "results of matches": ("results.jsonl", lambda path: results.read(path) if path.exists() else missing()),
@@ -108,7 +109,7 @@ def missing() -> None:
 
 
 def locked(base: Path) -> None:
-    with run_directory.locked(base):
+    with directory.locked(base):
         missing()
 
 
@@ -134,14 +135,14 @@ def test_readers_that_say_what_is_wrong(tmp_path: Path, reader: str, kind: str) 
 # Readers for which such a file is the same as none: what they tell is told without it.
 PASSING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the last metrics": ("metrics.jsonl", lambda path: metrics.last(path) is None),
-    "a verdict": ("verdict.json", lambda path: models.verdict(path.parent) == {}),
-    "notices": ("parts/selfplay-a.json", lambda path: notices.look(path.parents[1]) == []),
+    "a verdict": ("verdict.json", lambda path: registry.verdict(path.parent) == {}),
+    "notices": ("parts/selfplay-a.json", lambda path: part_status.look(path.parents[1]) == []),
     "the log of a trial": ("a.log", lambda path: trial._last_lines(path) == ()),
     "chunks to be counted": (
         "selfplay/net/0000000000-a.npz",
         lambda path: Counter(path.parents[2]).look().chunks == 0,
     ),
-    "shuffles": ("shuffled/00000000-01234567/index.json", lambda path: shuffled.newest(path.parents[2]) is None),
+    "shuffles": ("shuffled/00000000-01234567/index.json", lambda path: folders.newest(path.parents[2]) is None),
 }
 
 

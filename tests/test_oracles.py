@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 
 import pytest
 
-from oracles import hironaka
-from oracles.connect_four import COLUMNS, ROWS, ConnectFour
-from oracles.go import KO_RULES, Go, position
-from oracles.go_positions import CASES, Case, action_of, marks_of
-from oracles.hex import Hex
-from oracles.hironaka import Hironaka, Points, host_subsets
-from oracles.othello import DARK, LIGHT, PASS, Othello
-from oracles.tic_tac_toe import TicTacToe
+from tests.oracles import hironaka
+from tests.oracles.connect_four import COLUMNS, ROWS, ConnectFour
+from tests.oracles.go import KO_RULES, Go, position
+from tests.oracles.go_positions import CASES, Case, action_of, marks_of
+from tests.oracles.hex import Hex
+from tests.oracles.hironaka import Hironaka, Points, host_subsets
+from tests.oracles.othello import DARK, LIGHT, PASS, Othello
+from tests.oracles.tic_tac_toe import TicTacToe
 
 
 class Game(Protocol):

@@ -2,9 +2,9 @@
 
 import re
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.helpers.paths import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 NAME = "tengen-zero"
 

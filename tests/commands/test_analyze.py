@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from play.networks import untrained
 from tengen.commands import main
+from tests.helpers.networks import untrained
 
 
 @pytest.fixture(scope="module")

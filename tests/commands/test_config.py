@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
-from tengen.config import shipped
+from tengen.config.source import shipped
 
 
 def test_list_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:

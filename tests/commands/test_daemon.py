@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from daemon.made import chunks, overrides
-from patience import LONG, eventually
-from tengen.daemon.messages import Error, Log, NetworkExported, Shutdown, StartTraining, TrainingStatus
-from tengen.daemon.protocol import decode, encode
+from tengen.protocol.encoding import decode, encode
+from tengen.protocol.messages import Error, Log, NetworkExported, Shutdown, StartTraining, TrainingStatus
+from tests.helpers.daemon_data import chunks, overrides
+from tests.helpers.patience import LONG, eventually
 
 
 class Process:

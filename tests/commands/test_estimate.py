@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from loop.tiny import settings
 from tengen.commands import main
+from tests.helpers.tiny_runs import settings
 
 
 def sets(*overrides: str) -> list[str]:
@@ -39,11 +39,11 @@ def test_seconds_that_cannot_be(capsys: pytest.CaptureFixture[str], seconds: str
 
 
 def test_what_does_not_fit_is_not_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tengen.loop import measuring, parts
+    from tengen.loop import components, measure
 
-    for module in (measuring, parts):
+    for module in (measure, components):
         monkeypatch.setattr(module, "device_memory", lambda: 1000)
-    monkeypatch.setattr(measuring, "measure", pytest.fail)
+    monkeypatch.setattr(measure, "measure", pytest.fail)
     assert main(["estimate", "tic_tac_toe", *sets()]) == 2
     out, err = capsys.readouterr()
     assert " of 1e+03 B" in out or " of 1000 B" in out

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from patience import LONG
-from play.networks import untrained
 from tengen.commands import main
+from tests.helpers.networks import untrained
+from tests.helpers.patience import LONG
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from flax import nnx
 
-from arena.foreign.engines import GNUGO, STOCKFISH, fake
-from patience import LONG, eventually
-from tengen import arena, games, nets
+from tengen import games, nets
+from tengen import match as arena
 from tengen.commands import main
-from tengen.data.moves import replay
-from tengen.data.records import load_records
+from tengen.data.records.moves import replay
+from tengen.data.records.records import load_records
 from tengen.nets import saving
+from tests.helpers.foreign_engines import GNUGO, STOCKFISH, fake
+from tests.helpers.patience import LONG, eventually
 
 MAKE = functools.cache(games.make)
 GO = ["--game", "go", "--set", "game.size=5", "--set", "game.max_moves=60"]

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from loop.ring.made import GATE, sharing_one_game
-from loop.ring.rings import add_rows
-from loop.tiny import settings
 from tengen import nets
 from tengen.commands import main
-from tengen.config import run_directory
-from tengen.data.shuffle import newest
-from tengen.data.store import Store
-from tengen.loop.ring import locks, models
+from tengen.data.shuffle.shuffle import newest
+from tengen.data.store.store import Store
 from tengen.nets import saving
+from tengen.run import directory, locks, registry
+from tests.helpers.pipeline_data import GATE, sharing_one_game
+from tests.helpers.pipelines import add_rows
+from tests.helpers.tiny_runs import settings
 
 TINY = "tic_tac_toe"
 PARTS = ("selfplay", "shuffle", "train", "export", "gate")
@@ -60,7 +59,7 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     out = tengen("selfplay", "--max-rows", "60")
     assert f"{base}: there was no run, so a new one begins here" in out
     assert re.search(r"60 rows are played: \d+ games, \d+ rows \(0 not written yet\)", out)
-    played = rows(base, models.RANDOM)
+    played = rows(base, registry.RANDOM)
     assert played >= 60
 
     out = tengen("shuffle", "--dry-run")
@@ -83,22 +82,22 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     about = json.loads((base / "candidates" / name / "made.json").read_text())
     assert (about["trainer"], about["samples"], about["rows"]) == ("main", 64, played)
 
-    waiting = [entry.name for entry in models.candidates(base)]
+    waiting = [entry.name for entry in registry.candidates(base)]
     out = tengen("gate", "--once")
     assert f"{name} is accepted: it is the first network" in out
     assert all(f"{each} is " in out for each in waiting)
-    best = models.newest(base).name
+    best = registry.newest(base).name
 
     out = tengen("selfplay", "--max-games", "3")
     assert f"playing with {best}\n" in out
     assert "3 games are played: " in out
     assert rows(base, best) > 0
-    assert rows(base, models.RANDOM) == played
+    assert rows(base, registry.RANDOM) == played
     assert list((base / "parts").iterdir()) == [], "no part is left"
 
     tengen("export", "--now")
     last = max(int(path.name.removeprefix("step_")) for path in (base / "train" / "main").glob("step_*"))
-    assert models.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
+    assert registry.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
 
 
 def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> None:
@@ -108,10 +107,10 @@ def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> Non
     out = tengen("train", *more, sets=sets)
     assert "1 epochs are done" in out
     tengen("export", "--once")
-    (made,) = models.extra(base)
+    (made,) = registry.extra(base)
     assert made.name == "tic_tac_toe-big-s64-d100"
     assert saving.read(made.path).spec == nets.spec("b2c8")
-    assert models.candidates(base) == []
+    assert registry.candidates(base) == []
     assert "train/big/config.yaml: this run has other settings" in tengen("train", "--name", "big", fails=True)
     tengen("train", *more, "--role", "trainonly", sets=sets)
     out = tengen("train", "--name", "limited", "--stop-when-limited", "--role", "trainonly")
@@ -129,7 +128,7 @@ def test_two_trainers_of_one_name(base: Path, tengen: Command) -> None:
 
 
 def test_what_the_fused_loop_uses_is_not_for_parts(base: Path, tengen: Command) -> None:
-    with run_directory.locked(base):
+    with directory.locked(base):
         for part in PARTS:
             assert f"{base}: is being used by process " in tengen(part, "--once", fails=True)
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from arena.foreign.engines import GNUGO
-from patience import LONG
-from tengen import arena, games, nets
-from tengen.arena.results import Result
+from tengen import games, match, nets
 from tengen.commands import main
+from tengen.match.results import Result
 from tengen.nets import saving
+from tests.helpers.foreign_engines import GNUGO
+from tests.helpers.patience import LONG
 
 MAKE = functools.cache(games.make)
 
@@ -55,14 +55,14 @@ def test_a_run_is_rated_and_the_next_time_goes_on(tmp_path: Path, capsys: pytest
     assert len([line for line in text.splitlines() if line.startswith("left out: ") and "n4" in line]) == 1
     assert "one match is played" in text
     file = run / "ratings" / "rate-s2.jsonl"
-    first = arena.read(file)
+    first = match.read(file)
     assert [(result.a, result.b, result.games) for result in first] == [("n2", "n1", 4)]
     root = xml.fromstring((run / "ratings" / "ratings.svg").read_text())
     assert "samples learned" in {element.text for element in root.iter()}
 
     figures = tmp_path / "table.json"
     assert rate(*words, "--total-games", 8, "--json", figures, "--plot", tmp_path / "p.png") == 0
-    results = arena.read(file)
+    results = match.read(file)
     assert results[:1] == first
     assert [result.games for result in results[1:]] == [4, 4]
     about = json.loads(figures.read_text())
@@ -74,14 +74,14 @@ def test_a_run_is_rated_and_the_next_time_goes_on(tmp_path: Path, capsys: pytest
     for how in (["--no-play"], ["--games", 0]):
         assert rate(*words, *how) == 0
         assert "n2" in capsys.readouterr().out
-    assert arena.read(file) == results
+    assert match.read(file) == results
 
 
 def test_a_table_needs_no_games_to_be_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "run")
     assert rate(run, "--no-play") == 0
     assert "no games so far" in capsys.readouterr().out
-    arena.append(run / "ratings" / "results.jsonl", Result("n1", "random", 9, 0, 1), Result("gone", "n1", 5, 0, 5))
+    match.append(run / "ratings" / "results.jsonl", Result("n1", "random", 9, 0, 1), Result("gone", "n1", 5, 0, 5))
     assert rate(run, "--no-play", "--zero", "n1") == 0
     text = capsys.readouterr().out
     assert "gone" in text
@@ -137,7 +137,7 @@ def test_ctrl_c_keeps_what_was_played(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "the same command goes on" in text
     assert "random is 0" in text
-    assert arena.read(file)
+    assert match.read(file)
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_an_engine_of_others_as_anchor(tmp_path: Path, capsys: pytest.CaptureFix
     engine = f"gtp:{GNUGO} --mode gtp --level 1"
     assert rate(run, "--anchors", engine, "--games", 4, "--simulations", 2, "--total-games", 6) == 0
     engine += " --chinese-rules --capture-all-dead --positional-superko"  # which it is given
-    results = arena.read(run / "ratings" / "rate-s2.jsonl")
+    results = match.read(run / "ratings" / "rate-s2.jsonl")
     assert [(result.a, result.b, result.games) for result in results] == [("n1", engine, 4), ("n1", engine, 2)]
     text = capsys.readouterr().out
     assert "gnugo" in text

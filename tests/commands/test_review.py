@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import sgfmill.sgf
 
-from patience import eventually
-from play.networks import untrained
+from tengen.analysis import review_text
 from tengen.commands import main
-from tengen.commands.stopping import Stopping
-from tengen.data.records import load_records
-from tengen.play.looking import review_text
+from tengen.data.records.records import load_records
+from tengen.run.stopping import Stopping
+from tests.helpers.networks import untrained
+from tests.helpers.patience import eventually
 
 MOVES = ("a1", "b1", "a2", "b2", "c3", "b3")
 
@@ -65,7 +65,7 @@ def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkey
         return told(each, total)
 
     monkeypatch.setattr(review_text, "progress", interrupting)
-    monkeypatch.setattr("tengen.commands.stopping.Stopping", Known)
+    monkeypatch.setattr("tengen.run.stopping.Stopping", Known)
     out = game.with_name("half.txt")
     assert main(["review", net, str(game), "--visits", "300", "--out", str(out)]) == 130
     said = capsys.readouterr()

@@ -29,7 +29,7 @@ def test_a_table_of_pairs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_arguments_all_fixed_players_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is played, without playing it: the shipped setting takes a minute."""
-    from tengen.play import hironaka
+    from tengen.match import hironaka
 
     asked = []
 

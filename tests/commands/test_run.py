@@ -11,17 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from loop.tiny import settings
-from patience import LONG, eventually
-from tengen.arena.ratings import fit
-from tengen.arena.results import Result
 from tengen.commands import main
 from tengen.commands.run import _commands, _verdict
 from tengen.config import load
-from tengen.data.store import Store
-from tengen.loop import metrics
-from tengen.loop.counting import Counts
-from tengen.loop.verdict import Rated
+from tengen.data.store.store import Store
+from tengen.match.ratings import fit
+from tengen.match.results import Result
+from tengen.monitor.verdict import Rated
+from tengen.run import metrics
+from tengen.run.counts import Counts
+from tests.helpers.patience import LONG, eventually
+from tests.helpers.tiny_runs import settings
 
 
 def arguments(base: Path, *overrides: str) -> list[str]:
@@ -132,7 +132,7 @@ def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name:
 def test_a_run_of_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], config: str, override: str, problem: str
 ) -> None:
-    from tengen.config.run_directory import write
+    from tengen.run.directory import write
 
     path = write(load("tic_tac_toe"), tmp_path, [])
     before = path.read_bytes()
@@ -166,9 +166,9 @@ def test_a_device_that_is_too_small(
 ) -> None:
     import jax
 
-    from tengen.loop import fused, parts
+    from tengen.loop import components, fused
 
-    monkeypatch.setattr(parts, "device_memory", lambda: 1000)
+    monkeypatch.setattr(components, "device_memory", lambda: 1000)
     assert main(arguments(tmp_path / "a")) == 2
     assert "lower selfplay.games, search.simulations or data.ring_rows" in capsys.readouterr().err
 

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loop.ring.test_asynchronous import ENDLESS, add_rows
-from loop.tiny import settings
-from patience import LONG, eventually
 from tengen.commands import main
-from tengen.config import run_directory
-from tengen.loop import metrics
-from tengen.loop.ring import locks
+from tengen.run import directory, locks, metrics
+from tests.helpers.patience import LONG, eventually
+from tests.helpers.tiny_runs import settings
+from tests.loop.test_asynchronous import ENDLESS, add_rows
 
 
 def arguments(base: Path, *words: str, goal: str = "goal.rows=20") -> list[str]:
@@ -87,7 +85,7 @@ def test_one_driver_leads_and_others_may_join(tmp_path: Path, capsys: pytest.Cap
         assert main(arguments(tmp_path, "--parts", "selfplay")) == 0
         assert "nothing to do: 20 rows are played" in capsys.readouterr().out
     assert not (tmp_path / "metrics.jsonl").exists()
-    with run_directory.locked(tmp_path):  # as the fused loop has it
+    with directory.locked(tmp_path):  # as the fused loop has it
         assert main(arguments(tmp_path, "--parts", "selfplay")) == 2
         assert "is being used by process" in capsys.readouterr().err
 
@@ -95,7 +93,7 @@ def test_one_driver_leads_and_others_may_join(tmp_path: Path, capsys: pytest.Cap
 PROGRAM = """
 import sys
 from tengen.commands import main
-from tengen.loop.ring import asynchronous
+from tengen.loop import asynchronous
 make = asynchronous.Asynchronous.__init__
 command = lambda kind, base: [sys.executable, "-c", {endless!r}]
 def init(self, *args, **more):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from loop.tiny import settings
-from patience import LONG, eventually
 from tengen.commands import main
 from tengen.sweep.folder import Folder
+from tests.helpers.patience import LONG, eventually
+from tests.helpers.tiny_runs import settings
 
 # The same compiled programs serve all trials, and no match is played.
 TINY = settings("rating.references=[]", "rating.earlier=0", "train.batch=8", "train.checkpoints.interval=5")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from loop.tiny import settings
-from patience import LONG
 from tengen.commands import main
-from tengen.daemon.messages import TrainingStatus
-from tengen.daemon.protocol import decode
+from tengen.protocol.encoding import decode
+from tengen.protocol.messages import TrainingStatus
+from tests.helpers.patience import LONG
+from tests.helpers.tiny_runs import settings
 
 
 @pytest.mark.parametrize(

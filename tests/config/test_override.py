@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tengen.config import ConfigError, load
+from tengen.config import load
+from tengen.config.problems import ConfigError
 
 
 def problems(name: str, *overrides: str) -> list[str]:

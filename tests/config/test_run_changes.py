@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tengen import atomic
-from tengen.config import ConfigError, load, load_any, render
-from tengen.config.run_directory import locked, write
+from tengen import files
+from tengen.config import load, render
+from tengen.config.loading import load_any
+from tengen.config.problems import ConfigError
+from tengen.run.directory import locked, write
 
 HOLD = """
 import sys
 from pathlib import Path
-from tengen.config.run_directory import locked
+from tengen.run.directory import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
@@ -80,7 +82,7 @@ def test_a_change_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic, "write_bytes", fail)
+    monkeypatch.setattr(files, "write_bytes", fail)
     with pytest.raises(ConfigError, match="cannot be written to: No space left on device"):
         write(load("go9", ["goal.minutes=77"]), tmp_path, [])
     assert path.read_bytes() == before

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config import ConfigError, load
-from tengen.config.run_directory import check, join, locked, write
+from tengen.config import load
+from tengen.config.problems import ConfigError
+from tengen.run.directory import check, join, locked, write
 
 HOLD = """
 import sys
 from pathlib import Path
-from tengen.config.run_directory import locked
+from tengen.run.directory import locked
 with locked(Path(sys.argv[1]), shared=True):
     print("locked", flush=True)
     sys.stdin.read()

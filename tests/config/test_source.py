@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config import ConfigError, shipped
-from tengen.config.source import as_config, base_of, find
+from tengen.config.problems import ConfigError
+from tengen.config.source import as_config, base_of, find, shipped
 
 
 def problem(config: str | Path) -> str:

@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 
-from tengen.config import Config, ConfigError, DQNConfig, TrainerConfig, load, load_any, load_as, render, shipped
-from tengen.config.run_directory import write
+from tengen.config import load, render
+from tengen.config.loading import load_any, load_as
+from tengen.config.problems import ConfigError
+from tengen.config.sections import Config
+from tengen.config.source import shipped
+from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.run.directory import write
+from tests.helpers import paths
 
 NAMES = [name for name in shipped() if name.startswith("dqn_")]
 
@@ -22,7 +28,7 @@ def test_those_that_ship() -> None:
     for name in NAMES:
         config = load_any(name)
         assert isinstance(config, DQNConfig)
-        path = Path(__file__).parents[2] / "configs" / f"{name}.yaml"
+        path = paths.ROOT / "configs" / f"{name}.yaml"
         assert render(config) == path.read_text()
     assert isinstance(load_any("go9"), Config)
 
@@ -105,7 +111,7 @@ def test_a_run_directory_keeps_its_configuration(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_ones_own() -> None:
-    path = Path(__file__).parents[2] / "examples" / "actor_critic.yaml"
+    path = paths.EXAMPLES / "actor_critic.yaml"
     with pytest.raises(ConfigError, match=r"host.samples: unknown key"):
         load_as(TrainerConfig, path)
     with pytest.raises(ConfigError, match="trainer: unknown trainer"):

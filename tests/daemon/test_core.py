@@ -8,18 +8,18 @@ import jax
 import numpy as np
 import pytest
 
-from daemon.made import Told, chunk, chunks, overrides, running
-from patience import LONG, eventually
 from tengen import nets
 from tengen.daemon import core as core_module
-from tengen.daemon import messages
 from tengen.daemon.core import Core
-from tengen.daemon.protocol import decode, encode
 from tengen.daemon.session import Session
 from tengen.daemon.status import Reporter
 from tengen.errors import TengenError
-from tengen.loop.ring import exporting
-from tengen.train import Checkpoints
+from tengen.loop.parts import export
+from tengen.protocol import messages
+from tengen.protocol.encoding import decode, encode
+from tengen.train.checkpoints import Checkpoints
+from tests.helpers.daemon_data import Told, chunk, chunks, overrides, running
+from tests.helpers.patience import LONG, eventually
 
 START = messages.StartTraining("tic_tac_toe")
 
@@ -204,7 +204,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
 
     once = "daemon.chunks_per_network=6", "train.checkpoints.interval=100"
     chunks(tmp_path, 0, 6)
-    monkeypatch.setattr(exporting, "check", refuse)
+    monkeypatch.setattr(export, "check", refuse)
     with running(tmp_path, *once) as (core, told):
         core.post(START)
         eventually(lambda: stage(core) == "ERROR", told.lines)
@@ -222,7 +222,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
     (saved,) = tmp_path.glob("train/main/step_*")
     for folder in tmp_path.glob("models/*"):
         shutil.rmtree(folder)
-    monkeypatch.setattr(exporting, "check", refuse)
+    monkeypatch.setattr(export, "check", refuse)
     with running(tmp_path, *once) as (core, told):
         core.post(START)
         eventually(lambda: stage(core) == "ERROR", told.lines)
@@ -235,7 +235,7 @@ def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from
 
 def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = [TengenError("x: No space left on device")] * 3
-    waits, writes = Checkpoints.wait, exporting.write
+    waits, writes = Checkpoints.wait, export.write
 
     def wait(self: Checkpoints) -> None:
         if full and self.steps() != ():
@@ -249,7 +249,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(core_module, "_FULL", 0.01)
     monkeypatch.setattr(Checkpoints, "wait", wait)
-    monkeypatch.setattr(exporting, "write", write)
+    monkeypatch.setattr(export, "write", write)
     chunks(tmp_path, 0, 6)
     with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
         core.post(START)

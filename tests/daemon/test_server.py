@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from patience import LONG, eventually
-from tengen.daemon import messages
 from tengen.daemon.clients import Client
-from tengen.daemon.protocol import decode, encode
 from tengen.daemon.server import STANDARD, Server
 from tengen.errors import TengenError
+from tengen.protocol import messages
+from tengen.protocol.encoding import decode, encode
+from tests.helpers.patience import LONG, eventually
 
 STATUS = messages.TrainingStatus("r", 1.0, messages.ScheduleStatus("IDLE", "x" * 10_000, 0.0, 0, 0, 0, 0.0, 0.0))
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from daemon.made import chunks, running
-from daemon.receiver import receiving
-from patience import LONG, eventually
-from tengen.daemon import messages
-from tengen.daemon.settings import UploadSettings
+from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon.uploads import Uploads
-from tengen.loop.ring import models
+from tengen.protocol import messages
+from tengen.run import registry
+from tests.helpers.daemon_data import chunks, running
+from tests.helpers.patience import LONG, eventually
+from tests.helpers.upload_receiver import receiving
 
 
 def network(base: Path, number: int, size: int = 1000) -> str:
     """Something with the name and the file of a network."""
-    name = models.name_of("r", "main", number, number)
+    name = registry.name_of("r", "main", number, number)
     folder = base / "models" / name
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(f"{number}".encode() * size)
@@ -113,7 +113,7 @@ def test_nothing_is_lost_and_nothing_is_sent_twice_over_restarts(tmp_path: Path)
         eventually(lambda: all("failed" in uploads.state(name) for name in names))
     assert waiting(tmp_path) == sorted(names)
     (tmp_path / "uploads" / "notes.txt").write_text("mine")
-    (tmp_path / "uploads" / f"{models.name_of('r', 'main', 9, 9)}.json").write_text("{}")  # never made
+    (tmp_path / "uploads" / f"{registry.name_of('r', 'main', 9, 9)}.json").write_text("{}")  # never made
     with receiving() as receiver:
         send(tmp_path, http(receiver.address), *names)
         assert [path.split("-s")[1][0] for path in receiver.asked] == ["1", "2", "3"]  # in the order of training

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from data import made
-from tengen.data import read_chunk, write_chunk
+from tengen.data.format.chunk import read_chunk, write_chunk
+from tests.helpers import rows
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def hasty() -> Iterator[None]:
 @pytest.mark.usefixtures("hasty")
 def test_many_at_once(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    write_chunk(path, made.FORM, made.rows(8), made.GAME, network="n")
+    write_chunk(path, rows.FORM, rows.rows(8), rows.GAME, network="n")
     with ThreadPoolExecutor(4) as threads:
-        found = [threads.submit(read_chunk, path, made.FORM, made.GAME) for _ in range(600)]
+        found = [threads.submit(read_chunk, path, rows.FORM, rows.GAME) for _ in range(600)]
         assert all(future.result()[1].rows == 8 for future in found)

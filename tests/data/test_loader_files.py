@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import loading, made
-from tengen.data import FileList, Folder, GameIdentity, Loader, LoaderSettings, write_chunk
-from tengen.data.sources import Found, Source
+from tengen.config.settings.data import LoaderSettings
+from tengen.data.format.chunk import write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.loader.loader import Loader
+from tengen.data.loader.sources import FileList, Folder, Found, Source
 from tengen.errors import OptionError
+from tests.helpers import loading
+from tests.helpers import rows as made
 
 
 def loader(source: Source, **options: Any) -> Loader:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import pages
-from data import made
 from tengen import data, games
+from tests.helpers import pages
+from tests.helpers import rows as made
 
 
 def test_lines_keep_their_numbers() -> None:

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import Record, alone, jit, make, record, start
-from tengen.games import Game, Symmetry
+from tengen.games.core import Game, Symmetry
+from tests.helpers.game_recording import Record, alone, jit, make, record, start
 
 
 class Case(NamedTuple):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from oracles import connect_four as oracle
-from perft import perft
-from recording import alone, make, record, start
+from tests.helpers.game_recording import alone, make, record, start
+from tests.helpers.perft import perft
+from tests.oracles import connect_four as oracle
 
 GAME = make("connect_four")
 

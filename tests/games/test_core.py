@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import make, new, start
 from tengen.games.core import Game, Observation, board_symmetry, freeze, identity, square_symmetries
+from tests.helpers.game_recording import make, new, start
 
 # What a picture that no symmetry leaves alone looks like after each of them, row by row.
 PICTURE = jnp.array([[0, 1], [2, 3]])

@@ -19,12 +19,12 @@ import jax
 import numpy as np
 import pytest
 
-from oracles.go import Go as SlowGo
-from recording import jit, make, start
-from tengen.arena.foreign.gtp import Client, points
-from tengen.arena.foreign.process import Process
 from tengen.games.go import Go
 from tengen.games.text import GO_LETTERS
+from tengen.match.engines.gtp_client import Client, points
+from tengen.match.engines.process import Process
+from tests.helpers.game_recording import jit, make, start
+from tests.oracles.go import Go as SlowGo
 
 GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 pytestmark = pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed (Debian package gnugo)")

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import go as oracle
-from oracles.go_positions import CASES, Case, action_of, marks_of
-from recording import ANY, Record, jit, make, new, record, start
 from tengen.games.go import Go, GoState
+from tests.helpers.game_recording import ANY, Record, jit, make, new, record, start
+from tests.oracles import go as oracle
+from tests.oracles.go_positions import CASES, Case, action_of, marks_of
 
 KO_RULES = ("simple", "positional", "situational")
 RULES = list(product(KO_RULES, (False, True)))  # (ko, suicide)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import Record, jit, make, record, start
-from tengen.games import Game, Look, Observation
+from tengen.games.core import Game, Look, Observation
 from tengen.games.go import Go
+from tests.helpers.game_recording import Record, jit, make, record, start
 
 RULES = list(product(("simple", "positional", "situational"), (False, True)))  # (ko, suicide)
 

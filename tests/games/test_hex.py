@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from oracles import hex as oracle
-from recording import ANY, alone, make, new, record, start
-from tengen.games import Game
+from tengen.games.core import Game
+from tests.helpers.game_recording import ANY, alone, make, new, record, start
+from tests.oracles import hex as oracle
 
 
 def hex_game(size: int, swap: bool = False) -> Game:

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from oracles import hironaka as oracle
-from oracles.hironaka import Points
-from recording import Record, alone, jit, make, new, record, start
 from tengen.games.hironaka import Hironaka, HironakaState, host_subsets, in_order, reduce, reposition, rescale, shift
+from tests.helpers.game_recording import Record, alone, jit, make, new, record, start
+from tests.oracles import hironaka as oracle
+from tests.oracles.hironaka import Points
 
 P = None  # a removed point
 AXES = [(2, 0, 0), (0, 3, 0), (0, 0, 5)]

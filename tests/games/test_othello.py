@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from oracles import othello as oracle
-from perft import perft
-from recording import ANY, alone, make, record, start
+from tests.helpers.game_recording import ANY, alone, make, record, start
+from tests.helpers.perft import perft
+from tests.oracles import othello as oracle
 
 GAME = make("othello")
 

@@ -9,11 +9,11 @@ import numpy as np
 import pgx
 import pytest
 
-from perft import perft
-from recording import ANY, Record, jit, make, record, start
 from tengen import games
-from tengen.games import Game
+from tengen.games.core import Game
 from tengen.games.pgx_adapter import PgxGame
+from tests.helpers.game_recording import ANY, Record, jit, make, record, start
+from tests.helpers.perft import perft
 
 # --- Our games next to theirs: same actions, same rules, two implementations ----------------------------------
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from oracles import tic_tac_toe as oracle
-from recording import ANY, make, record, start
+from tests.helpers.game_recording import ANY, make, record, start
+from tests.oracles import tic_tac_toe as oracle
 
 GAME = make("tic_tac_toe")
 

@@ -11,6 +11,7 @@ from flax import nnx
 from jax.extend.core import jaxprs_in_params
 
 from tengen import games, nets, search
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.gpu import nvrtc, program
 from tengen.gpu.program import Program, call, defines
@@ -47,13 +48,13 @@ def all_programs() -> set[Program]:
     """The programs of a search in 9x9 Go, one in a game with many moves, and those of a network."""
     found: set[Program] = set()
     for game, algorithm in ((games.make("go", size=9), "gumbel"), (games.make("hex", size=13), "puct")):
-        settings = search.Settings(algorithm=algorithm, simulations=8)  # type: ignore[arg-type]
+        settings = SearchSettings(algorithm=algorithm, simulations=8)  # type: ignore[arg-type]
 
         def simulate(keys: Any, game: Any = game, settings: Any = settings) -> Any:
             tree = search.plant(game, settings, jax.vmap(game.init)(keys))
             tree = search.begin(tree, keys[0], jnp.full(4, 8), jnp.ones(4, bool))
             leaves = search.select(tree)
-            return search.expand(tree, leaves, search.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
+            return search.expand(tree, leaves, nets.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
 
         found |= programs_of(simulate, jax.random.split(jax.random.key(0), 4))
     return found | of_network("b3c96-mish", 9)

@@ -12,21 +12,21 @@ import jax
 import numpy as np
 import pytest
 
-from loop.crashes import Photographer, copy
-from loop.tiny import Listener, after, never, prepared, tiny
-from tengen import arena, atomic
-from tengen.data import ring
-from tengen.data.chunk import read_chunk
-from tengen.data.identity import GameIdentity
-from tengen.data.records import load_records
-from tengen.data.store import Store
+from tengen import files, match
+from tengen.data.format.chunk import read_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.records.records import load_records
+from tengen.data.store import buffer
+from tengen.data.store.store import Store
 from tengen.errors import Diverged, TengenError
-from tengen.loop import metrics, playing
 from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
-from tengen.loop.ring import notices
 from tengen.nets import saving
+from tengen.run import metrics, part_status
+from tengen.selfplay import driver
 from tengen.train import checkpoints
+from tests.helpers.crashes import Photographer, copy
+from tests.helpers.tiny_runs import Listener, after, never, prepared, tiny
 
 GOAL = "goal.rows=400"
 OFTEN = "rating.minutes=0.05"
@@ -37,7 +37,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fused, Photog
     """A run to its end, and copies of its directory in the middle of everything that was written."""
     base = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(playing, "MOST_PHASES", 6)  # so that there are several calls, however fast the machine
+        patch.setattr(driver, "MOST_PHASES", 6)  # so that there are several calls, however fast the machine
         photographer = Photographer(base, tmp_path_factory.mktemp("album"), patch)
         with prepared(base, GOAL, OFTEN) as loop:
             loop.run(never)
@@ -68,7 +68,7 @@ def check_books(loop: Fused, base: Path) -> None:
     per_row = loop.config.train.samples_per_row
     assert loop.trainer.samples + loop.trainer.bucket.level == pytest.approx(per_row * rows)
     assert loop.trainer.samples == loop.trainer.step * loop.config.train.batch
-    kept = ring.newest(loop.ring, 10**6)
+    kept = buffer.newest(loop.ring, 10**6)
     expected = Store(base / "selfplay").read_newest(
         loop.parts.capacity, loop.parts.form, GameIdentity.of(loop.parts.game)
     )
@@ -87,7 +87,7 @@ def test_a_run_ends_at_its_goal_and_leaves_everything(album: tuple[Path, Fused, 
     assert newest.step == loop.trainer.step
     assert saving.read(base / "models" / newest.name).info["samples"] == loop.trainer.samples
     assert newest.name == f"tic_tac_toe-main-s{loop.trainer.samples}-d{loop.counts.rows}"
-    assert loop.rater.results == arena.read(base / "ratings" / "results.jsonl")
+    assert loop.rater.results == match.read(base / "ratings" / "results.jsonl")
     records = [record for file in base.glob("games/*/*.txt") for record in load_records(file)]
     assert len(records) == pytest.approx(loop.counts.games / 2, abs=1)
     assert len({record.id for record in records}) == len(records)
@@ -163,7 +163,7 @@ def test_a_goal_of_minutes_is_the_whole_time(base: Path, monkeypatch: pytest.Mon
 
 
 def test_a_goal_that_is_reached_is_not_played_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = ("metrics.jsonl", "chart.svg", "chart.png", notices.FOLDER)
+    known = ("metrics.jsonl", "chart.svg", "chart.png", part_status.FOLDER)
     before = sorted(path for path in base.rglob("*") if path.name not in known)
     with prepared(base, GOAL) as loop:
         monkeypatch.setattr(loop, "_play", pytest.fail)
@@ -191,7 +191,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
         for number, taken in enumerate({copies[0]: 0, copies[-1]: 1}):
             left = copy(taken, tmp_path / f"{what}-{number}")
             on_disk = games_on_disk(left)[0]
-            results = arena.read(left / "ratings" / "results.jsonl")
+            results = match.read(left / "ratings" / "results.jsonl")
             with prepared(left, GOAL) as loop:
                 check_books(loop, left)
                 assert loop.counts.rows == on_disk <= whole.counts.rows
@@ -364,14 +364,14 @@ def test_a_disk_that_refuses_ends_the_run_with_a_message(
     base: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
     rows, names = games_on_disk(base)
-    write = atomic.write_bytes
+    write = files.write_bytes
 
     def refuse(path: Path, data: bytes) -> None:
         if path.suffix == ".npz":
             raise error
         write(path, data)
 
-    monkeypatch.setattr(atomic, "write_bytes", refuse)
+    monkeypatch.setattr(files, "write_bytes", refuse)
     with (
         pytest.raises(TengenError, match=r"\.npz: cannot be written: .*then start the run again"),
         prepared(base, "goal.rows=100000") as loop,

@@ -8,14 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from loop.tiny import tiny
-from tengen import arena, games
-from tengen.arena.match import Match, Underway
-from tengen.arena.results import Result
+from tengen import games, match
 from tengen.errors import TengenError
-from tengen.loop import leaving, rating
-from tengen.loop.networks import Saved
+from tengen.loop import rating
 from tengen.loop.rating import UNTRAINED, Rater, anchor
+from tengen.match.device_match import Match, Underway
+from tengen.match.results import Result
+from tengen.run import safe_exit
+from tengen.run.networks import Saved
+from tests.helpers.tiny_runs import tiny
 
 KEY = jax.random.key(0)
 
@@ -132,7 +133,7 @@ def test_long_matches_are_played_in_two_rounds_of_which_a_score_is_made(tmp_path
         ("random", 40, 30),
         ("mcts:9", 40, 30),
     ]
-    assert [result.games for result in arena.read(found.path)] == 4 * [20]
+    assert [result.games for result in match.read(found.path)] == 4 * [20]
 
 
 def test_rounds_that_would_take_too_long_are_not_begun(tmp_path: Path, matches: list[Any]) -> None:
@@ -158,7 +159,7 @@ def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path
     found = rater(tmp_path, Folder(), "rating.games=8")
     (score,) = found.rate("e", "new", KEY, left=until(10.5))
     assert score.score.games == 4
-    assert [result.games for result in arena.read(found.path)] == [4]
+    assert [result.games for result in match.read(found.path)] == [4]
 
 
 def test_a_match_can_be_left_only_while_it_is_compiled(
@@ -171,7 +172,7 @@ def test_a_match_can_be_left_only_while_it_is_compiled(
     def noted(table: Table, number: int, **about: Any) -> Any:
         steps = stepwise(table, number, **about)
         while True:
-            seen.append((table.b.name, leaving._sections > 0))
+            seen.append((table.b.name, safe_exit._sections > 0))
             try:
                 yield next(steps)
             except StopIteration as end:
@@ -184,7 +185,7 @@ def test_a_match_can_be_left_only_while_it_is_compiled(
     assert seen[0] == ("random", True)
     assert len(seen) > 2
     assert not any(possible for _, possible in seen[1:])
-    assert leaving._sections == 0
+    assert safe_exit._sections == 0
 
 
 def test_nobody_to_play_is_no_lack_of_time(tmp_path: Path, matches: list[Any]) -> None:
@@ -217,9 +218,9 @@ def test_without_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:
 def test_each_match_is_on_the_disk_before_the_next(tmp_path: Path, matches: list[Any]) -> None:
     found = rater(tmp_path, Folder("a", "b"))
     written = []
-    list(found.rate("b", 0, KEY, show=lambda _: written.append(len(arena.read(tmp_path / "results.jsonl")))))
+    list(found.rate("b", 0, KEY, show=lambda _: written.append(len(match.read(tmp_path / "results.jsonl")))))
     assert sorted(set(written)) == [0, 1]
-    assert len(matches) == len(arena.read(tmp_path / "results.jsonl")) == 2
+    assert len(matches) == len(match.read(tmp_path / "results.jsonl")) == 2
 
 
 def test_a_network_that_is_gone_is_named_and_left_out(tmp_path: Path, matches: list[Any]) -> None:

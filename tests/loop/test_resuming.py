@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from data.made import PLAIN, rows, same
 from tengen import games
-from tengen.data.chunk import write_chunk
-from tengen.data.identity import GameIdentity
-from tengen.data.store import Store
+from tengen.data.format.chunk import write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.loop import resuming
-from tengen.loop.counting import Counts
-from tengen.loop.metrics import Metrics
 from tengen.loop.resuming import Resumed
+from tengen.run.counts import Counts
+from tengen.run.metrics import Metrics
+from tests.helpers.rows import PLAIN, rows, same
 
 GAME = games.make("tic_tac_toe")
 BEFORE = Counts(games=10, rows=100, evaluations=1000.0, seconds=50.0, sessions=3)

@@ -13,16 +13,16 @@ import jax
 import numpy as np
 import pytest
 
-from loop.tiny import Listener, after, never
-from tengen.arena import play, players
-from tengen.arena.settings import MatchSettings
 from tengen.commands import main
-from tengen.config import load_any
+from tengen.config.loading import load_any
+from tengen.config.settings.match import MatchSettings
 from tengen.errors import TengenError
-from tengen.loop import metrics
 from tengen.loop.roles import RoleRun, make, results
-from tengen.play import finding
-from tengen.train import load_player
+from tengen.match import players
+from tengen.match.device_match import play
+from tengen.roles.rules import load_player
+from tengen.run import finding, metrics
+from tests.helpers.tiny_runs import Listener, after, never
 
 TINY = (
     "game.max_points=2",

@@ -18,7 +18,7 @@ from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv
 from tengen.nets.network import BoardNetwork
 from tengen.nets.norms import Affine, Nothing
-from tengen.nets.spec import Activation
+from tengen.nets.specs import Activation
 
 pytestmark = pytest.mark.usefixtures("emulated_gpu")
 CHANNELS = 64  # of the trunk

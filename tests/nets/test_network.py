@@ -9,11 +9,11 @@ import pytest
 from flax import nnx
 from jax import Array
 
-from oracles.katago_net import Forward, conv
 from tengen import games, nets
 from tengen.errors import OptionError
 from tengen.nets.blocks import Chain, Nest, PoolChain, Residual
 from tengen.nets.network import BoardNetwork
+from tests.oracles.katago_net import Forward, conv
 
 GO = games.make("go", size=5)
 PLANES, SCALARS = GO.planes_shape[2], GO.num_scalars

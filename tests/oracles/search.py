@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tengen.search.settings import Settings
+from tengen.config.settings.search import SearchSettings
 
 Path = tuple[int, ...]
 ZERO = np.float32(0)
@@ -75,7 +75,9 @@ def sequence_of_considered_visits(considered: int, budget: int) -> list[int]:
 class Search:
     """The search of one game. Nothing happens if the game is over."""
 
-    def __init__(self, position: Position, evaluate: Evaluate, settings: Settings, noise: np.ndarray, budget: int):
+    def __init__(
+        self, position: Position, evaluate: Evaluate, settings: SearchSettings, noise: np.ndarray, budget: int
+    ):
         self.evaluate = evaluate
         self.settings = settings
         self.root = self.node(position)

@@ -8,11 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from recording import jit
-from search.plans import NO_FRILLS, TIC_TAC_TOE
-from search.positions import after, stacked
 from tengen import search
-from tengen.search import Evaluation, Settings, Tree, dump
+from tengen.config.settings.search import SearchSettings
+from tengen.nets.outputs import Evaluation
+from tengen.search import dump
+from tengen.search.tree import Tree
+from tests.helpers.game_recording import jit
+from tests.helpers.search_plans import NO_FRILLS, TIC_TAC_TOE
+from tests.helpers.search_positions import after, stacked
 
 # X O .    X wins with c3, the last move of the first column; every other move lets O win or draw.
 # X O .
@@ -22,7 +25,7 @@ POSITION = [0, 1, 3, 4]
 
 @cache
 def searched() -> Tree:
-    settings = Settings(algorithm="puct", simulations=30, **NO_FRILLS)
+    settings = SearchSettings(algorithm="puct", simulations=30, **NO_FRILLS)
 
     def uniform(observation: Any) -> Evaluation:
         batch = len(observation.planes)
@@ -90,6 +93,6 @@ def test_the_text_begins_with_the_position_and_the_line() -> None:
 
 def test_a_tree_in_which_nothing_was_searched() -> None:
     states = stacked([after(TIC_TAC_TOE, [])])
-    tree = search.plant(TIC_TAC_TOE, Settings(), states, slots=3)
+    tree = search.plant(TIC_TAC_TOE, SearchSettings(), states, slots=3)
     assert "nothing searched yet" in dump.as_text(tree)
     assert dump.as_dict(tree)["q"] is None

@@ -3,10 +3,11 @@
 import jax
 import numpy as np
 
-from search.plans import GUMBEL, PUCT, TIC_TAC_TOE
-from search.positions import after, stacked
-from search.recorded import BATCH, MOVES, Plan, play
-from tengen.search import Result, Tree
+from tengen.search.result import Result
+from tengen.search.tree import Tree
+from tests.helpers.recorded_search import BATCH, MOVES, Plan, play
+from tests.helpers.search_plans import GUMBEL, PUCT, TIC_TAC_TOE
+from tests.helpers.search_positions import after, stacked
 
 NEW: list[int] = []
 #  x o x   x to move: only 5 stops o's row 3 4 5. Then x threatens 8, and o must answer there.

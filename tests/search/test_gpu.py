@@ -8,19 +8,19 @@ import jax
 import numpy as np
 import pytest
 
-from recording import make
-from search.plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
-from search.positions import roots
-from search.recorded import BATCH, CHOSEN, MOVES, Plan, Recorded, play
 from tengen import search
-from tengen.search import Settings
+from tengen.config.settings.search import SearchSettings
+from tests.helpers.game_recording import make
+from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play
+from tests.helpers.search_plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
+from tests.helpers.search_positions import roots
 
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
 GO = make("go", size=3, komi=0.5, max_moves=30)
 CASES = {
     "puct, the same player twice": (FULL_PUCT, SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
-    "gumbel, go, out of room": (Plan(GO, Settings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
+    "gumbel, go, out of room": (Plan(GO, SearchSettings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
 }
 
 
@@ -34,8 +34,8 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
         make("hironaka", dimension=3, max_moves=12),
     ):
         for settings in (
-            Settings(algorithm="puct", simulations=40),
-            Settings(algorithm="gumbel", simulations=40, considered=4, **STRANGE_GUMBEL),
+            SearchSettings(algorithm="puct", simulations=40),
+            SearchSettings(algorithm="gumbel", simulations=40, considered=4, **STRANGE_GUMBEL),
         ):
             for slots, evaluator in ((None, SMOOTH), (50, SHARP)):
                 name = f"{game.name}, {game.num_actions}, {settings.algorithm}, {slots}"

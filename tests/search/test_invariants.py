@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from search.plans import FULL_PUCT, GUMBEL, LEAFY_PUCT
-from search.positions import Played, roots
-from search.recorded import BATCH, CHOSEN, MOVES, Plan, Recorded, play, reachable
-from tengen.search import Tree
+from tengen.search.tree import Tree
+from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play, reachable
+from tests.helpers.search_plans import FULL_PUCT, GUMBEL, LEAFY_PUCT
+from tests.helpers.search_positions import Played, roots
 
 PLANS = {"gumbel": GUMBEL, "puct": FULL_PUCT, "puct, three leaves": LEAFY_PUCT}
 

@@ -8,11 +8,11 @@ import mctx as typed_mctx
 import numpy as np
 import pytest
 
-from recording import jit, make
-from search.plans import GUMBEL, PUCT
-from search.positions import DOUBLE_MOVE, hashed, random_game, stacked
-from search.recorded import BATCH, MOVES, Plan, play
-from tengen.games import Game
+from tengen.games.core import Game
+from tests.helpers.game_recording import jit, make
+from tests.helpers.recorded_search import BATCH, MOVES, Plan, play
+from tests.helpers.search_plans import GUMBEL, PUCT
+from tests.helpers.search_positions import DOUBLE_MOVE, hashed, random_game, stacked
 
 mctx: Any = typed_mctx  # its dataclasses are opaque to pyright
 LOWEST = float(np.finfo(np.float32).min)

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recording import make
-from search.lockstep import compare
-from search.plans import (
+from tengen.config.settings.search import SearchSettings
+from tests.helpers.game_recording import make
+from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, play
+from tests.helpers.search_lockstep import compare
+from tests.helpers.search_plans import (
     ALL_FRILLS,
     FULL_PUCT,
     GUMBEL,
@@ -19,9 +21,7 @@ from search.plans import (
     STRANGE_GUMBEL,
     TIC_TAC_TOE,
 )
-from search.positions import DOUBLE_MOVE, roots
-from search.recorded import BATCH, CHOSEN, MOVES, Plan, play
-from tengen.search import Settings
+from tests.helpers.search_positions import DOUBLE_MOVE, roots
 
 SMOOTH, SHARP, UNIFORM = (2.0, 1.0), (8.0, 0.7), (0.0, 0.0)  # evaluators: sharpness of the priors, size of the values
 HIRONAKA = make("hironaka", dimension=3, max_moves=8)
@@ -35,13 +35,13 @@ CASES = {
     "gumbel": (GUMBEL, SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
     "gumbel, three leaves": (LEAFY_GUMBEL, SMOOTH),
-    "gumbel, hironaka": (Plan(HIRONAKA, Settings(algorithm="gumbel", simulations=20)), SMOOTH),
+    "gumbel, hironaka": (Plan(HIRONAKA, SearchSettings(algorithm="gumbel", simulations=20)), SMOOTH),
 }
 
 
 def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
-    def settings(algorithm: Any, **changed: Any) -> Settings:
-        return Settings(algorithm=algorithm, simulations=40, **changed)
+    def settings(algorithm: Any, **changed: Any) -> SearchSettings:
+        return SearchSettings(algorithm=algorithm, simulations=40, **changed)
 
     options: list[tuple[str, dict[str, Any]]] = [
         ("puct", {}),

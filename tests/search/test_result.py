@@ -7,12 +7,12 @@ import jax
 import numpy as np
 import pytest
 
-from recording import jit
-from search.plans import FULL_PUCT, GUMBEL
-from search.positions import roots
-from search.recorded import BATCH, Plan, play
 from tengen import search
-from tengen.search import Result
+from tengen.search.result import Result
+from tests.helpers.game_recording import jit
+from tests.helpers.recorded_search import BATCH, Plan, play
+from tests.helpers.search_plans import FULL_PUCT, GUMBEL
+from tests.helpers.search_positions import roots
 
 COPIES = 2000
 

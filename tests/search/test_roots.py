@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 from jax import Array
 
-import emulator
-from recording import jit, make
-from search.plans import ALL_FRILLS, TIC_TAC_TOE
-from search.positions import Played, hashed, roots
 from tengen import search
-from tengen.games import Game, Observation
-from tengen.search import Evaluation, Result, Settings, Tree
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Game, Observation
+from tengen.nets.outputs import Evaluation
+from tengen.search.result import Result
+from tengen.search.tree import Tree
+from tests.helpers import emulator
+from tests.helpers.game_recording import jit, make
+from tests.helpers.search_plans import ALL_FRILLS, TIC_TAC_TOE
+from tests.helpers.search_positions import Played, hashed, roots
 
 MANY = 2000
 
 
-def begun(settings: Settings, copies: int) -> tuple[Tree, Tree, np.ndarray]:
+def begun(settings: SearchSettings, copies: int) -> tuple[Tree, Tree, np.ndarray]:
     """Searches of the same position many times over, then new ones in every second game; and what is legal there."""
     state = jax.tree.map(lambda leaf: leaf[4], roots(TIC_TAC_TOE, 6))
     states = jax.tree.map(lambda leaf: np.stack([leaf] * copies), state)
@@ -35,7 +38,7 @@ def begun(settings: Settings, copies: int) -> tuple[Tree, Tree, np.ndarray]:
 
 
 def test_dirichlet_noise_is_for_legal_moves_and_as_concentrated_as_asked() -> None:
-    tree, _, legal = begun(Settings(algorithm="puct", noise_total=4.0), MANY)
+    tree, _, legal = begun(SearchSettings(algorithm="puct", noise_total=4.0), MANY)
     noise, count = tree.noise, legal.sum()
     assert 2 < count < 9
     assert not noise[:, ~legal].any()
@@ -47,18 +50,21 @@ def test_dirichlet_noise_is_for_legal_moves_and_as_concentrated_as_asked() -> No
 
 
 def test_gumbel_noise_has_its_mean_and_spread() -> None:
-    tree, _, _ = begun(Settings(algorithm="gumbel", gumbel_scale=3.0), MANY)
+    tree, _, _ = begun(SearchSettings(algorithm="gumbel", gumbel_scale=3.0), MANY)
     np.testing.assert_allclose(tree.noise.mean(), 3 * np.euler_gamma, rtol=0.05)
     np.testing.assert_allclose(tree.noise.std(), 3 * np.pi / 6**0.5, rtol=0.05)
 
 
 def test_no_share_and_no_scale_mean_no_noise() -> None:
-    for settings in (Settings(algorithm="puct", noise_share=0.0), Settings(algorithm="gumbel", gumbel_scale=0.0)):
+    for settings in (
+        SearchSettings(algorithm="puct", noise_share=0.0),
+        SearchSettings(algorithm="gumbel", gumbel_scale=0.0),
+    ):
         assert not np.asarray(begun(settings, 2)[0].noise).any()
 
 
 def test_a_search_begins_only_where_it_is_told() -> None:
-    for settings in (Settings(algorithm="puct"), Settings(algorithm="gumbel")):
+    for settings in (SearchSettings(algorithm="puct"), SearchSettings(algorithm="gumbel")):
         before, after, _ = begun(settings, 4)
         assert after.budget.tolist() == [3, 8, 3, 8]
         assert (after.noise == before.noise).all(1).tolist() == [True, False, True, False]
@@ -66,12 +72,12 @@ def test_a_search_begins_only_where_it_is_told() -> None:
 
 BATCH = 6
 PLANS = {
-    "puct": (TIC_TAC_TOE, Settings(algorithm="puct", simulations=12, **ALL_FRILLS)),
+    "puct": (TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=12, **ALL_FRILLS)),
     "kernels": (
         TIC_TAC_TOE,
-        Settings(simulations=12, considered=4, kernels="gpu" if emulator.is_available() else "auto"),
+        SearchSettings(simulations=12, considered=4, kernels="gpu" if emulator.is_available() else "auto"),
     ),
-    "go": (make("go", size=3), Settings(simulations=12, considered=4)),  # which keeps something once per tree
+    "go": (make("go", size=3), SearchSettings(simulations=12, considered=4)),  # which keeps something once per tree
 }
 
 
@@ -143,7 +149,7 @@ def test_restarting_nowhere_changes_nothing() -> None:
 def test_a_new_root_follows_the_rules_with_all_of_its_past() -> None:
     """Deep nodes of a Go tree know the last eight positions only: superko forbids more once they are roots."""
     game = make("go", size=2, ko="positional", komi=0.5)
-    settings = Settings(algorithm="puct", simulations=150, c_init=2.0)
+    settings = SearchSettings(algorithm="puct", simulations=150, c_init=2.0)
     games, actions = 64, game.num_actions
     weights = np.random.default_rng(0).normal(size=(np.prod(game.planes_shape), actions + 1)).astype(np.float32)
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from mctx._src import seq_halving
 
-from oracles.search import sequence_of_considered_visits
-from recording import jit
 from tengen.search.schedule import wanted_visits
+from tests.helpers.game_recording import jit
+from tests.oracles.search import sequence_of_considered_visits
 
 BUDGETS = [*range(1, 71), 128, 200]
 

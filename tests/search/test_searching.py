@@ -7,12 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import jit
-from search.plans import TIC_TAC_TOE
-from search.positions import hashed, roots
 from tengen import search
-from tengen.games import Observation
-from tengen.search import Evaluation, Leaves, Settings, Tree
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Observation
+from tengen.nets.outputs import Evaluation
+from tengen.search.leaves import Leaves
+from tengen.search.tree import Tree
+from tests.helpers.game_recording import jit
+from tests.helpers.search_plans import TIC_TAC_TOE
+from tests.helpers.search_positions import hashed, roots
 
 BATCH = 6
 
@@ -38,7 +41,7 @@ def by_hand(tree: Tree) -> Tree:
     return tree
 
 
-def begun(settings: Settings, budget: np.ndarray, key: Any) -> Tree:
+def begun(settings: SearchSettings, budget: np.ndarray, key: Any) -> Tree:
     """Trees about to be searched."""
 
     def begin(states: Any, key: Any) -> Tree:
@@ -49,7 +52,7 @@ def begun(settings: Settings, budget: np.ndarray, key: Any) -> Tree:
 
 
 def test_finish_gives_the_tree_of_a_python_evaluator() -> None:
-    settings = Settings(algorithm="puct", simulations=16, leaves=3)
+    settings = SearchSettings(algorithm="puct", simulations=16, leaves=3)
     tree = begun(settings, np.array([12, 5, 1, 0, 7, 16], np.int32), jax.random.key(5))
     finished = jit(lambda tree: search.finish(in_jax, tree))(tree)
     for one, other in zip(jax.tree.leaves(by_hand(tree)), jax.tree.leaves(finished), strict=True):
@@ -64,7 +67,7 @@ def test_finish_gives_the_tree_of_a_python_evaluator() -> None:
     ],
 )
 def test_run_gives_the_result_of_a_python_evaluator(budget: list[int] | None) -> None:
-    settings, key = Settings(algorithm="gumbel", simulations=max(budget or [16])), jax.random.key(5)
+    settings, key = SearchSettings(algorithm="gumbel", simulations=max(budget or [16])), jax.random.key(5)
     given = None if budget is None else jnp.array(budget)
     result = jit(lambda states: search.run(in_jax, TIC_TAC_TOE, states, key, settings, given))(
         roots(TIC_TAC_TOE, BATCH)

@@ -10,22 +10,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from oracles.tic_tac_toe import TicTacToe
-from recording import jit, make
-from search.positions import after, hashed, stacked
 from tengen import search
-from tengen.games import Game, Observation
-from tengen.search import Evaluation, Result, Settings
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Game, Observation
+from tengen.nets.outputs import Evaluation
+from tengen.search.result import Result
+from tests.helpers.game_recording import jit, make
+from tests.helpers.search_positions import after, hashed, stacked
+from tests.oracles.tic_tac_toe import TicTacToe
 
 SETTINGS = [
-    Settings(algorithm="puct", simulations=400, c_init=0.7, noise_share=0, forced_playouts=0),
-    Settings(algorithm="gumbel", simulations=400, gumbel_scale=0, value_scale=1.0),
+    SearchSettings(algorithm="puct", simulations=400, c_init=0.7, noise_share=0, forced_playouts=0),
+    SearchSettings(algorithm="gumbel", simulations=400, gumbel_scale=0, value_scale=1.0),
 ]
 WORTH = {"win in 1": 1, "win in 3": 1, "loss": -1, "draw": 0}
 
 
 @cache
-def program(game: Game, settings: Settings) -> Any:
+def program(game: Game, settings: SearchSettings) -> Any:
     def evaluate(observation: Observation) -> Evaluation:
         return hashed(observation, game.num_actions, 0.0, 0.0, xp=jnp)
 
@@ -43,13 +45,13 @@ def program(game: Game, settings: Settings) -> Any:
     return jit(run)
 
 
-def searched(game: Game, settings: Settings, games: list[list[int]]) -> tuple[Result, np.ndarray]:
+def searched(game: Game, settings: SearchSettings, games: list[list[int]]) -> tuple[Result, np.ndarray]:
     """The positions after these moves, searched; and the mean value [B] of the move that was chosen."""
     roots = stacked([after(game, moves) for moves in games])
     return jax.tree.map(np.asarray, program(game, settings)(roots, jax.random.key(0)))
 
 
-def check_values(settings: Settings, result: Result, chosen: np.ndarray, worth: np.ndarray) -> None:
+def check_values(settings: SearchSettings, result: Result, chosen: np.ndarray, worth: np.ndarray) -> None:
     assert (np.abs(chosen - worth) < 0.2).all(), chosen
     if settings.algorithm == "puct":  # Gumbel's root looks at the alternatives just as often, for comparison
         assert (np.abs(result.value - worth) < 0.3).all(), result.value
@@ -89,7 +91,7 @@ def solved_tic_tac_toe(kind: str, count: int = 4) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.algorithm)
-def test_tic_tac_toe(settings: Settings) -> None:
+def test_tic_tac_toe(settings: SearchSettings) -> None:
     games = [(moves, worth) for kind, worth in WORTH.items() for moves in solved_tic_tac_toe(kind)]
     result, chosen = searched(make("tic_tac_toe"), settings, [moves for moves, _ in games])
     check_values(settings, result, chosen, np.array([worth for _, worth in games]))
@@ -103,7 +105,7 @@ def test_tic_tac_toe(settings: Settings) -> None:
 @pytest.mark.parametrize(
     "settings", [SETTINGS[0], pytest.param(SETTINGS[1], marks=pytest.mark.slow)], ids=["puct", "gumbel"]
 )
-def test_connect_four(settings: Settings) -> None:
+def test_connect_four(settings: SearchSettings) -> None:
     columns = {  # the moves so far: the result for the player to move, and the moves that keep it
         "010101": (1, {0}),  # four in column 0
         "2233": (1, {1, 4}),  # three in the bottom row, open on both sides

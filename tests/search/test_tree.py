@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import jit, make
-from search.plans import TIC_TAC_TOE
-from search.positions import after, roots, stacked
 from tengen import search
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
-from tengen.search import Evaluation, Settings, bytes_needed, plant
+from tengen.nets.outputs import Evaluation
+from tengen.search.tree import bytes_needed, plant
+from tests.helpers.game_recording import jit, make
+from tests.helpers.search_plans import TIC_TAC_TOE
+from tests.helpers.search_positions import after, roots, stacked
 
-SETTINGS = Settings(simulations=10)
+SETTINGS = SearchSettings(simulations=10)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_bytes_needed_are_those_of_the_arrays(name: str, options: dict[str, Any]
 def test_a_thousand_games_of_go_with_800_simulations_fit_into_8_gigabytes() -> None:
     game = make("go", size=19)
     for algorithm in ("gumbel", "puct"):
-        assert bytes_needed(game, Settings(algorithm=algorithm, simulations=800), 1024, 801) <= 8e9
+        assert bytes_needed(game, SearchSettings(algorithm=algorithm, simulations=800), 1024, 801) <= 8e9
 
 
 def test_trees_that_do_not_fit_are_refused_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +68,7 @@ def test_trees_that_do_not_fit_are_refused_with_numbers(monkeypatch: pytest.Monk
 
 def test_more_nodes_than_slot_numbers_are_refused() -> None:
     with pytest.raises(OptionError, match="fewer simulations"):
-        jax.eval_shape(partial(plant, TIC_TAC_TOE, Settings(simulations=20_000)), roots(TIC_TAC_TOE, 6))
+        jax.eval_shape(partial(plant, TIC_TAC_TOE, SearchSettings(simulations=20_000)), roots(TIC_TAC_TOE, 6))
 
 
 def test_a_planted_tree_holds_its_positions_and_nothing_else() -> None:
@@ -83,7 +85,7 @@ def test_a_planted_tree_holds_its_positions_and_nothing_else() -> None:
 @pytest.mark.parametrize("wrong", [{"algorithm": "alphazero"}, {"simulations": -3}, {"kernels": "pallas"}])
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(wrong))):
-        plant(TIC_TAC_TOE, Settings(**wrong), roots(TIC_TAC_TOE, 6))
+        plant(TIC_TAC_TOE, SearchSettings(**wrong), roots(TIC_TAC_TOE, 6))
 
 
 def test_a_tree_without_room_for_its_root_is_refused() -> None:
@@ -94,7 +96,7 @@ def test_a_tree_without_room_for_its_root_is_refused() -> None:
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_leaves_without_room_count_with_their_own_results(leaves: int) -> None:
     """X wins at once with one move, which is all that the prior likes; the tree has room for its root only."""
-    settings = Settings(
+    settings = SearchSettings(
         algorithm="puct", simulations=8, leaves=leaves, noise_share=0.0, forced_playouts=0.0, virtual_loss=0.0
     )
     winning = 6  # X has the two others of the first column

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import jit, make
-from tengen.data.rows import RowFormat, blank
-from tengen.selfplay.finished import Ended, Finished, add, empty, on_host, start_of
+from tengen.data.format.rows import RowFormat, blank
+from tengen.data.records.starts import start_of
+from tengen.selfplay.finished import Ended, Finished, add, empty, on_host
+from tests.helpers.game_recording import jit, make
 
 FORM = RowFormat((2, 2, 3), 2, 4, ("opponent_policy",))
 ENDED, MOVES, ROWS, GAMES = 3, 5, 40, 9

@@ -5,12 +5,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selfplay.plans import CALLS, CERTAIN, CROWDED, FAST, GO, OTHELLO, PHASES, SLOW, Played, by_game, played
-from selfplay.replay import Replay, replays
-from tengen.data import sanity, text
-from tengen.data.records import Record
-from tengen.data.rows import RowFormat, check
-from tengen.selfplay import Finished, start_of
+from tengen.data.format import sanity
+from tengen.data.format.rows import RowFormat, check
+from tengen.data.records import text
+from tengen.data.records.records import Record
+from tengen.data.records.starts import start_of
+from tengen.selfplay.finished import Finished
+from tests.helpers.replayed_games import Replay, replays
+from tests.helpers.selfplay_plans import (
+    CALLS,
+    CERTAIN,
+    CROWDED,
+    FAST,
+    GO,
+    OTHELLO,
+    PHASES,
+    SLOW,
+    Played,
+    by_game,
+    played,
+)
 
 QUICK = ("go3", "tic_tac_toe")
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in (FAST | SLOW) if name not in QUICK]

@@ -7,10 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from recording import ANY, jit, make, new, record
-from tengen.games import Game
-from tengen.selfplay import SelfplaySettings
+from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.games.core import Game
 from tengen.selfplay.openings import Openings, prepare
+from tests.helpers.game_recording import ANY, jit, make, new, record
 
 COUNT = 64
 GO3 = make("go", size=3, komi=2.5, max_moves=16)

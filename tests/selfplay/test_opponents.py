@@ -7,15 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from recording import jit
-from selfplay.plans import EVALUATOR, SESSION, evaluate
 from tengen import games
-from tengen.data.rows import RowFormat
+from tengen.config.settings.search import SearchSettings
+from tengen.config.settings.selfplay import SelfplaySettings, named
+from tengen.data.format.rows import RowFormat
 from tengen.games.hironaka_players import AGENTS, HOSTS, Fixed
-from tengen.search import Settings
-from tengen.selfplay import Selfplay, SelfplaySettings, on_host
+from tengen.selfplay.finished import on_host
 from tengen.selfplay.opponents import NOBODY, Opponent, seats
-from tengen.selfplay.settings import named
+from tengen.selfplay.playing import Selfplay
+from tests.helpers.game_recording import jit
+from tests.helpers.selfplay_plans import EVALUATOR, SESSION, evaluate
 
 GAME: Any = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
 SEATED = (
@@ -29,7 +30,7 @@ def played() -> Any:
     """Two calls of eight games: four against the agent, two against the host, two among themselves."""
     settings = SelfplaySettings(games=8, full_share=1.0, opening_moves=0)
     form = RowFormat.of(GAME, ())
-    how = Selfplay(GAME, evaluate(GAME.num_actions), Settings(simulations=4), settings, form, SEATED)
+    how = Selfplay(GAME, evaluate(GAME.num_actions), SearchSettings(simulations=4), settings, form, SEATED)
     actor = jit(how._start)(jax.random.key(5))
     _, finished = jit(how._play)(EVALUATOR, actor, np.int32(40), np.uint32(SESSION))
     return jax.tree.map(np.asarray, on_host(finished))

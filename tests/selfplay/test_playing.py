@@ -7,8 +7,11 @@ import jax
 import numpy as np
 import pytest
 
-from recording import jit
-from selfplay.plans import (
+from tengen import search
+from tengen.selfplay.playing import Actor
+from tests.helpers.game_recording import jit
+from tests.helpers.replayed_games import replays
+from tests.helpers.selfplay_plans import (
     CALLS,
     CERTAIN,
     CROWDED,
@@ -25,9 +28,6 @@ from selfplay.plans import (
     played,
     selfplay,
 )
-from selfplay.replay import replays
-from tengen import search
-from tengen.selfplay import Actor
 
 
 def at_root(actor: Actor, name: str) -> np.ndarray:

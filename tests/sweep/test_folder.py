@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config import ConfigError
+from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
 from tengen.sweep import plan
 from tengen.sweep.folder import Folder

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tengen.config import ConfigError
+from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import plan
 from tengen.sweep.plan import Plan, Planned

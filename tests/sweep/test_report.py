@@ -12,7 +12,6 @@ import pytest
 import resvg_py
 from rich.console import Console
 
-from play.looking.made import pixels
 from tengen.sweep import live, plan, report
 from tengen.sweep.driver import Driver
 from tengen.sweep.executor import LocalExecutor
@@ -22,6 +21,7 @@ from tengen.sweep.report import Report, Row
 from tengen.sweep.scoring import Score
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
+from tests.helpers.analyses import pixels
 
 
 def row(trial: str, settings: dict[str, Any], value: float | None, error: float | None = None, **more: Any) -> Row:

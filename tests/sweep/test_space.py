@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tengen.config import Config, ConfigError, load
+from tengen.config import load
+from tengen.config.problems import ConfigError
+from tengen.config.sections import Config
 from tengen.sweep import space
 from tengen.sweep.space import Choice, Range, Space
 

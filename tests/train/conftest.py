@@ -11,7 +11,7 @@ from flax import nnx
 
 from tengen import games, nets, train
 from tengen.games.core import Game
-from train.samples import QUICK, random_rows, tiny_settings
+from tests.helpers.train_samples import QUICK, random_rows, tiny_settings
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tengen import games, nets, train
-from tengen.data import ring
-from tengen.data.rows import RowFormat
+from tengen.data.format.rows import RowFormat
+from tengen.data.store import buffer
 from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
-from tengen.train import Checkpoint, Checkpoints
-from train.samples import BATCH, QUICK, random_rows, tiny_settings
+from tengen.train.checkpoints import Checkpoint, Checkpoints
+from tests.helpers.train_samples import BATCH, QUICK, random_rows, tiny_settings
 
 GAME = games.make("tic_tac_toe")
 SPEC = nets.spec("b1c4-nogp")
@@ -27,9 +27,9 @@ def trainer(seed: int = 0, **changes: Any) -> train.AlphaZeroTrainer:
 
 
 @pytest.fixture(scope="module")
-def data() -> tuple[ring.Ring, int]:
+def data() -> tuple[buffer.Ring, int]:
     rows = {name: jnp.asarray(values) for name, values in random_rows(GAME, 40).items()}
-    return ring.append(ring.make(RowFormat.of(GAME), 64), rows, 40), 30
+    return buffer.append(buffer.make(RowFormat.of(GAME), 64), rows, 40), 30
 
 
 def test_it_learns_no_more_than_the_rows_allow(data: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.train import BaseTrainer
+from tengen.train.base import BaseTrainer
 
 
 class Counting(BaseTrainer[dict[str, int]]):

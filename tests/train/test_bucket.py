@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.errors import OptionError
-from tengen.train import Bucket
+from tengen.train.bucket import Bucket
 
 
 @given(

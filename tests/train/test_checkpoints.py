@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from patience import LONG
+from tengen.config.settings.train import CheckpointSettings
 from tengen.errors import Diverged, TengenError
-from tengen.train import Checkpoint, Checkpoints, CheckpointSettings
 from tengen.train import checkpoints as module
-from tengen.train.checkpoints import flat, unflat
+from tengen.train.checkpoints import Checkpoint, Checkpoints, flat, unflat
+from tests.helpers.patience import LONG
 
 SETTINGS = CheckpointSettings(interval=1, keep=2, long_term_interval=None)
 ABOUT = {"bucket": {"level": 0.5}, "extras": {"chunk": "naïve.npz", "deep": [1, {"a": None}]}}
@@ -128,7 +128,7 @@ def test_a_fifo_is_not_waited_for(folder: Path, name: str) -> None:
     target.unlink()
     os.mkfifo(target)
     code = (
-        "import sys; from train.test_checkpoints import Path, restored\n"
+        "import sys; from tests.train.test_checkpoints import Path, restored\n"
         "found = restored(Path(sys.argv[1])); print(found[0].step, *found[1])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tengen import nets, train
-from tengen.data.rows import unpack_planes
+from tengen.data.format.rows import unpack_planes
 from tengen.games.core import Game
 from tengen.train import losses
-from train.samples import BATCH, QUICK, tiny_settings
+from tests.helpers.train_samples import BATCH, QUICK, tiny_settings
 
 KEY = jax.random.key(3)
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,7 +14,8 @@ from tengen import games, nets, train
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets import saving
-from train.samples import BATCH, QUICK, pick, random_rows, tiny_settings
+from tests.helpers import paths
+from tests.helpers.train_samples import BATCH, QUICK, pick, random_rows, tiny_settings
 
 KEY = jax.random.key(3)
 
@@ -139,7 +139,7 @@ DEVICES = """
 import sys
 import jax, jax.numpy as jnp
 from flax import nnx
-from train.samples import QUICK, pick, random_rows, tiny_settings
+from tests.helpers.train_samples import QUICK, pick, random_rows, tiny_settings
 from tengen import games, nets, train
 
 assert len(jax.devices()) == 4
@@ -164,7 +164,7 @@ def test_one_and_four_devices_give_the_same_losses() -> None:
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4",
         "JAX_PLATFORMS": "cpu",
         "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
+        "PYTHONPATH": paths.IMPORTABLE,
     }
     done = subprocess.run([sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.nets import OFF_BOARD, Outputs
-from tengen.train import LossSettings
+from tengen.config.settings.train import LossSettings
+from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.train.losses import MEAN_KNEE, MOVES_KNEE, SPREAD_KNEE, huber, losses, mean, value_target
 
 B, H, W, A = 5, 3, 3, 10

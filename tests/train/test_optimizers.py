@@ -11,8 +11,9 @@ import pytest
 from flax import nnx
 
 from tengen import games, nets
+from tengen.config.settings.train import OptimizerSettings
 from tengen.nets import saving
-from tengen.train import OptimizerSettings, optimizers
+from tengen.train import optimizers
 
 SETTINGS = OptimizerSettings(momentum=0.8, square_momentum=0.9, weight_decay=0.1, clip=None)
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tengen.config.settings.train import ScheduleSettings
 from tengen.errors import OptionError
-from tengen.train import ScheduleSettings
 from tengen.train.schedules import Plateau, factor, fall_with_run, report
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tengen import games, nets
-from tengen.data.rows import RowFormat, pack_planes, unpack_planes, widened
+from tengen.data.format.rows import RowFormat, pack_planes, unpack_planes, widened
 from tengen.train import symmetry
-from train.samples import random_rows
+from tests.helpers.train_samples import random_rows
 
 CASES: dict[str, dict[str, Any]] = {
     "tic_tac_toe": {},

@@ -76,7 +76,7 @@ def _device_problem() -> str:
     """Whether a command failed because JAX has no device, as JAX_PLATFORMS may have it; in words."""
     if "jax" not in sys.modules:
         return ""
-    from tengen.commands.compiling import device_problem
+    from tengen.jax_setup import device_problem
 
     return device_problem()
 

@@ -10,8 +10,8 @@ from tengen.commands.thinking import engine_settings
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
+    from tengen.analysis.query import Asked
     from tengen.nets.saving import Saved
-    from tengen.play.looking.asked import Asked
 
 _ABOUT = """Shows what a network thinks of one position: the best moves with their values, and what is expected to
 follow. NET is a network's folder or a run, whose newest accepted network is meant. Without a game or moves it is the
@@ -59,10 +59,10 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, search, tell."""
-    from tengen.commands.compiling import keep_compiled
-    from tengen.play import finding
-    from tengen.play.engine import Engine
-    from tengen.play.looking import analysis, picture, report, saving, tree_file
+    from tengen.analysis import analysis, picture, report, saving, tree_file
+    from tengen.engine.engine import Engine
+    from tengen.jax_setup import keep_compiled
+    from tengen.run import finding
 
     if args.move is not None and args.file is None:
         raise OptionError("--move: of which game? Give --sgf FILE too")
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(args: argparse.Namespace, saved: "Saved") -> "Asked":
-    from tengen.play.looking import asked
+    from tengen.analysis import query as asked
 
     options = asked.parse_options(args.options)
     if args.file is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tengen import atomic
+from tengen import files
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
@@ -108,11 +108,12 @@ def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
             raise TengenError("bench games: --set and --base need a CONFIG before them")
         return bench.suite(args.batch), 0
     from tengen import config as configuration
-    from tengen.config import provenance, run_directory
+    from tengen.config import provenance
+    from tengen.run import directory
 
     config = configuration.load(args.config, args.overrides)
     if args.base:
-        run_directory.write(config, args.base, provenance.lines())
+        directory.write(config, args.base, provenance.lines())
     options = dataclasses.asdict(config.game.options)
     batch = args.batch or config.selfplay.games
     return [bench.Case(config.run.name, config.game.name, options, batch)], config.run.seed
@@ -140,7 +141,7 @@ def _row(result: Any) -> str:
 def _write(path: Path, results: dict[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(path, json.dumps(results, indent=2).encode() + b"\n")
+        files.write_bytes(path, json.dumps(results, indent=2).encode() + b"\n")
     except OSError as error:
         raise TengenError(f"{path}: cannot write the results: {error.strerror}") from error
     print(f"results written to {path}")

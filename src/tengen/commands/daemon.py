@@ -39,8 +39,8 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Until `shutdown`, Ctrl-C, or the end of standard input where the configuration says so."""
-    from tengen.commands.stopping import Stopping
     from tengen.daemon.service import Service
+    from tengen.run.stopping import Stopping
 
     if args.listen is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it does not depend on the terminal that started it

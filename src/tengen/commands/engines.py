@@ -8,7 +8,7 @@ from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.arena.foreign.engine import Terms
+    from tengen.match.engines.engine import Terms
 
 
 def add_engines(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_engines(parser: argparse.ArgumentParser) -> None:
 
 def read_terms(args: argparse.Namespace) -> "Terms":
     """What engines are told. TengenError if no engine could play so."""
-    from tengen.arena.foreign.engine import Terms
+    from tengen.match.engines.engine import Terms
 
     terms = Terms(
         seconds=args.seconds_per_move,

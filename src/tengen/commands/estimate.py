@@ -31,19 +31,19 @@ def run(args: argparse.Namespace) -> int:
 
     import jax
 
-    from tengen.commands.compiling import explaining_memory, keep_compiled
-    from tengen.loop import estimating, measuring
-    from tengen.loop.parts import Parts
+    from tengen.jax_setup import explaining_memory, keep_compiled
+    from tengen.loop import estimate, measure
+    from tengen.loop.components import Parts
 
     keep_compiled()
     with explaining_memory():
         parts = Parts(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
-        _print(estimating.describe_memory(parts.memory(), measuring.memory_there()))
-        print(estimating.describe_disk(parts.form.row_bytes) + "\n", flush=True)
+        _print(estimate.describe_memory(parts.memory(), measure.memory_there()))
+        print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
-        found = measuring.measure(parts, config, args.seconds, _show)
-    _print(estimating.describe(found, config))
+        found = measure.measure(parts, config, args.seconds, _show)
+    _print(estimate.describe(found, config))
     return 0
 
 

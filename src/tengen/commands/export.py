@@ -29,13 +29,13 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export whatever comes, until Ctrl-C."""
-    from tengen.loop.ring.locks import check_name
+    from tengen.run.locks import check_name
 
     name = None if args.name is None else check_name(args.name)
     args.once = args.once or args.now
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from tengen.loop.ring.exporting import ExportPart, leave_checkpoint
+        from tengen.loop.parts.export import ExportPart, leave_checkpoint
 
         if args.now:
             leave_checkpoint(base, name or "main")

@@ -25,15 +25,15 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge candidates until Ctrl-C."""
     if args.quit_if_nothing_to_test:
-        from tengen.loop.ring import models
+        from tengen.run import registry
 
         args.once = True
-        if not models.candidates(load(args)[1]):
+        if not registry.candidates(load(args)[1]):
             say("nothing to test")
             return 0
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from tengen.loop.ring.gating import GatePart
+        from tengen.loop.parts.gate import GatePart
 
         return GatePart(config, base, stop, say)
 

@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen import atomic
+from tengen import files
 from tengen.commands.config import add_overrides
 from tengen.commands.engines import add_engines, cores, count, read_terms
 from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.arena.book import Book
-    from tengen.arena.foreign.engine import Terms
-    from tengen.play.entrants import Entrant
+    from tengen.match.engines.engine import Terms
+    from tengen.match.folder import Book
+    from tengen.match.player_spec import Entrant
 
 _ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
 is. All games are kept; Ctrl-C stops the match, and the same command goes on. Engines of others are told the rules of
@@ -57,14 +57,14 @@ def run(args: argparse.Namespace) -> int:
     """Play until all games are there, or until Ctrl-C; the same command goes on."""
     if args.games % 2:
         raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
-    from tengen.arena.book import Book
-    from tengen.play import entrants
+    from tengen.match import player_spec
+    from tengen.match.folder import Book
 
     terms = read_terms(args)
-    asked = [entrants.read(text, terms.options) for text in (args.a, args.b)]
+    asked = [player_spec.read(text, terms.options) for text in (args.a, args.b)]
     game, search = _game_and_search(args, *asked)
-    a, b = entrants.pair(*(entrants.informed(one, game.name, vars(game.options)) for one in asked))
-    from tengen.data.identity import GameIdentity
+    a, b = player_spec.pair(*(player_spec.informed(one, game.name, vars(game.options)) for one in asked))
+    from tengen.data.format.identity import GameIdentity
 
     about = {
         "players": {"a": a.about(), "b": b.about()},
@@ -84,16 +84,16 @@ def _play(
 ) -> int:
     import jax
 
-    from tengen.commands.compiling import explaining_memory, keep_compiled
-    from tengen.commands.stopping import Stopping
-    from tengen.loop import leaving
-    from tengen.play import entrants, matching
-    from tengen.play.watching import watching
+    from tengen.jax_setup import explaining_memory, keep_compiled
+    from tengen.match import player_spec, running
+    from tengen.monitor.match_display import watching
+    from tengen.run import safe_exit
+    from tengen.run.stopping import Stopping
 
     keep_compiled()
     a, b = both
     cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
-    plan = matching.Plan(
+    plan = running.Plan(
         games=args.games,
         opening_moves=args.opening_moves,
         seed=args.seed,
@@ -106,7 +106,7 @@ def _play(
         watching(book) as watch,
         Stopping(watch.say) as stopping,
         explaining_memory("--batch or --simulations"),
-        leaving.before(lambda: book.write(game)),
+        safe_exit.before(lambda: book.write(game)),
     ):
         try:
             if book.missing:
@@ -114,9 +114,9 @@ def _play(
                 watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
                 for one in both:
                     if one.added:
-                        watch.say(entrants.explained(one))
-                sides = (entrants.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
-                for standing in matching.run(
+                        watch.say(player_spec.explained(one))
+                sides = (player_spec.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
+                for standing in running.run(
                     game, (next(sides), next(sides)), plan, book, lambda: stopping.asked, watch.say
                 ):
                     watch.show(standing)
@@ -135,7 +135,7 @@ def _tell(args: argparse.Namespace, book: "Book", games: Path, stopping: Any) ->
     if args.json:
         try:
             args.json.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(args.json, json.dumps(tally.to_dict(), indent=2).encode() + b"\n")
+            files.write_bytes(args.json, json.dumps(tally.to_dict(), indent=2).encode() + b"\n")
         except OSError as error:
             raise TengenError(f"{args.json}: the figures cannot be written: {error.strerror or error}") from None
     if book.missing:
@@ -146,10 +146,9 @@ def _tell(args: argparse.Namespace, book: "Book", games: Path, stopping: Any) ->
 def _game_and_search(args: argparse.Namespace, a: "Entrant", b: "Entrant") -> tuple[Any, Any]:
     """What is played, and how networks search; `--set` changes both."""
     from tengen import schema
-    from tengen.arena import players
     from tengen.config.override import read_overrides
-    from tengen.play import entrants
-    from tengen.search.settings import Settings
+    from tengen.config.settings.search import SearchSettings
+    from tengen.match import player_spec, players
 
     overrides, problems = read_overrides(args.overrides)
     changes: dict[str, dict[str, Any]] = {"game": {}, "search": {}}
@@ -162,8 +161,8 @@ def _game_and_search(args: argparse.Namespace, a: "Entrant", b: "Entrant") -> tu
     if problems:
         raise TengenError("\n".join(problems))
     chosen = {"algorithm": "puct", "simulations": args.simulations} | changes["search"]
-    settings = players.strongest(schema.from_options(Settings, chosen, "search"))
-    return entrants.common_game(a, b, args.game, changes["game"]), settings
+    settings = players.strongest(schema.from_options(SearchSettings, chosen, "search"))
+    return player_spec.common_game(a, b, args.game, changes["game"]), settings
 
 
 def _told(terms: "Terms") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from tengen import config, nets, schema
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.games import Game
+    from tengen.games.core import Game
 
 _WIDTH = 100
 

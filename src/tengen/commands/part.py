@@ -8,7 +8,7 @@ from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import BASE_HELP, add_config
-from tengen.config import Config
+from tengen.config.sections import Config
 
 Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
 """(configuration, run directory, whether to stop, how to speak) -> the part."""
@@ -36,10 +36,10 @@ def load(args: argparse.Namespace) -> tuple[Config, Path]:
 
 def look(args: argparse.Namespace) -> tuple[Config, Path]:
     """As `load`, for commands that only look at a run. ConfigError if there is none, or if it is another one."""
-    from tengen.config import run_directory
+    from tengen.run import directory
 
     config, base = load(args)
-    run_directory.check(config, base)
+    directory.check(config, base)
     return config, base
 
 
@@ -53,9 +53,9 @@ def drive(
     """
     config, base = load(args)
 
-    from tengen.commands.compiling import keep_compiled
-    from tengen.config import provenance, run_directory
-    from tengen.loop.ring import children, locks
+    from tengen.config import provenance
+    from tengen.jax_setup import keep_compiled
+    from tengen.run import children, directory, locks
 
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:
@@ -65,22 +65,22 @@ def drive(
     parent = os.environ.get(children.PARENT, "")
     patience = children.PATIENCE if parent else 0.0
     with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
-        if run_directory.join(config, base, provenance.lines(), free):
+        if directory.join(config, base, provenance.lines(), free):
             say(f"{base}: there was no run, so a new one begins here")
         return _drive(args, config, base, build)
 
 
 def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -> int:
-    from tengen.commands.compiling import explaining_memory
-    from tengen.commands.stopping import Stopping
-    from tengen.loop import leaving
-    from tengen.loop.ring import running
-    from tengen.loop.ring.notices import Notice
+    from tengen.jax_setup import explaining_memory
+    from tengen.loop.parts import running
+    from tengen.run import safe_exit
+    from tengen.run.part_status import Notice
+    from tengen.run.stopping import Stopping
 
     with Stopping(say) as stopping, explaining_memory():
-        with leaving.possible():
+        with safe_exit.possible():
             part = build(config, base, lambda: stopping.asked, say)
-        with running.closing(part), Notice(base, part.kind, part.name) as notice, leaving.before(part.flush):
+        with running.closing(part), Notice(base, part.kind, part.name) as notice, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
             last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
     if stopping.asked:

@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     play, engine = play_settings(args), engine_settings(args)
     chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
 
-    from tengen.commands.compiling import keep_compiled
-    from tengen.play import finding
-    from tengen.play.console import Console
-    from tengen.play.engine import Engine
+    from tengen.engine.console import Console
+    from tengen.engine.engine import Engine
+    from tengen.jax_setup import keep_compiled
+    from tengen.run import finding
 
     keep_compiled()
     found = finding.find(args.net)

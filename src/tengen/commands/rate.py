@@ -11,7 +11,7 @@ from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.play.rating import Rating
+    from tengen.match.league_rating import Rating
 
 _ABOUT = """Elo of all networks of a run and of anchors, by Bradley-Terry's model over all games that they have played.
 Then the match that is expected to make the ratings most certain is played, and so on. All results are kept in
@@ -57,24 +57,24 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Rate, play, rate again."""
     _check(args)
-    from tengen.play import entrants, league, ledger
-    from tengen.play.rating import Rating
+    from tengen.match import league, league_results, player_spec
+    from tengen.match.league_rating import Rating
 
     terms = read_terms(args)
-    anchors = None if args.anchors is None else [entrants.read(text, terms.options) for text in args.anchors]
+    anchors = None if args.anchors is None else [player_spec.read(text, terms.options) for text in args.anchors]
     found = league.gather(args.base, anchors, args.only, configured=anchors is None or not args.simulations)
     simulations = args.simulations or found.simulations
 
     def begin() -> "Rating":
         # Without a configuration that can be read nobody knows how the run's own games were played.
         own = simulations == found.simulations and not (found.config is None and (args.base / "config.yaml").exists())
-        return Rating(found, ledger.Ledger.of_run(args.base, simulations, own, args.results), args.zero)
+        return Rating(found, league_results.Ledger.of_run(args.base, simulations, own, args.results), args.zero)
 
     if args.no_play or args.games == 0:
         rating, code = begin(), 0
         _say_notes(rating, 0)
     else:
-        with ledger.locked(args.base):
+        with league_results.locked(args.base):
             rating = begin()
             code = _improve(args, rating, simulations, terms)
     _tell(args, rating, simulations)
@@ -84,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
 def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms: Any) -> int:
     import jax
 
-    from tengen.commands.compiling import explaining_memory, keep_compiled
-    from tengen.commands.stopping import Stopping
-    from tengen.play import entrants
-    from tengen.play.matching import Plan
-    from tengen.play.rating import Budget, Venue
-    from tengen.play.watching import watching
+    from tengen.jax_setup import explaining_memory, keep_compiled
+    from tengen.match import player_spec
+    from tengen.match.league_rating import Budget, Venue
+    from tengen.match.running import Plan
+    from tengen.monitor.match_display import watching
+    from tengen.run.stopping import Stopping
 
     keep_compiled()
     cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
@@ -109,7 +109,7 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
     print(f"{rating.league.run}: {names} players of {venue.game.name}, {games} games so far; {_searching(simulations)}")
     for one in rating.league.anchors:
         if one.added:
-            print(entrants.explained(one))
+            print(player_spec.explained(one))
     said = _say_notes(rating, 0)
     with Stopping(lambda text: print(text, flush=True)) as stopping, explaining_memory("--batch or --simulations"):
         events = rating.improve(venue, args.games, budget, lambda: stopping.asked, watching, args.seed)
@@ -140,8 +140,8 @@ def _line(rating: "Rating", event: Any) -> str:
 
 def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
     """The table, the picture, the data."""
-    from tengen.play import standings
-    from tengen.play.looking import saving
+    from tengen.analysis import saving
+    from tengen.match import standings
 
     ratings = rating.ratings
     print(standings.table(ratings, shutil.get_terminal_size((100, 24)).columns))
@@ -158,18 +158,19 @@ def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
 
 
 def _picture(rating: "Rating", ratings: Any) -> str:
-    from tengen.play import league, rating_plot, standings
+    from tengen.analysis import rating_chart
+    from tengen.match import league, standings
 
     ages = {one.name: league.age(one.found)[:2] for one in rating.league.networks if one.found}
     of = next((k for k in (0, 1) if len({age[k] for age in ages.values()}) == len(ages)), None)
     places = {name: age[of] if of is not None else float(i) for i, (name, age) in enumerate(ages.items())}
-    marks = [rating_plot.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in standings.ranked(ratings)]
+    marks = [rating_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in standings.ranked(ratings)]
     marks.sort(key=lambda mark: (mark.x is None, mark.x or 0.0, mark.name))
     # Networks that are gone have no place, and would be lines across.
     anchors = {one.name for one in rating.league.anchors} | {ratings.anchor}
     kept = [mark for mark in marks if mark.x is not None or mark.name in anchors]
     across = {0: "samples learned", 1: "steps learned", None: "networks in order"}[of]
-    return rating_plot.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
+    return rating_chart.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
 
 
 def _say_notes(rating: "Rating", said: int) -> int:
@@ -185,7 +186,7 @@ def _searching(simulations: int) -> str:
 
 def _check(args: argparse.Namespace) -> None:
     """What argparse does not."""
-    from tengen.play.looking import saving
+    from tengen.analysis import saving
 
     if args.games % 2:
         raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")

@@ -13,7 +13,7 @@ from tengen.commands.thinking import engine_settings
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.play.looking.review import Review, Reviewed
+    from tengen.analysis.review import Review, Reviewed
 
 _ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
 game with comments and a plot of its course beside it. Whether GAME is SGF or a text record is seen from its
@@ -43,11 +43,11 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Review, and write what there is, even after Ctrl-C."""
-    from tengen.commands.compiling import keep_compiled
-    from tengen.commands.stopping import Stopping
-    from tengen.play import finding
-    from tengen.play.engine import Engine
-    from tengen.play.looking import annotated, asked, review, saving
+    from tengen.analysis import annotated, query, review, saving
+    from tengen.engine.engine import Engine
+    from tengen.jax_setup import keep_compiled
+    from tengen.run import finding
+    from tengen.run.stopping import Stopping
 
     visits, seconds = limits(args, _VISITS)
     settings = engine_settings(args)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     saving.check_picture(plot)
     for path in (out, plot, args.json):
         saving.check_folder(path)
-    game = asked.read_game(args.file, found.saved, args.which, asked.parse_options(args.options))
+    game = query.read_game(args.file, found.saved, args.which, query.parse_options(args.options))
     if not game.record.actions:
         raise TengenError(f"{args.file}: there are no moves to review")
     stop = threading.Event()
@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
-    from tengen.play.looking import annotated, review, review_text, saving
-    from tengen.play.looking import plot as plotting
+    from tengen.analysis import annotated, review, review_text, saving
+    from tengen.analysis import plot as plotting
 
     if not known.moves:
         print("stopped before the first move was reviewed: nothing was written", file=sys.stderr)
@@ -101,7 +101,7 @@ def _beside(game: Path, ending: str) -> Path:
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[["Reviewed"], None]]:
     """A bar on a terminal, plain lines elsewhere; gives what to call with every move."""
-    from tengen.play.looking import review_text
+    from tengen.analysis import review_text
 
     if not sys.stderr.isatty():
         yield lambda each: print(review_text.progress(each, total), file=sys.stderr, flush=True)

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace, game: Any) -> int:
-    from tengen.play import hironaka
+    from tengen.match import hironaka
 
     hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.names("host")]
     agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or hironaka.names("agent")]
@@ -80,7 +80,7 @@ def _table(args: argparse.Namespace, game: Any) -> int:
 
 
 def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
-    from tengen.arena.rho import NORMAL_95
+    from tengen.match.rho import NORMAL_95
 
     left = max(12, *(len(host) for host in hosts)) + 2
     widths = [max(16, len(agent)) + 2 for agent in agents]
@@ -96,8 +96,9 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
 
 def _select(args: argparse.Namespace, game: Any) -> int:
     """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
-    from tengen.arena.hironaka import ROLES
-    from tengen.play import finding, hironaka
+    from tengen.match import hironaka
+    from tengen.match.hironaka_players import ROLES
+    from tengen.run import finding
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(f"--mode {args.mode}: a training of roles ({args.config}) runs in one process; leave it out")
     if args.tui:
         return _dashboard(args, config, base)
-    from tengen.commands.compiling import check_device_elsewhere, keep_compiled
+    from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
     (check_device_elsewhere if args.mode == "async" else keep_compiled)()  # before there is a run directory
     if not isinstance(config, configuration.Config):
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _last_mode(config: str) -> str:
     """How the run in the directory `config` was last run; fused if it is no run, or a new one."""
-    from tengen.loop import metrics
+    from tengen.run import metrics
 
     run = configuration.run_of(config)
     return "fused" if run is None else metrics.last_mode(run / metrics.NAME)
@@ -85,20 +85,20 @@ def _last_mode(config: str) -> str:
 
 def _say_if_too_much(config: configuration.Config, say: Any, backend: Any) -> None:
     """Tell who starts a GPU's job on a CPU; `backend` gives what JAX computes on, and is asked only if it matters."""
-    from tengen.loop import gpu_jobs
+    from tengen.loop import cpu_advice
     from tengen.sweep import machine
 
     cores = len(machine.cores())
-    if gpu_jobs.is_too_much(config, cores) and backend() == "cpu":
+    if cpu_advice.is_too_much(config, cores) and backend() == "cpu":
         shipped = ((name, configuration.load_any(name)) for name in configuration.shipped())
         known = [(name, other) for name, other in shipped if isinstance(other, configuration.Config)]
-        say(gpu_jobs.advice(config, cores, known))
+        say(cpu_advice.advice(config, cores, known))
 
 
 def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
     """The same command as a child of the dashboard."""
     from tengen.commands.tui import show
-    from tengen.tui.client import Child
+    from tengen.monitor.dashboard.client import Child
 
     words = [
         sys.executable,
@@ -113,11 +113,11 @@ def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
 
 def _display(args: argparse.Namespace, config: _AnyConfig, **options: Any) -> Any:
     """What shows the progress."""
-    from tengen.loop.progress import display
+    from tengen.monitor.progress import display
 
     if args.progress == "auto":
         return display(**options)
-    from tengen.loop.statuses import StatusDisplay
+    from tengen.monitor.jsonl_display import StatusDisplay
 
     # Whatever else is printed, by whomever, goes to standard error.
     lines = os.fdopen(os.dup(1), "wb")
@@ -127,7 +127,7 @@ def _display(args: argparse.Namespace, config: _AnyConfig, **options: Any) -> An
 
 def _advising(args: argparse.Namespace, config: _AnyConfig, base: Path) -> Any:
     """Around the run: what to do if the training diverges."""
-    from tengen.loop.diverging import advising
+    from tengen.loop.divergence import advising
 
     return advising(config, base / "train" / "main", ["tengen", *_words(args, base)], args.overrides)
 
@@ -137,38 +137,41 @@ def _say(change: str) -> None:
 
 
 def _fused(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
-    from tengen.config import provenance, run_directory
+    from tengen.config import provenance
+    from tengen.run import directory
 
-    with run_directory.locked(base):
-        run_directory.write(config, base, provenance.lines(), _say)
+    with directory.locked(base):
+        directory.write(config, base, provenance.lines(), _say)
         return _run(args, config, base)
 
 
 def _synchronous(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
-    from tengen.config import provenance, run_directory
-    from tengen.loop.ring.locks import taking_part
+    from tengen.config import provenance
+    from tengen.run import directory
+    from tengen.run.locks import taking_part
 
     with contextlib.ExitStack() as stack:
         for only in ("sync", "train-main", "gate"):
             stack.enter_context(taking_part(base, only))
-        run_directory.write(config, base, provenance.lines(), _say)
-        run_directory.write(config, base / "train" / "main", provenance.lines())
+        directory.write(config, base, provenance.lines(), _say)
+        directory.write(config, base / "train" / "main", provenance.lines())
         return _run(args, config, base)
 
 
 def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
-    from tengen.commands.compiling import backend_elsewhere
-    from tengen.commands.stopping import Stopping
-    from tengen.config import provenance, run_directory
-    from tengen.loop import summary
-    from tengen.loop.ring import asynchronous
-    from tengen.loop.ring.view import RingScreen
+    from tengen.config import provenance
+    from tengen.jax_setup import backend_elsewhere
+    from tengen.loop import asynchronous
+    from tengen.monitor import summary
+    from tengen.monitor.pipeline_display import RingScreen
+    from tengen.run import directory
+    from tengen.run.stopping import Stopping
 
     parts = asynchronous.chosen(args.parts)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_advising(args, config, base))
         leads = _take_part(stack, base, joins=args.parts is not None)
-        run_directory.write(config, base, provenance.lines(), _say)
+        directory.write(config, base, provenance.lines(), _say)
         shown = stack.enter_context(_display(args, config, drawn=RingScreen))
         stopping = stack.enter_context(Stopping(shown.say))
         driver = stack.enter_context(
@@ -185,7 +188,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
 
 def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
     """Have the run for as long as the stack is open; whether this driver is the first, which some parts need not be."""
-    from tengen.loop.ring import locks
+    from tengen.run import locks
 
     try:
         stack.enter_context(locks.taking_part(base, "async"))
@@ -198,17 +201,18 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 
 
 def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
-    from tengen.loop import chart
-    from tengen.loop.ring import models, totals
-    from tengen.loop.summary import Summary
+    from tengen.analysis import run_chart
+    from tengen.monitor import totals
+    from tengen.monitor.summary import Summary
+    from tengen.run import registry
 
-    newest, run = models.newest(driver.base), configuration.as_config(driver.base)
+    newest, run = registry.newest(driver.base), configuration.as_config(driver.base)
     try:
-        ratings, waiting = totals.ratings(driver.base), models.candidates(driver.base)
+        ratings, waiting = totals.ratings(driver.base), registry.candidates(driver.base)
         curve = totals.curve(driver.base, ratings)
     except TengenError:  # which `tengen status` tells
         ratings, waiting, curve = None, [], ()
-    drawn = driver.leads and not chart.write(driver.base, driver.config.run.name, ratings, curve)
+    drawn = driver.leads and not run_chart.write(driver.base, driver.config.run.name, ratings, curve)
     return Summary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
@@ -220,7 +224,7 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
         curve=curve,
         network="" if newest is None else str(newest.path),
         commands={
-            **({"the chart": str(driver.base / chart.NAME)} if drawn else {}),
+            **({"the chart": str(driver.base / run_chart.NAME)} if drawn else {}),
             "networks": driver.ring.networks or "none yet",
             **({"judge the rest": shlex.join(["tengen", "gate", run, "--once"])} if waiting else {}),
             **({"play the newest": shlex.join(["tengen", "play", str(waiting[-1].path)])} if waiting else {}),
@@ -242,7 +246,7 @@ def _why_no_rating(waiting: int, accepted: bool) -> str:
 def _loop(args: argparse.Namespace) -> Any:
     """The kind of loop. Importing it takes long, since it needs JAX."""
     from tengen.loop.fused import Fused
-    from tengen.loop.ring.sync import Sync
+    from tengen.loop.sync import Sync
 
     return Fused if args.mode == "fused" else Sync
 
@@ -250,9 +254,10 @@ def _loop(args: argparse.Namespace) -> Any:
 def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
     import jax
 
-    from tengen.commands.compiling import explaining_memory
-    from tengen.commands.stopping import Stopping
-    from tengen.loop import leaving, summary
+    from tengen.jax_setup import explaining_memory
+    from tengen.monitor import summary
+    from tengen.run import safe_exit
+    from tengen.run.stopping import Stopping
 
     with (
         _advising(args, config, base),
@@ -263,7 +268,7 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
     ):
         stopping.on_leave = lambda: _left(args, base, shown)
         _say_if_too_much(config, shown.say, jax.default_backend)
-        with leaving.possible():
+        with safe_exit.possible():
             loop.prepare()
         if loop.reason:
             shown.say(f"nothing to do: {loop.reason}")
@@ -276,14 +281,15 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
 
 def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: Path) -> int:
     """A training of roles."""
-    from tengen.commands.compiling import explaining_memory
-    from tengen.commands.stopping import Stopping
-    from tengen.config import provenance, run_directory
-    from tengen.loop import leaving, summary
+    from tengen.config import provenance
+    from tengen.jax_setup import explaining_memory
     from tengen.loop.roles import RoleRun
+    from tengen.monitor import summary
+    from tengen.run import directory, safe_exit
+    from tengen.run.stopping import Stopping
 
-    with run_directory.locked(base):
-        run_directory.write(config, base, provenance.lines(), _say)
+    with directory.locked(base):
+        directory.write(config, base, provenance.lines(), _say)
         with (
             _advising(args, config, base),
             _display(args, config) as shown,
@@ -292,7 +298,7 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
             RoleRun(config, base, shown, tensorboard=args.tensorboard, began=args.began) as loop,
         ):
             stopping.on_leave = lambda: _left(args, base, shown)
-            with leaving.possible():
+            with safe_exit.possible():
                 loop.prepare()
             if loop.reason:
                 shown.say(f"nothing to do: {loop.reason}")
@@ -306,7 +312,7 @@ def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: 
 
 def _facts(loop: Any, reason: str) -> dict[str, Any]:
     """What the summaries of all runs in one process say."""
-    from tengen.loop.reporting import losses
+    from tengen.monitor.reporting import losses
 
     parts = losses(loop.figures)
     return {
@@ -323,14 +329,14 @@ def _facts(loop: Any, reason: str) -> dict[str, Any]:
 
 def _chart(base: Path) -> dict[str, str]:
     """Where the picture of a run is, if there is one."""
-    from tengen.loop.chart import NAME
+    from tengen.analysis.run_chart import NAME
 
     return {"the chart": str(base / NAME)} if (base / NAME).exists() else {}
 
 
 def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.roles import results
-    from tengen.loop.summary import Summary
+    from tengen.monitor.summary import Summary
 
     lines = results(loop.evaluation)
     heading = "mean result of the last evaluation (1 is the best, -1 the worst)"
@@ -343,7 +349,7 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
 
 
 def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
-    from tengen.loop.summary import Summary
+    from tengen.monitor.summary import Summary
 
     ratings = loop.rater.ratings
     if loop.network_path is not None:
@@ -362,9 +368,9 @@ def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
 def _verdict(loop: Any) -> str:
     """How strong the network is, and what would make it stronger."""
     from tengen import nets
-    from tengen.loop import verdict
+    from tengen.config.settings.engine import EngineSettings
     from tengen.loop.rating import UNTRAINED
-    from tengen.play.settings import EngineSettings
+    from tengen.monitor import verdict
 
     config, base, rated = loop.config, loop.base, loop.rater.rated()
     if loop.trainer.step == 0:
@@ -389,7 +395,7 @@ def _commands(
     args: argparse.Namespace, base: Path, goal: configuration.GoalSection, counts: Any, steps: int
 ) -> dict[str, str]:
     """What to type to go on."""
-    from tengen.loop.counting import further
+    from tengen.run.counts import further
 
     words = ["tengen", *_words(args, base)]
     longer = further(goal, counts, steps)  # also if it was stopped while it ended: else there would be nothing to do

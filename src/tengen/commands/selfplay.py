@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Play until a limit is reached, or until Ctrl-C."""
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from tengen.loop.ring.selfplay import SelfplayPart
+        from tengen.loop.parts.selfplay import SelfplayPart
 
         max_games = 1 if args.once and not (args.max_games or args.max_rows) else args.max_games
         return SelfplayPart(config, base, stop, say, max_games=max_games, max_rows=args.max_rows)

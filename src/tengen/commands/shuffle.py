@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         from dataclasses import asdict
 
         from tengen import games
-        from tengen.loop.ring.shuffling import ShufflePart
+        from tengen.loop.parts.shuffle import ShufflePart
 
         game = games.make(config.game.name, **asdict(config.game.options))
         return ShufflePart(config, game, base, stop, say, single=args.once)

@@ -23,8 +23,8 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    from tengen.loop.ring import status
+    from tengen.monitor import run_status
 
-    found = status.look(args.base)
-    print(json.dumps(status.values(found), indent=1) if args.json else status.describe(found, args.all))
+    found = run_status.look(args.base)
+    print(json.dumps(run_status.values(found), indent=1) if args.json else run_status.describe(found, args.all))
     return 0

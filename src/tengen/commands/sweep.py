@@ -68,7 +68,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
-    from tengen.config import run_directory
+    from tengen.run import directory
     from tengen.sweep import machine
     from tengen.sweep.driver import Driver
     from tengen.sweep.executor import LocalExecutor
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     count = machine.usual(devices, cores) if args.parallel is None else args.parallel
     if not 1 <= count <= 1000:
         raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
-    with run_directory.locked(folder.path, what=f"the sweep in {folder.path}"):
+    with directory.locked(folder.path, what=f"the sweep in {folder.path}"):
         planned = folder.open() if planned is None else folder.begin(planned)
         driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, cores)), say)
         if args.retry:
@@ -123,7 +123,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
 
 def _drive(driver: Any, for_programs: bool) -> int:
     """Run it: on a terminal with a table that is kept up to date. The exit code."""
-    from tengen.commands.stopping import Stopping
+    from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
     with screen(driver, sys.stderr if for_programs else sys.stdout) as shown, Stopping(shown.say) as stopping:

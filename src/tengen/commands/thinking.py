@@ -4,7 +4,7 @@ import argparse
 from typing import Any, TypeVar
 
 from tengen import schema
-from tengen.play.settings import EngineSettings, PlaySettings
+from tengen.config.settings.engine import EngineSettings, PlaySettings
 
 _Settings = TypeVar("_Settings")
 

@@ -38,16 +38,17 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn whatever the rows allow, until Ctrl-C."""
-    from tengen.loop.ring.locks import check_name
+    from tengen.run.locks import check_name
 
     name = check_name(args.name)
     role = args.role or ("main" if name == "main" else "extra")
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from tengen.config import provenance, run_directory
-        from tengen.loop.ring.training import TrainPart
+        from tengen.config import provenance
+        from tengen.loop.parts.train import TrainPart
+        from tengen.run import directory
 
-        run_directory.write(config, base / "train" / name, provenance.lines(), say)
+        directory.write(config, base / "train" / name, provenance.lines(), say)
         return TrainPart(
             config,
             base,
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(
             f"{base}: there is no run here that trainer {name} could join; start self-play or the main trainer first"
         )
-    from tengen.loop.diverging import advising
+    from tengen.loop.divergence import advising
 
     with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
         return drive(args, build, only=f"train-{name}", free=free)

@@ -9,7 +9,7 @@ from tengen import config as configuration
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
-    from tengen.tui.client import Client
+    from tengen.monitor.dashboard.client import Client
 from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if args.attach is not None:
         if args.config or args.base or args.listen or args.overrides:
             raise OptionError("--attach: that daemon has its configuration already; give nothing else")
-        from tengen.tui.client import Attached
+        from tengen.monitor.dashboard.client import Attached
 
         return show(Attached(args.attach), args.attach.stem)
     if args.config is None:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _daemon(args: argparse.Namespace) -> "Client":
-    from tengen.tui.client import Child, Staying
+    from tengen.monitor.dashboard.client import Child, Staying
 
     words = [sys.executable, "-m", "tengen", "daemon"]
     words += ["--listen", str(args.listen)] if args.listen else []
@@ -58,7 +58,7 @@ def _daemon(args: argparse.Namespace) -> "Client":
 
 def show(client: "Client", name: str, config: str = "") -> int:
     """The dashboard on this terminal; then what a process that has ended said last, for good. The exit code."""
-    from tengen.tui.app import Dashboard
+    from tengen.monitor.dashboard.app import Dashboard
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise OptionError("the dashboard needs a terminal; `tengen status RUN` tells how a run stands")

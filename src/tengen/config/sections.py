@@ -9,19 +9,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tengen import nets
-from tengen.daemon.settings import DaemonSettings
-from tengen.data.settings import WindowSettings
-from tengen.data.shuffle_settings import ShuffleSettings
-from tengen.loop.ring.settings import GateSettings, RingSettings
+from tengen.config.settings.daemon import DaemonSettings
+from tengen.config.settings.data import WindowSettings
+from tengen.config.settings.parts import GateSettings, RingSettings
+from tengen.config.settings.search import SearchSettings as SearchSettings
+from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.train import TrainSettings
 from tengen.schema import REQUIRED, setting, variant
-from tengen.search.settings import Settings as SearchSettings
-from tengen.selfplay.settings import SelfplaySettings, resized, size
-from tengen.train.settings import TrainSettings
 
 
 def _game_options(name: str) -> type:
     """The class that declares the options of a game."""
-    from tengen import games  # brings in JAX, which `tengen --help` should not wait for
+    from tengen import games
 
     return games.options_class(name)
 

@@ -9,10 +9,10 @@ from typing import Literal
 
 from tengen import nets
 from tengen.config.sections import GameSection, GoalSection, RunSection
+from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.config.settings.roles import EvaluationSection, PlayersSection, RoleSettings
+from tengen.config.settings.train import CheckpointSettings
 from tengen.schema import REQUIRED, setting
-from tengen.train.dqn.settings import DQNRoleSettings
-from tengen.train.roles.settings import EvaluationSection, PlayersSection, RoleSettings
-from tengen.train.settings import CheckpointSettings
 
 ROLES = ("host", "agent")
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tengen.daemon.lines import Lines
-from tengen.daemon.messages import Log, TrainingStatus
-from tengen.daemon.protocol import ProtocolError, decode, encode
+from tengen.protocol.encoding import ProtocolError, decode, encode
+from tengen.protocol.lines import Lines
+from tengen.protocol.messages import Log, TrainingStatus
 
 _READ = 1 << 16  # bytes at a time
 _MESSAGES = 500  # that may wait for a client that is slow

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import config as configuration
-from tengen.daemon import messages
-from tengen.daemon.messages import Stage
 from tengen.errors import TengenError
-from tengen.loop.ring.part import Progress
+from tengen.protocol import messages
+from tengen.protocol.messages import Stage
+from tengen.run.part import Progress
 
 if TYPE_CHECKING:
     from tengen.daemon.session import Session
@@ -220,8 +220,8 @@ class Core:
     def _open(self, config: configuration.Config, path: str) -> None:
         self._close()
         self._enter("WAITING_FOR_DATA", "building the network and reading the last checkpoint")
-        from tengen.commands.compiling import keep_compiled
         from tengen.daemon.session import Session
+        from tengen.jax_setup import keep_compiled
 
         keep_compiled()
         base = configuration.base_of(path, config.run.name, self._base)
@@ -293,6 +293,6 @@ class Core:
 
 
 def _is_full(error: BaseException) -> bool:
-    from tengen.loop.ring.running import is_full
+    from tengen.loop.parts.running import is_full
 
     return is_full(error)

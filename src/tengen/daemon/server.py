@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from tengen.daemon import messages
 from tengen.daemon.clients import Client
-from tengen.daemon.protocol import ProtocolError, encode
 from tengen.errors import TengenError
+from tengen.protocol import messages
+from tengen.protocol.encoding import ProtocolError, encode
 
 STANDARD = "standard input"
 _CLIENTS = 64  # at a time

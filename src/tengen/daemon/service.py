@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tengen.daemon import messages
 from tengen.daemon.clients import Client
 from tengen.daemon.core import Core
 from tengen.daemon.server import Server
 from tengen.daemon.status import Reporter
+from tengen.protocol import messages
 
 _EVERY = 1.0  # seconds between two statuses
 _LOOK = 0.1  # seconds between two looks at whether to stop

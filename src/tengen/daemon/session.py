@@ -18,26 +18,29 @@ import numpy as np
 from flax import nnx
 
 from tengen import files, games, nets
-from tengen.config import Config, provenance, run_directory
-from tengen.config.render import render
+from tengen.config import provenance
+from tengen.config.rendering import render
+from tengen.config.sections import Config
+from tengen.config.settings.data import LoaderSettings
 from tengen.daemon.uploads import Uploads
-from tengen.data.identity import GameIdentity
-from tengen.data.loader import Loader, LoaderTimeout
-from tengen.data.rows import RowFormat
-from tengen.data.settings import LoaderSettings
-from tengen.data.sources import Folder
-from tengen.data.splits import SPLITS, Split, share_of
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
+from tengen.data.loader.loader import Loader, LoaderTimeout
+from tengen.data.loader.sources import Folder
+from tengen.data.loader.splits import SPLITS, Split, share_of
 from tengen.errors import Diverged, TengenError
-from tengen.loop import counting
-from tengen.loop.diverging import explained, lower_rates
-from tengen.loop.lanes import boards
-from tengen.loop.metrics import Metrics
-from tengen.loop.pacing import Pace
-from tengen.loop.reporting import losses
+from tengen.loop.divergence import explained, lower_rates
+from tengen.loop.parts import export
 from tengen.loop.resuming import refuse_to_forget
-from tengen.loop.ring import exporting, locks, models
-from tengen.loop.ring.notices import Notice
-from tengen.train import AlphaZeroConfig, AlphaZeroTrainer, Checkpoints
+from tengen.monitor.reporting import losses
+from tengen.run import counts as counting
+from tengen.run import directory, locks, registry
+from tengen.run.metrics import Metrics
+from tengen.run.part_status import Notice
+from tengen.selfplay.lanes import boards
+from tengen.selfplay.pacing import Pace
+from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
+from tengen.train.checkpoints import Checkpoints
 
 TRAINER = "main"
 _WHY = "made by the daemon"
@@ -104,8 +107,8 @@ class Session:
         self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
         self.notice = self._closing.enter_context(Notice(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
-        run_directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
-        run_directory.write(config, self.folder, provenance.lines())
+        directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
+        directory.write(config, self.folder, provenance.lines())
         self._game = games.make(config.game.name, **asdict(config.game.options))
         spec = nets.spec(config.net.name, config.net.heads)
         smaller = tuple(board.game for board in boards(self._game, config.selfplay)[1:])
@@ -212,8 +215,8 @@ class Session:
 
     def export_soon(self) -> bool:
         """Have the network as it is exported; False if it was already, or is about to be."""
-        name = models.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
-        if name == self.place.pending or models.known(self.base, name) is not None:
+        name = registry.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
+        if name == self.place.pending or registry.known(self.base, name) is not None:
             return False
         self.place = replace(self.place, pending=name)
         return True
@@ -221,16 +224,16 @@ class Session:
     def export(self) -> Made | None:
         """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
         name = self.place.pending
-        target = self.base / models.ACCEPTED / name
+        target = self.base / registry.ACCEPTED / name
         made = None
-        net = None if models.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
+        net = None if registry.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
         if net is not None:
             with self._advising():
                 self._try(net, target)
         self.flush()
         self.uploads.put(name)  # before the network is there, or it might be forgotten
         if net is not None:
-            exporting.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY)
+            export.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY)
             loss = self.place.validation.get("loss")
             made = Made(name, target, self.trainer.step, self.trainer.samples, time.time(), loss)
             self.made = (made, *self.made)[:_REMEMBERED]
@@ -242,7 +245,7 @@ class Session:
     def _try(self, net: nets.Network, target: Path) -> None:
         """Diverged if the network is no good."""
         try:
-            exporting.check(net, self._game, target)
+            export.check(net, self._game, target)
         except TengenError as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
 
@@ -370,7 +373,7 @@ class Session:
         """Remove networks beyond those that are kept; never one that still has to be handed on."""
         if self.settings.keep_networks is None:
             return
-        ours = [entry for entry in models.accepted(self.base) if models.verdict(entry.path).get("why") == _WHY]
+        ours = [entry for entry in registry.accepted(self.base) if registry.verdict(entry.path).get("why") == _WHY]
         for entry in ours[: -self.settings.keep_networks]:
             if self.uploads.state(entry.name) in ("", "done"):
                 shutil.rmtree(entry.path, ignore_errors=True)
@@ -378,12 +381,12 @@ class Session:
 
 def _made(base: Path) -> Iterator[Made]:
     """The last networks of the run, the newest first."""
-    for entry in models.accepted(base)[: -_REMEMBERED - 1 : -1]:
+    for entry in registry.accepted(base)[: -_REMEMBERED - 1 : -1]:
         about: dict[str, Any] = {}
         when = time.time()
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            when = (entry.path / exporting.MADE).stat().st_mtime
-            about = json.loads(files.read_bytes(entry.path / exporting.MADE))
+            when = (entry.path / export.MADE).stat().st_mtime
+            about = json.loads(files.read_bytes(entry.path / export.MADE))
         step = about.get("steps") if isinstance(about, dict) else None
         validation = about.get("validation") if isinstance(about, dict) else None
         loss = validation.get("loss") if isinstance(validation, dict) else None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tengen.daemon.core import Core, Now
-from tengen.daemon.messages import (
+from tengen.protocol.messages import (
     LoaderStage,
     LoaderStatus,
     NetworkStatus,
@@ -17,8 +17,8 @@ from tengen.daemon.messages import (
 
 if TYPE_CHECKING:
     from tengen.daemon.session import Session
-    from tengen.data.loader import LoaderStats
-    from tengen.data.meters import StageStats
+    from tengen.data.loader.loader import LoaderStats
+    from tengen.data.loader.meters import StageStats
 
 _SECOND = 0.9  # what the last second is compared with is at least so old
 _NAMED = 5  # files that are no chunks
@@ -124,7 +124,7 @@ def _schedule(session: "Session | None", now: Now, moment: float) -> ScheduleSta
 
 
 def _training(session: "Session", now: Now) -> TrainingFigures:
-    from tengen.loop.reporting import losses
+    from tengen.monitor.reporting import losses
 
     place, figures, speed = session.place, session.figures, session.steps_per_second
     steps = session.settings.steps_per_network

@@ -13,15 +13,15 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from tengen import atomic
-from tengen.daemon import sending
-from tengen.daemon.sending import Sender
-from tengen.daemon.settings import UploadSettings
-from tengen.data.chunk import cannot_write
-from tengen.data.store import inside
+from tengen import files
+from tengen.config.settings.daemon import UploadSettings
+from tengen.daemon import senders
+from tengen.daemon.senders import Sender
+from tengen.data.format.chunk import cannot_write
+from tengen.data.store.store import inside
 from tengen.errors import TengenError
-from tengen.loop.ring import models
-from tengen.nets.spec import FILE_NAME
+from tengen.nets.specs import FILE_NAME
+from tengen.run import registry
 
 FOLDER, DONE = "uploads", "done"
 _LONGEST = 600.0  # seconds between two attempts
@@ -38,18 +38,18 @@ class Uploads:
         self._states: dict[str, str] = {}
         self._due: dict[str, tuple[float, float]] = {}  # name -> when it is tried, and the pause after that
         self._closed = False
-        self._sender: Sender | None = sending.sender(settings)
+        self._sender: Sender | None = senders.sender(settings)
         self._thread = threading.Thread(target=self._work, name="tengen-uploads", daemon=True)
 
     def __enter__(self) -> Self:
         for path in inside(self._folder / DONE):
             self._states[path.stem] = "done"
-        for path in sorted(inside(self._folder), key=lambda path: models.parse(path.stem) or (0, "")):
+        for path in sorted(inside(self._folder), key=lambda path: registry.parse(path.stem) or (0, "")):
             if path.suffix != ".json" or path.name.startswith("."):
                 continue
-            if models.known(self._base, path.stem) is not None:
+            if registry.known(self._base, path.stem) is not None:
                 self._wait(path.stem)
-            elif models.parse(path.stem) is not None:  # the daemon died before the network was made
+            elif registry.parse(path.stem) is not None:  # the daemon died before the network was made
                 with contextlib.suppress(OSError):
                     path.unlink()
         if self._sender is not None:
@@ -73,7 +73,7 @@ class Uploads:
         path = self._folder / f"{name}.json"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, json.dumps({"schema": 1, "name": name, "since": time.time()}).encode())
+            files.write_bytes(path, json.dumps({"schema": 1, "name": name, "since": time.time()}).encode())
         except OSError as error:
             raise TengenError(cannot_write(path, error)) from error
         with self._changed:
@@ -96,7 +96,7 @@ class Uploads:
 
     def _work(self) -> None:
         while (name := self._next()) is not None:
-            path = models.known(self._base, name)
+            path = registry.known(self._base, name)
             assert self._sender is not None
             assert path is not None
             try:
@@ -114,21 +114,21 @@ class Uploads:
                 there = {name: due for name, (due, _) in self._due.items() if self._is_there(name)}
                 ready = [name for name, due in there.items() if due <= now]
                 if ready:
-                    name = min(ready, key=lambda name: (models.parse(name) or (0, ""), name))
+                    name = min(ready, key=lambda name: (registry.parse(name) or (0, ""), name))
                     self._states[name] = "uploading"
                     return name
                 self._changed.wait(min(there.values()) - now if there else None)
             return None
 
     def _is_there(self, name: str) -> bool:
-        path = models.known(self._base, name)
+        path = registry.known(self._base, name)
         return path is not None and (path / FILE_NAME).exists()
 
     def _arrived(self, name: str) -> None:
         try:
             (self._folder / DONE).mkdir(parents=True, exist_ok=True)
             (self._folder / f"{name}.json").replace(self._folder / DONE / f"{name}.json")
-            atomic.sync_folder(self._folder / DONE)
+            files.sync_folder(self._folder / DONE)
         except OSError as error:
             # It would be sent once more after a restart; this process knows better.
             self._say("error", cannot_write(self._folder / DONE / f"{name}.json", error))

@@ -76,8 +76,8 @@ def call(
     grid = (blocks, 1) if isinstance(blocks, int) else blocks
     shapes = tuple((tuple(out.shape), np.dtype(out.dtype)) for out in outputs)
     results = _launch_p.bind(*inputs, launch=Launch(program, grid, shapes, tuple((aliases or {}).items())))
-    # Where a loop stacks a result of the program, XLA lets the program write straight into the stack. It forgets that an
-    # aliased result also holds what was there before the call. The barrier keeps the two apart.
+    # Where a loop stacks a result of the program, XLA lets the program write straight into the stack, and forgets that
+    # an aliased result also holds what was there before the call. The barrier keeps the two apart.
     return jax.lax.optimization_barrier(results) if aliases else results
 
 

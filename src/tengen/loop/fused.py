@@ -13,27 +13,30 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from tengen.config import Config
-from tengen.data.store import Store
-from tengen.data.window import power_law
-from tengen.data.writer import Writer
+from tengen.analysis import run_chart
+from tengen.config.sections import Config
+from tengen.data.store.store import Store
+from tengen.data.store.window import power_law
+from tengen.data.store.writer import Writer
 from tengen.errors import Diverged
-from tengen.loop import chart, counting, leaving, resuming
-from tengen.loop.budget import Budget
+from tengen.loop import resuming
 from tengen.loop.closing import Closing
-from tengen.loop.collecting import Collector
-from tengen.loop.counting import Counts
-from tengen.loop.metrics import Metrics, TensorBoard
-from tengen.loop.networks import Networks
-from tengen.loop.pacing import Pace
-from tengen.loop.parts import Parts
-from tengen.loop.playing import NoNumbers, Played, Rounds
-from tengen.loop.progress import Display, Goal, Rated
+from tengen.loop.components import Parts
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.loop.reporting import Reporter, Standing
-from tengen.loop.ring.notices import Notice
-from tengen.selfplay import on_host
-from tengen.train import Checkpoints
+from tengen.monitor.progress import Display, Goal, Rated
+from tengen.monitor.reporting import Reporter, Standing
+from tengen.run import counts as counting
+from tengen.run import safe_exit
+from tengen.run.counts import Counts
+from tengen.run.metrics import Metrics, TensorBoard
+from tengen.run.networks import Networks
+from tengen.run.part_status import Notice
+from tengen.run.time_budget import Budget
+from tengen.selfplay.collector import Collector
+from tengen.selfplay.driver import NoNumbers, Played, Rounds
+from tengen.selfplay.finished import on_host
+from tengen.selfplay.pacing import Pace
+from tengen.train.checkpoints import Checkpoints
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the device should take
@@ -114,8 +117,8 @@ class Fused(Closing):
         self._show_rating(label)
         self.weights = self.parts.weights()
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
-        closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
-        closing.enter_context(leaving.before(self._keep_games))
+        closing.enter_context(safe_exit.before(lambda: self.reporter.report(self._standing(), now=True)))
+        closing.enter_context(safe_exit.before(self._keep_games))
 
     @property
     def name(self) -> str:
@@ -157,7 +160,7 @@ class Fused(Closing):
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
         began, compiled = time.monotonic(), rounds.compiled
         try:
-            with leaving.possible(not compiled):
+            with safe_exit.possible(not compiled):
                 self._pending = rounds.play(self.weights, self._collect)
         except NoNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
@@ -192,7 +195,7 @@ class Fused(Closing):
             self._show("learning" if self._learning.calls else "compiling the learner")
             began = time.monotonic()
             self.trainer.progress = counting.progress(self.config.goal, self._planned(), self.trainer.step)
-            with leaving.possible(not self._learning.calls):
+            with safe_exit.possible(not self._learning.calls):
                 self.figures = self.trainer.train(steps)
             self._seconds[1] += (time.monotonic() - began) * bool(self._learning.calls)
             self._learning = self._learning.after(steps, time.monotonic() - began)
@@ -324,7 +327,7 @@ class Fused(Closing):
 
     def _draw(self) -> None:
         """RUN/chart.svg, as things stand."""
-        if note := chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
+        if note := run_chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
             self.reporter.say(note)
 
     def _standing(self) -> Standing:

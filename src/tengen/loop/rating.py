@@ -10,20 +10,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import arena
-from tengen.arena import players
-from tengen.arena.match import Match
-from tengen.arena.ratings import Rating, Ratings, anchor
-from tengen.arena.rounds import Rounds
-from tengen.arena.scores import ELO, Score, score
-from tengen.config import RatingSection
+from tengen import match as arena
+from tengen.config.sections import RatingSection
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.games import Game
-from tengen.loop import leaving
-from tengen.loop.networks import Networks
-from tengen.loop.summary import Point
-from tengen.loop.verdict import Rated
-from tengen.search import Settings
+from tengen.games.core import Game
+from tengen.match import players
+from tengen.match.device_match import Match
+from tengen.match.ratings import Rating, Ratings, anchor
+from tengen.match.rounds import Rounds
+from tengen.match.scores import ELO, Score, score
+from tengen.monitor.summary import Point
+from tengen.monitor.verdict import Rated
+from tengen.run import safe_exit
+from tengen.run.networks import Networks
 
 UNTRAINED = "untrained"
 """The name of the network that a run begins with, which is rated but not saved."""
@@ -58,7 +58,7 @@ class Rater:
         folder: Path,
         game: Game,
         evaluate: Any,
-        search: Settings,
+        search: SearchSettings,
         settings: RatingSection,
         networks: Networks,
         clock: Callable[[], float] = time.monotonic,
@@ -191,7 +191,7 @@ class Rater:
             try:
                 # The network is saved, and while the match is compiled it has no games. Once it is played, `enough`
                 # ends it: finished games are kept, and the run has its last words.
-                with leaving.possible(kind not in self._costs and first == began):
+                with safe_exit.possible(kind not in self._costs and first == began):
                     under_way = next(steps)
             except StopIteration as end:
                 match: Match = end.value

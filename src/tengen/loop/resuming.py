@@ -9,14 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tengen.data.chunk import read_meta
-from tengen.data.identity import GameIdentity
-from tengen.data.rows import RowFormat, Rows
-from tengen.data.store import Store
+from tengen.data.format.chunk import read_meta
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat, Rows
+from tengen.data.store.store import Store
 from tengen.errors import TengenError
-from tengen.loop import leftovers, metrics
-from tengen.loop.counting import Counts
-from tengen.train import AlphaZeroTrainer, Checkpoints
+from tengen.run import leftovers, metrics
+from tengen.run.counts import Counts
+from tengen.train.alpha_zero import AlphaZeroTrainer
+from tengen.train.checkpoints import Checkpoints
 
 SESSION = "session"  # the kind of metrics with which every start of a run begins
 

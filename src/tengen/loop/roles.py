@@ -11,19 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from tengen import nets
-from tengen.config import ConfigError, DQNConfig, TrainerConfig
+from tengen.analysis import run_chart
+from tengen.config.problems import ConfigError
+from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import TengenError
-from tengen.loop import chart, counting, leaving, leftovers
 from tengen.loop.closing import Closing
-from tengen.loop.counting import Counts
-from tengen.loop.metrics import Metrics, TensorBoard
-from tengen.loop.pacing import Pace
-from tengen.loop.progress import Display, Goal, figure
-from tengen.loop.reporting import Reporter, Standing
 from tengen.loop.resuming import SESSION, refuse_to_forget
-from tengen.loop.ring import models
-from tengen.loop.ring.notices import Notice
-from tengen.train import Checkpoints, DQNTrainer, Trainer
+from tengen.monitor.progress import Display, Goal, figure
+from tengen.monitor.reporting import Reporter, Standing
+from tengen.roles.dqn.trainer import DQNTrainer
+from tengen.roles.trainer import Trainer
+from tengen.run import counts, leftovers, registry, safe_exit
+from tengen.run.counts import Counts
+from tengen.run.metrics import Metrics, TensorBoard
+from tengen.run.part_status import Notice
+from tengen.selfplay.pacing import Pace
+from tengen.train.checkpoints import Checkpoints
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the trainer should take
@@ -76,8 +79,8 @@ class RoleRun(Closing):
         self.counts = self._now(sessions=self.counts.sessions + 1)
         self._checkpointed = self.trainer.step
         self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"})
-        closing.enter_context(leaving.before(lambda: self.reporter.report(self._standing(), now=True)))
-        closing.enter_context(leaving.before(self._keep))
+        closing.enter_context(safe_exit.before(lambda: self.reporter.report(self._standing(), now=True)))
+        closing.enter_context(safe_exit.before(self._keep))
 
     def _resume(self, extras: Mapping[str, Any], set_aside: tuple[str, ...]) -> None:
         for text in set_aside:
@@ -93,7 +96,7 @@ class RoleRun(Closing):
     @property
     def reason(self) -> str:
         """Which part of the goal is reached, in words; empty if none is."""
-        return counting.reached(self.config.goal, self._now(), self.trainer.step)
+        return counts.reached(self.config.goal, self._now(), self.trainer.step)
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Learn until the goal is reached or `stop` says so; then write everything."""
@@ -118,7 +121,7 @@ class RoleRun(Closing):
             steps = min(steps, self.config.goal.steps - step)
         self._show("learning" if self._pace.calls else "compiling the games and the learner")
         began = time.monotonic()
-        with leaving.possible(not self._pace.calls):
+        with safe_exit.possible(not self._pace.calls):
             self.figures = self.trainer.train(steps, evaluation_interval=_NEVER)
         self._learning += (time.monotonic() - began) * bool(self._pace.calls)
         self._pace = self._pace.after(steps, time.monotonic() - began)
@@ -126,7 +129,7 @@ class RoleRun(Closing):
 
     def _evaluate(self) -> None:
         self._show("evaluating")
-        with leaving.possible():
+        with safe_exit.possible():
             self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
@@ -140,8 +143,8 @@ class RoleRun(Closing):
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
                 learned = self.trainer.step * getattr(role.settings, "batch", 1)
-                called = models.name_of(self.config.run.name, name, learned, self.trainer.samples)
-                folder = self.base / models.ACCEPTED / called
+                called = registry.name_of(self.config.run.name, name, learned, self.trainer.samples)
+                folder = self.base / registry.ACCEPTED / called
                 self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
                 self.networks.append(folder)
 
@@ -170,7 +173,7 @@ class RoleRun(Closing):
 
     def _draw(self) -> None:
         """RUN/chart.svg with the losses."""
-        if note := chart.write(self.base, self.config.run.name):
+        if note := run_chart.write(self.base, self.config.run.name):
             self.reporter.say(note)
 
     def _now(self, sessions: int | None = None) -> Counts:

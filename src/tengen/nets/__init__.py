@@ -7,49 +7,6 @@
 Specs and names need neither JAX nor flax, which are imported when the first network is asked for.
 """
 
-from typing import TYPE_CHECKING
+from tengen import lazy
 
-from tengen import late
-from tengen.nets.spec import HEADS, Dtype, Head, Layers, Spec, Tower
-from tengen.nets.zoo import ENDINGS, name_of, names, spec
-
-if TYPE_CHECKING:
-    from tengen.nets.building import build, fold
-    from tengen.nets.counting import operations, parameter_count, parts, shapes
-    from tengen.nets.fitting import possible_heads, problems
-    from tengen.nets.network import Network
-    from tengen.nets.outputs import OFF_BOARD, Outputs
-
-__all__ = [
-    "ENDINGS",
-    "HEADS",
-    "OFF_BOARD",
-    "Dtype",
-    "Head",
-    "Layers",
-    "Network",
-    "Outputs",
-    "Spec",
-    "Tower",
-    "build",
-    "fold",
-    "name_of",
-    "names",
-    "operations",
-    "parameter_count",
-    "parts",
-    "possible_heads",
-    "problems",
-    "shapes",
-    "spec",
-]
-
-_LATE = {
-    "building": ("build", "fold"),
-    "counting": ("operations", "parameter_count", "parts", "shapes"),
-    "fitting": ("possible_heads", "problems"),
-    "network": ("Network",),
-    "outputs": ("OFF_BOARD", "Outputs"),
-}
-
-__getattr__ = late.names(__name__, _LATE)
+__getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)

@@ -17,7 +17,7 @@ from tengen.nets import gpu
 from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
-from tengen.nets.spec import Activation, Tower
+from tengen.nets.specs import Activation, Tower
 
 
 class Branch(Protocol):

@@ -12,7 +12,7 @@ from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
 from tengen.nets.norms import Affine
-from tengen.nets.spec import Dtype, Spec
+from tengen.nets.specs import Dtype, Spec
 from tengen.schema import quote
 
 N = TypeVar("N", bound=Network)

@@ -13,7 +13,7 @@ from tengen.nets.building import build
 from tengen.nets.heads import Columns
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.network import Network
-from tengen.nets.spec import Spec
+from tengen.nets.specs import Spec
 
 
 class _SameKey:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets.spec import HEADS, Head, Spec
+from tengen.nets.specs import HEADS, Head, Spec
 
 # Heads that learn from what only some games can tell at their end.
 _NEEDS_TARGET = ("ownership", "score")

@@ -13,7 +13,7 @@ from jax import Array
 
 from tengen import gpu
 from tengen.gpu.program import defines
-from tengen.nets.spec import Activation
+from tengen.nets.specs import Activation
 
 _MOST_NUMBERS = 2**31  # what a program counts to
 _MOST_OUTPUTS = 4  # logits per point, and apart from points: each is a sum of its own

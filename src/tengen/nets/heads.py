@@ -17,7 +17,7 @@ from tengen.nets.board import Board
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
-from tengen.nets.spec import Activation, Head, Spec, Tower
+from tengen.nets.specs import Activation, Head, Spec, Tower
 
 # A new network should not be sure of anything.
 OUTPUT_GAIN = 0.3

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array, lax
 
-from tengen.nets.spec import Activation, Dtype
+from tengen.nets.specs import Activation, Dtype
 
 
 def activate(x: Array, activation: Activation) -> Array:

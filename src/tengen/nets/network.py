@@ -15,7 +15,7 @@ from tengen.nets.board import Board
 from tengen.nets.heads import OUTPUT_GAIN, Heads, Summary, kinds, outputs
 from tengen.nets.layers import Conv, Dense, activate, convolve
 from tengen.nets.outputs import Outputs
-from tengen.nets.spec import Dtype, Layers, Spec, Tower
+from tengen.nets.specs import Dtype, Layers, Spec, Tower
 
 
 class Network(nnx.Module, abc.ABC):

@@ -17,3 +17,10 @@ class Outputs(NamedTuple):
     score: Array | None = None  # [B, 2]: mean of the final score in points, and its standard deviation (above 0)
     opponent_policy: Array | None = None  # [B, A]: logits of the opponent's reply
     moves_left: Array | None = None  # [B]: moves until the game ends, at least 0
+
+
+class Evaluation(NamedTuple):
+    """What a network says about positions, for the player to move."""
+
+    logits: Array  # Float32[..., A]
+    value: Array  # Float32[...]: in [-1, 1]

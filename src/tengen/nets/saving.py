@@ -19,14 +19,14 @@ from jax import Array
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from tengen import atomic, files, games
+from tengen import files, games
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets import finite, fitting
 from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
-from tengen.nets.spec import FILE_NAME, Dtype, Spec
+from tengen.nets.specs import FILE_NAME, Dtype, Spec
 from tengen.schema import quote
 
 _SCHEMA = 1
@@ -87,7 +87,7 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_bytes(file, serialize(tensors, {_KEY: text}))
+        files.write_bytes(file, serialize(tensors, {_KEY: text}))
     except OSError as error:
         raise TengenError(f"{file}: the network cannot be written: {error.strerror or error}") from None
     return file

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tengen.errors import OptionError
-from tengen.nets.spec import Head, Spec
+from tengen.nets.specs import Head, Spec
 from tengen.schema import quote
 
 ENDINGS = {

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import gpu
+from tengen.config.settings.search import SearchSettings
 from tengen.gpu.program import defines
-from tengen.search.settings import Settings
 from tengen.search.tree import Tree
 from tengen.search.walk import New, Path
 
@@ -36,7 +36,7 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
     team = _team(actions)
     numbers = {
         field.name.upper(): getattr(tree.settings, field.name)
-        for field in fields(Settings)
+        for field in fields(SearchSettings)
         if isinstance(getattr(tree.settings, field.name), int | float)
     }
     return gpu.Program(

@@ -8,17 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tengen.games import Observation
+from tengen.games.core import Observation
+from tengen.nets.outputs import Evaluation
 from tengen.search import gpu
 from tengen.search.tree import NONE, Tree, restored, stored
 from tengen.search.walk import New, Path, walk
-
-
-class Evaluation(NamedTuple):
-    """What a network says about positions, for the player to move."""
-
-    logits: Array  # Float32[..., A]
-    value: Array  # Float32[...]: in [-1, 1]
 
 
 class Leaves(NamedTuple):

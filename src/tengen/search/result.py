@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tengen.config.settings.search import SearchSettings
 from tengen.search import rows
 from tengen.search.rows import Row
-from tengen.search.settings import Settings
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
 
@@ -52,7 +52,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
     return Result(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
 
 
-def puct_policy(row: Row, noise: Array, settings: Settings) -> Array:
+def puct_policy(row: Row, noise: Array, settings: SearchSettings) -> Array:
     """Float32[A]: the share of visits, less those that only noise and forced playouts caused.
 
     Every move but the most visited loses visits as long as its score stays below that of the most visited one.

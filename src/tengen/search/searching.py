@@ -9,11 +9,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.core import Tracer
 
-from tengen.games import Game, Observation
-from tengen.search.leaves import Evaluation, expand, select
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Game, Observation
+from tengen.nets.outputs import Evaluation
+from tengen.search.leaves import expand, select
 from tengen.search.result import Result, summarise
 from tengen.search.roots import begin
-from tengen.search.settings import Settings
 from tengen.search.tree import Tree, plant
 
 Evaluate = Callable[[Observation], Evaluation]
@@ -24,7 +25,7 @@ def run(
     game: Game,
     roots: Any,
     key: Array,
-    settings: Settings,
+    settings: SearchSettings,
     budget: Array | None = None,
     temperature: Array | float = 0.0,
     slots: int | None = None,
@@ -41,7 +42,7 @@ def run(
 
 
 def _run(
-    evaluate: Evaluate, game: Game, settings: Settings, slots: int | None,
+    evaluate: Evaluate, game: Game, settings: SearchSettings, slots: int | None,
     roots: Any, key: Array, budget: Array | None, temperature: Array | float,
 ) -> Result:  # fmt: skip
     search, choose = jax.random.split(key)
@@ -70,6 +71,6 @@ def finish(evaluate: Evaluate, tree: Tree) -> Tree:
 
 
 def simulate(evaluate: Evaluate, tree: Tree) -> Tree:
-    """One simulation in every game (or several leaves, see `Settings.leaves`)."""
+    """One simulation in every game (or several leaves, see `SearchSettings.leaves`)."""
     leaves = select(tree)
     return expand(tree, leaves, evaluate(leaves.observation))

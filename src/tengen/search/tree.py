@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import schema
+from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
-from tengen.games import Game
-from tengen.search.settings import Settings
+from tengen.games.core import Game
 
 NONE = -1
 LARGEST = 32767  # slots are numbered in 16 bits,
@@ -47,7 +47,7 @@ class Tree:
     noise: Array  # Float32[B, A]: Dirichlet or Gumbel, for the present search
     base: Array  # Int32[B, A]: visits that the root's moves had when it began
     game: Game = field(metadata={"static": True})
-    settings: Settings = field(metadata={"static": True})
+    settings: SearchSettings = field(metadata={"static": True})
 
     def states(self, nodes: Array) -> Any:
         """[B, ...] the positions at the nodes [B], joined with what their trees share."""
@@ -70,7 +70,7 @@ def restored(nodes: Any, game: Game) -> Any:
     return jax.tree.map(lambda leaf, like: leaf.astype(like.dtype), nodes, node_shape(game))
 
 
-def bytes_needed(game: Game, settings: Settings, games: int, slots: int | None = None) -> int:
+def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | None = None) -> int:
     """How much memory the trees of that many games take."""
     slots = default_slots(settings) if slots is None else slots
     example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
@@ -85,7 +85,7 @@ def _number_type(slots: int) -> Any:
     return jnp.int16 if slots <= LARGEST else jnp.int32
 
 
-def default_slots(settings: Settings) -> int:
+def default_slots(settings: SearchSettings) -> int:
     """Room for the root, one search, and what searches before it leave, unless they all agree on the moves.
 
     A tree that is full goes on: leaves then count for their parents and are not kept.
@@ -93,12 +93,12 @@ def default_slots(settings: Settings) -> int:
     return 3 * settings.simulations + 1
 
 
-def plant(game: Game, settings: Settings, states: Any, slots: int | None = None) -> Tree:
+def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None = None) -> Tree:
     """Trees [B] whose roots are these positions, not evaluated yet and with nothing to do: see `begin`.
 
     OptionError if the trees would not fit into the memory of the device.
     """
-    schema.from_options(Settings, asdict(settings), "search")
+    schema.from_options(SearchSettings, asdict(settings), "search")
     slots = default_slots(settings) if slots is None else slots
     plain = settings.kernels == "plain" or settings.leaves > 1
     largest = LARGEST_PLAIN if plain else LARGEST

@@ -3,17 +3,6 @@
 Settings need no JAX, which is imported when anything else is asked for.
 """
 
-from typing import TYPE_CHECKING
+from tengen import lazy
 
-from tengen import late
-from tengen.selfplay.settings import SelfplaySettings
-
-if TYPE_CHECKING:
-    from tengen.selfplay.finished import Finished, on_host, start_of
-    from tengen.selfplay.playing import Actor, Selfplay
-
-__all__ = ["Actor", "Finished", "Selfplay", "SelfplaySettings", "on_host", "start_of"]
-
-_LATE = {"finished": ("Finished", "on_host", "start_of"), "playing": ("Actor", "Selfplay")}
-
-__getattr__ = late.names(__name__, _LATE)
+__getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)

@@ -1,15 +1,13 @@
 """What leaves the device: the rows of finished games, and the games themselves."""
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from tengen.data.rows import RowFormat, Rows, blank
-from tengen.games import Game
+from tengen.data.format.rows import RowFormat, Rows, blank
 
 
 class Finished(NamedTuple):
@@ -107,25 +105,3 @@ def _fetched(tables: Any, count: int) -> Any:
 @partial(jax.jit, static_argnums=1)
 def _first(tables: Any, size: int) -> Any:
     return jax.tree.map(lambda table: table[:size], tables)
-
-
-def start_of(game: Game, seed: np.ndarray | Array) -> str | None:
-    """How the game with that `seed` UInt32[2] began, as the game renders it; None for the start that all games have."""
-    if not _begins_at_random(game):
-        return None
-    init = _init(game)
-    keys = (jax.random.wrap_key_data(jnp.asarray(seed)), jax.random.key(0))
-    start, usual = (game.render(init(key)) for key in keys)
-    return None if start == usual else start
-
-
-@lru_cache(maxsize=64)
-def _init(game: Game) -> Any:
-    return jax.jit(game.init)
-
-
-@lru_cache(maxsize=64)
-def _begins_at_random(game: Game) -> bool:
-    """Whether a new game looks at its key."""
-    program = jax.make_jaxpr(game.init)(jax.random.key(0)).jaxpr
-    return any(program.invars[0] in equation.invars for equation in program.eqns)

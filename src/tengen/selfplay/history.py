@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tengen.data.rows import RowFormat, Rows, pack_planes
-from tengen.games import Game, Observation
+from tengen.data.format.rows import RowFormat, Rows, pack_planes
+from tengen.games.core import Game, Observation
 
 
 class History(NamedTuple):

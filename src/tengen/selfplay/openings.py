@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tengen.games import Game
-from tengen.selfplay.settings import SelfplaySettings
+from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.games.core import Game
 
 
 class Openings(NamedTuple):

@@ -16,7 +16,7 @@ from jax import Array
 NOBODY = -1
 
 Rule = Callable[[Any, Array, Any, Array], Array]
-"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: as in `tengen.arena.players`."""
+"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: as in `tengen.match.players`."""
 
 
 class Opponent(NamedTuple):

@@ -10,15 +10,17 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen import search
-from tengen.data.rows import RowFormat
-from tengen.games import Game, Observation
-from tengen.search import Evaluation, Tree
+from tengen.config.settings.search import SearchSettings
+from tengen.config.settings.selfplay import SelfplaySettings, stride
+from tengen.data.format.rows import RowFormat
+from tengen.games.core import Game, Observation
+from tengen.nets.outputs import Evaluation
+from tengen.search.tree import Tree
 from tengen.selfplay import finished as finished_games
 from tengen.selfplay.finished import Ended, Finished
 from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
 from tengen.selfplay.openings import Openings, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
-from tengen.selfplay.settings import SelfplaySettings, stride
 
 MOST_PHASES = 48
 """For which a call of `play` has room."""
@@ -55,7 +57,7 @@ class Selfplay:
         self,
         game: Game,
         evaluate: Evaluate,
-        searching: search.Settings,
+        searching: SearchSettings,
         settings: SelfplaySettings,
         form: RowFormat,
         opponents: Sequence[Opponent] = (),

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tengen import atomic, files
+from tengen import files
 from tengen.errors import TengenError
 
 # The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
@@ -27,7 +27,7 @@ def copy_run(source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, temporary, ignore=_ignored(source), copy_function=_copy)
         temporary.rename(target)
-        atomic.sync_folder(target.parent)
+        files.sync_folder(target.parent)
     except (OSError, shutil.Error) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise TengenError(f"{source}: cannot be copied to {target}: {_why(error)}") from None

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tengen import atomic, files
 from tengen import config as configuration
-from tengen.config import ConfigError
+from tengen import files
+from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
 from tengen.sweep.plan import Plan, Planned, load
 from tengen.sweep.strategies import Job, Round
@@ -104,7 +104,7 @@ class Folder:
         path = self.path / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, text.encode())
+            files.write_bytes(path, text.encode())
         except OSError as error:
             raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
 

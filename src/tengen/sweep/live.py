@@ -14,8 +14,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from tengen.loop import metrics
-from tengen.loop.progress import figure
+from tengen.monitor.progress import figure
+from tengen.run import metrics
 from tengen.sweep import report
 from tengen.sweep.driver import Driver
 from tengen.sweep.folder import Folder

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tengen import config as configuration
-from tengen.config import ConfigError
+from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import space, strategies
 from tengen.sweep.scoring import RATING, Metric

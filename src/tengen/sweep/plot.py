@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tengen.play.looking.drawing import Drawing
+from tengen.analysis.drawing import Drawing
 from tengen.sweep.report import Report, Row, placed, short_names, value_words
 
 _WIDTH, _HEIGHT = 360, 260  # of a panel

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tengen.loop.dots import letters
+from tengen.monitor.braille import letters
 from tengen.sweep.driver import Driver, figure
 from tengen.sweep.scoring import Score, comparable
 from tengen.sweep.strategies import Number

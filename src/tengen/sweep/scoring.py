@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tengen import arena
-from tengen.arena.ratings import anchor
+from tengen import match as arena
 from tengen.errors import OptionError
+from tengen.match.ratings import anchor
 from tengen.schema import unknown
 from tengen.sweep.trial import TrialResult
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen import schema
-from tengen.config import ConfigError, reader
+from tengen.config import reader
+from tengen.config.problems import ConfigError
 from tengen.schema.declaration import Rule, declared, expected, without_none
 
 Settings = dict[str, Any]  # value by full name, in plain data

@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen import arena, files
-from tengen.config import run_directory
+from tengen import files
+from tengen import match as arena
 from tengen.errors import TengenError
-from tengen.loop import metrics
-from tengen.loop.ring.children import GRACE, PARENT, PATIENCE
+from tengen.run import directory, metrics
+from tengen.run.children import GRACE, PARENT, PATIENCE
 
 Stop = Callable[[], bool]
 _BEAT = 0.1  # seconds between two looks at a process
@@ -174,9 +174,9 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            with run_directory.locked(folder):
+            with directory.locked(folder):
                 return True
-        except run_directory.InUse:
+        except directory.InUse:
             if time.monotonic() > end:
                 raise
         if stop():

@@ -12,7 +12,8 @@ from flax import nnx
 from jax import Array
 
 from tengen import nets
-from tengen.data import ring
+from tengen.config.settings.train import TrainSettings
+from tengen.data.store import buffer
 from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.train import schedules
@@ -20,7 +21,6 @@ from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, Sampler, State
-from tengen.train.settings import TrainSettings
 
 _ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
 _EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
@@ -38,10 +38,10 @@ class AlphaZeroConfig:
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
 
-def from_ring(data: tuple[ring.Ring, Array | int], key: Array, batch: int) -> ring.Rows:
+def from_ring(data: tuple[buffer.Ring, Array | int], key: Array, batch: int) -> buffer.Rows:
     """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
     rows, window = data
-    return ring.sample(rows, key, batch, window)
+    return buffer.sample(rows, key, batch, window)
 
 
 class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):

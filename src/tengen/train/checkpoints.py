@@ -22,9 +22,9 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers as policies
 
 from tengen import files
+from tengen.config.settings.train import CheckpointSettings
 from tengen.errors import Diverged, TengenError
 from tengen.nets import finite
-from tengen.train.settings import CheckpointSettings
 
 _SCHEMA = 1
 _PREFIX = "step"

@@ -16,18 +16,18 @@ from flax import nnx
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from tengen.data.rows import RowFormat, unpack_planes
+from tengen.config.settings.train import TrainSettings
+from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets import saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
-from tengen.train.settings import TrainSettings
 
 Tensors = dict[str, Array]
 Figures = dict[str, Array]
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
-"""sample(data, key, batch): so many rows of the data (a ring on the device, say), as `tengen.data.rows` has them."""
+"""sample(data, key, batch): so many rows of the data (a ring on the device, say), as `data.format.rows` has them."""
 
 
 _BLOCK = 16  # batches

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tengen.config.settings.train import LossSettings
 from tengen.nets.outputs import Outputs
-from tengen.train.settings import LossSettings
 
 Batch = Mapping[str, Array]
 
@@ -28,7 +28,7 @@ _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Array, dict[str, Array]]:
     """The loss to minimise, Float32[], and what to show: each head's loss before its weight, and other figures.
 
-    `batch` holds rows (see `tengen.data.rows`) with planes unpacked to Bool[B, H, W, C]. A head that the network has
+    `batch` holds rows (see `data.format.rows`) with planes unpacked to Bool[B, H, W, C]. A head that the network has
     needs its target there.
     """
     weight = batch["weight"].astype(jnp.float32)

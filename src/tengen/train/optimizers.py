@@ -6,7 +6,7 @@ import optax
 from jax import Array
 from optax import contrib
 
-from tengen.train.settings import OptimizerSettings
+from tengen.config.settings.train import OptimizerSettings
 
 Parameters = dict[str, Array]
 

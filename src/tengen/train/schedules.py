@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import schema
+from tengen.config.settings.train import ScheduleSettings
 from tengen.errors import OptionError
 from tengen.schema import setting
-from tengen.train.settings import ScheduleSettings
 
 # How much of a plateau's smoothed loss a new report replaces: single reports are too noisy to compare.
 _NEW_SHARE = 0.2

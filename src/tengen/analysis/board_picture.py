@@ -1,0 +1,153 @@
+"""A board as SVG: stones, where the policy would play, who will own what, and the line that the search expects."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tengen.analysis.board import EMPTY, Board, Place, place_of
+from tengen.analysis.drawing import Drawing
+from tengen.analysis.geometry import CELL, MARGIN, Geometry, mixed
+
+_LEAST = 0.005  # what is less likely than this is not shown
+_CAPTION = 20.0
+_LETTER = 6.4  # pixels that a letter of a caption takes, roughly
+_NARROWEST = 46  # letters
+_CHANCE = 12.0  # size of the letters of a percentage
+_ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for a square there
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What to show on top of the stones."""
+
+    heat: np.ndarray | None = None  # Float[A]: how likely each action is
+    ownership: np.ndarray | None = None  # Float[H, W]: 1 where player 0 will own the point, -1 where player 1
+    line: Sequence[tuple[int, int]] = ()  # (player, action): how the game is expected to go on
+    last: int | None = None  # the action that led here
+
+
+def draw(board: Board, layers: Layers, captions: Sequence[str] = (), title: str = "") -> str:
+    """The SVG document; `captions` are lines below the board."""
+    geometry = Geometry(board)
+    width, height = geometry.size
+    letters = max(int((width - 2 * MARGIN) / _LETTER), _NARROWEST) if captions else 0
+    lines = [line for caption in captions for line in textwrap.wrap(caption, letters, break_on_hyphens=False)]
+    drawing = Drawing(max(width, letters * _LETTER + 2 * MARGIN), height + _CAPTION * len(lines) + (8 if lines else 0))
+    if title:
+        drawing.title(title)
+    geometry.draw(drawing)
+    expected = _numbered(board, layers.line)
+    owned = layers.ownership is not None
+    if layers.heat is not None:
+        _heat(drawing, geometry, layers.heat, {place for place, _, _ in expected}, _ABOVE if owned else 0.0)
+    for row, column in np.argwhere(board.stones != EMPTY):
+        _stone(drawing, geometry, (row, column), int(board.stones[row, column]))
+    if layers.last is not None:
+        _mark_last(drawing, geometry, layers.last, (0.3 if owned else 0.17) * CELL)
+    for place, player, number in expected:
+        x, y = geometry.centre(*place)
+        _disc(drawing, geometry, place, player, f"expected p{player}", opacity=0.75, stroke_dasharray="4 3")
+        y, size = (y - 0.28 * CELL, 12) if owned else (y, 17)
+        drawing.text(x, y, str(number), size, font_weight="bold", fill=geometry.look.letters[player], kind="number")
+    if layers.ownership is not None:
+        _ownership(drawing, geometry, layers.ownership)
+    for number, line in enumerate(lines):
+        drawing.text(MARGIN, height + (number + 0.5) * _CAPTION, line, 13, text_anchor="start", fill="#222222")
+    return drawing.to_text()
+
+
+def _numbered(board: Board, line: Sequence[tuple[int, int]]) -> list[tuple[Place, int, int]]:
+    """(place, player, number) of the stones of a line; of several on one place the first."""
+    found: list[tuple[Place, int, int]] = []
+    stones = board.stones.copy()
+    for number, (player, action) in enumerate(line, 1):
+        place = place_of(replace(board, stones=stones), action)
+        if place is not None and stones[place] == EMPTY:
+            stones[place] = player
+            found.append((place, player, number))
+    return found
+
+
+def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Place], above: float) -> None:
+    """Every place as strongly coloured as it is likely; the root lets small chances be seen too.
+
+    Percentages stand `above` the centres. On points they cover the lines and stars of the board.
+    """
+    for action in np.flatnonzero(heat >= _LEAST):
+        place = place_of(geometry.board, int(action))
+        if place is None or geometry.board.stones[place] != EMPTY:
+            continue
+        if geometry.board.kind == "holes" and place in hidden:
+            continue
+        chance = float(heat[action])
+        opacity = 0.05 + 0.8 * chance**0.5
+        geometry.cell(drawing, *place, fill=geometry.look.heat, fill_opacity=opacity, kind="heat")
+        if place not in hidden:
+            x, y = geometry.centre(*place)
+            text = f"{chance:.0%}" if chance >= 0.0095 else f"{chance:.1%}"
+            if geometry.board.kind == "points":
+                width, height = 0.62 * _CHANCE * len(text) + 6, _CHANCE + 2
+                colour = mixed(geometry.look.ground, geometry.look.heat, opacity)
+                drawing.rectangle(x - width / 2, y - above - height / 2, width, height, fill=colour, kind="plate", rx=3)
+            drawing.text(x, y - above, text, _CHANCE, fill="#1a1a1a", kind="chance")
+
+
+def _stone(drawing: Drawing, geometry: Geometry, place: Place, player: int) -> None:
+    """One element per stone, whatever it looks like."""
+    if geometry.board.kind != "marks":
+        return _disc(drawing, geometry, place, player, f"stone p{player}")
+    x, y = geometry.centre(*place)
+    style = {"stroke": geometry.look.players[player], "stroke_width": 5, "kind": f"stone p{player}"}
+    if player == 1:
+        return drawing.circle(x, y, 0.32 * CELL, fill="none", **style)
+    arm = 0.3 * CELL
+    ends = [(-arm, -arm), (arm, arm), (0, 0), (-arm, arm), (arm, -arm)]
+    return drawing.polyline([(x + dx, y + dy) for dx, dy in ends], stroke_linecap="round", **style)
+
+
+def _disc(drawing: Drawing, geometry: Geometry, place: Place, player: int, kind: str, **style: Any) -> None:
+    radius = (0.36 if geometry.board.kind == "hexagons" else 0.42) * CELL
+    colour = geometry.look.players[player]
+    drawing.circle(*geometry.centre(*place), radius, fill=colour, stroke="#222222", stroke_width=1, kind=kind, **style)
+
+
+def _mark_last(drawing: Drawing, geometry: Geometry, action: int, radius: float) -> None:
+    """A ring in the stone that was played last; behind it where stones have no middle."""
+    board = geometry.board
+    if board.kind == "holes":
+        rows = np.flatnonzero(board.stones[:, action] != EMPTY)
+        place = (int(rows[0]), action) if len(rows) else None
+    else:
+        place = place_of(board, action)
+    if place is None or board.stones[place] == EMPTY:
+        return None
+    if board.kind == "marks":
+        return geometry.cell(drawing, *place, fill="#f5c518", fill_opacity=0.3, kind="last")
+    colour = geometry.look.letters[int(board.stones[place])]
+    return drawing.circle(*geometry.centre(*place), radius, fill="none", stroke=colour, stroke_width=2, kind="last")
+
+
+def _ownership(drawing: Drawing, geometry: Geometry, ownership: np.ndarray) -> None:
+    """A square at the centre of each place, the larger the surer."""
+    for row, column in np.ndindex(geometry.board.shape):
+        owner = float(ownership[row, column])
+        side = 0.34 * CELL * min(abs(owner), 1.0) ** 0.5
+        if side < 2:
+            continue
+        x, y = geometry.centre(row, column)
+        player = int(owner < 0)
+        fill = geometry.look.players[player]
+        drawing.rectangle(
+            x - side / 2,
+            y - side / 2,
+            side,
+            side,
+            fill=fill,
+            stroke="#777777",
+            stroke_width=0.8,
+            kind=f"owner p{player}",
+            opacity=0.9,
+        )

@@ -1,0 +1,293 @@
+"""Where games and callbacks meet: a thread plays the games, another one fetches batches and brings answers.
+
+A group of games goes round: its thread's turn -> what happened is told -> its positions wait in a pool -> a batch ->
+the answers -> its turn again. While a batch is out, the thread is busy with other groups.
+"""
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tengen.context import batches, game_seat
+from tengen.context.batches import Batch, Rows
+from tengen.context.group import Group, News
+from tengen.errors import TengenError
+from tengen.games.core import Game
+
+_ENOUGH = 0.75  # of a batch: fuller is not worth it to let the one who answers wait
+
+
+class ContextStopped(TengenError):
+    """There are no batches, because the context has been stopped."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a context has done so far."""
+
+    games_started: int = 0
+    games_finished: int = 0
+    moves: int = 0  # without those of openings
+    batches: int = 0  # answered, with positions to evaluate
+    evaluations: int = 0  # positions in them
+    train_batches: int = 0
+    callback_seconds: float = 0.0  # that batches were out
+    waiting_seconds: float = 0.0  # that were spent in `wait`
+    waiting: str = ""  # for what, now
+
+
+class Part(NamedTuple):
+    """Some of a batch's rows, in order."""
+
+    group: Group
+    rows: np.ndarray
+
+
+@dataclass
+class _Out:
+    """A batch, and where the answers belong."""
+
+    batch: Batch
+    parts: tuple[Part, ...] = ()
+    group: Group | None = None  # that waits until its new games have versions
+    begun: tuple[game_seat.Seat, ...] = ()
+    since: float = 0.0
+    versions: tuple[int, int] = (0, 0)  # when it was handed out
+
+
+class Hall:
+    """The groups of a context, with their thread. All methods are safe from any thread."""
+
+    def __init__(self, game: Game, groups: list[Group], size: int, listened: dict[str, str], rows: Rows | None) -> None:
+        """`listened`: which label each kind of batch has; both actors have the same one if one function answers."""
+        self._game, self._groups, self._listened = game, groups, listened
+        self._size, self._rows = size, rows
+        self._changed = threading.Condition()
+        self._todo: deque[Group] = deque()
+        self._busy = False
+        self._events: deque[_Out] = deque()
+        self._pools: dict[str, deque[Part]] = {listened["actor_black"]: deque(), listened["actor_white"]: deque()}
+        self._buffers = {label: batches.for_actor(label, game, size) for label in self._pools}
+        self._train: Batch | None = None
+        self._out: _Out | None = None
+        self._again: _Out | None = None
+        self._stopped = False
+        self._error: BaseException | None = None
+        self._stats = Stats()
+        self.versions: tuple[int, int] = (0, 0)  # that games begin with
+        self._thread = threading.Thread(target=self._work, name="tengen-games", daemon=True)
+
+    def learn_from(self, train: Batch) -> None:
+        """Hand out rows of finished games in this batch."""
+        self._train = train
+
+    def open(self, begun: list[News]) -> None:
+        """Let the games of all groups, which have just begun, go on."""
+        for group, news in zip(self._groups, begun, strict=True):
+            self._note(group, news)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, which takes as long as one turn, and let go of the games."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+        with self._changed:
+            self._groups, self._out = [], None
+            for queue in (self._todo, self._events, *self._pools.values()):
+                queue.clear()
+
+    @property
+    def stats(self) -> Stats:
+        """Of now."""
+        with self._changed:
+            return replace(self._stats, waiting=self._words())
+
+    # For the one who answers
+
+    def wait(self, seconds: float | None) -> Batch | None:
+        """The next batch; None if there is none in time, or never will be: see `stats.waiting`."""
+        began = time.monotonic()
+        with self._changed:
+            if self._out is not None and not self._stopped:
+                raise TengenError(f"{self._out.batch.label}: this batch is out: give it back with step() first")
+            out = None
+            while out is None:
+                if self._error is not None:
+                    raise self._error
+                if self._stopped:
+                    raise ContextStopped("this context has been stopped; make a new one to play on")
+                out = self._next()
+                left = None if seconds is None else began + seconds - time.monotonic()
+                if out is None and (self._finished() or (left is not None and left <= 0)):
+                    break
+                if out is None:
+                    self._changed.wait(left)
+            now = time.monotonic()
+            self._count(waiting_seconds=now - began)
+            if out is None:
+                return None
+            out.since, out.versions, self._out = now, self.versions, out
+            if out.group is not None:
+                for colour, version in zip(game_seat.COLOURS, self.versions, strict=True):
+                    out.batch[f"{colour}_version"] = np.full(len(out.begun), version, np.int64)
+            return out.batch
+
+    @property
+    def out(self) -> tuple[Batch, tuple[int, int]] | None:
+        """The batch that has not been given back, and the versions when it was handed out."""
+        with self._changed:
+            return (self._out.batch, self._out.versions) if self._out is not None else None
+
+    def give_back(self, answered: bool, versions: np.ndarray | None) -> None:
+        """The batch that is out, with what its `reply` holds (or `versions` Int64[2, n] of games that begin)."""
+        with self._changed:
+            out = self._out
+            if out is None:
+                return
+            self._out = None
+            self._count(callback_seconds=time.monotonic() - out.since)
+            if not answered:
+                self._again = out
+                return
+            if out.parts:
+                self._hear(out)
+                self._count(batches=1, evaluations=out.batch.count)
+            if out.batch.label == "train":
+                self._count(train_batches=1)
+            if out.group is not None and versions is not None:
+                for number, seat in enumerate(out.begun):
+                    self._assign(out.group, seat, (int(versions[0, number]), int(versions[1, number])))
+                self._release(out.group)
+            self._changed.notify_all()
+
+    def _hear(self, out: _Out) -> None:
+        """Tell the groups; those that know all they wanted have their turn."""
+        start = 0
+        for group, rows in out.parts:
+            to = slice(start, start + len(rows))
+            group.hear(rows, out.batch.reply["policy"][to], out.batch.reply["value"][to])
+            start += len(rows)
+            if not group.missing:
+                self._todo.append(group)
+
+    def _next(self) -> _Out | None:
+        """What to hand out now, if anything. A batch that is not full goes out rather than nothing."""
+        if self._again is not None:
+            out, self._again = self._again, None
+            for values in out.batch.reply.values():
+                values[:] = np.nan
+            return out
+        if self._events:
+            return self._events.popleft()
+        if self._rows is not None and self._train is not None and self._rows.count >= self._size:
+            self._rows.fill(self._train)
+            return _Out(self._train)
+        waiting = {label: sum(len(rows) for _, rows in pool) for label, pool in self._pools.items()}
+        label = max(waiting, key=lambda label: waiting[label])
+        enough = 1 if not (self._todo or self._busy) else _ENOUGH * self._size
+        return self._filled(label) if waiting[label] >= enough else None
+
+    def _filled(self, label: str) -> _Out:
+        pool, batch = self._pools[label], self._buffers[label]
+        parts: list[Part] = []
+        filled = 0
+        while pool and filled < self._size:
+            group, rows = pool.popleft()
+            taken, left = rows[: self._size - filled], rows[self._size - filled :]
+            group.show(taken, batch, filled)
+            parts.append(Part(group, taken))
+            filled += len(taken)
+            if len(left):
+                pool.appendleft(Part(group, left))
+        batches.pad(batch, filled)
+        return _Out(batch, tuple(parts))
+
+    def _finished(self) -> bool:
+        nothing = not (self._todo or self._busy or self._events or any(self._pools.values()) or self._out)
+        return nothing and not any(group.playing for group in self._groups)
+
+    def _words(self) -> str:
+        if self._error is not None:
+            return f"nothing: the games have failed: {self._error}"
+        if self._stopped:
+            return "nothing: the context has been stopped"
+        if self._out is not None:
+            seconds = time.monotonic() - self._out.since
+            return f"the reply to {self._out.batch.label}, which has been out for {seconds:.1f} s"
+        if self._busy or self._todo:
+            count = len(self._todo) + self._busy
+            return f"the games: {count} of {len(self._groups)} groups are searching for what to evaluate next"
+        if self._finished():
+            return f"nothing: all {self._stats.games_finished} games are over"
+        return "nothing: a batch can be fetched"
+
+    # For the games' thread
+
+    def _work(self) -> None:
+        try:
+            while (group := self._take()) is not None:
+                news = group.turn()
+                # Where all leaves were ends of games there is nothing to evaluate.
+                while not group.missing and group.playing and not self._stopped:
+                    more = group.turn()
+                    news = News(news.ended + more.ended, news.begun + more.begun, news.moves + more.moves)
+                self._note(group, news)
+        except BaseException as error:  # belongs to the one who waits
+            with self._changed:
+                self._error = error
+                self._busy = False
+                self._changed.notify_all()
+
+    def _take(self) -> Group | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._todo or self._stopped)
+            if self._stopped:
+                return None
+            self._busy = True
+            return self._todo.popleft()
+
+    def _note(self, group: Group, news: News) -> None:
+        """What happened in a turn: events first, then the positions to evaluate."""
+        told: list[_Out] = []
+        if "game_end" in self._listened:
+            for ended in news.ended:
+                facts = game_seat.told(self._game, ended.seat, ended.result, ended.facts)
+                told.append(_Out(Batch("game_end", facts)))
+        with self._changed:
+            self._busy = False
+            self._count(games_finished=len(news.ended), games_started=len(news.begun), moves=news.moves)
+            self._events += told
+            for ended in news.ended:
+                if ended.rows is not None and self._rows is not None:
+                    self._rows.add(ended.rows, ended.seat.number, ended.seat.versions)
+            for seat in news.begun:
+                self._assign(group, seat, self.versions)
+            if news.begun and "game_start" in self._listened:
+                self._events.append(self._starting(group, news.begun))
+            else:
+                self._release(group)
+            self._changed.notify_all()
+
+    def _starting(self, group: Group, begun: list[game_seat.Seat]) -> _Out:
+        facts = {"game": np.array([seat.number for seat in begun], np.int64)}
+        return _Out(Batch("game_start", facts), group=group, begun=tuple(begun))
+
+    def _assign(self, group: Group, seat: game_seat.Seat, versions: tuple[int, int]) -> None:
+        group.assign(seat, versions, len(self._pools) == 1)
+
+    def _release(self, group: Group) -> None:
+        """Let the group's positions be evaluated."""
+        for colour, label in enumerate(("actor_black", "actor_white")):
+            rows = group.of_colour(colour)
+            if len(rows):
+                self._pools[self._listened[label]].append(Part(group, rows))
+
+    def _count(self, **more: Any) -> None:
+        self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in more.items()})

@@ -1,0 +1,110 @@
+"""Whether an answer is one: each mistake names the field, and says what was expected."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tengen.context.batches import Batch
+from tengen.context.game_seat import COLOURS
+from tengen.errors import TengenError
+from tengen.schema import unknown
+
+_SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
+
+
+class ReplyError(TengenError):
+    """A callback has answered with something that cannot be used."""
+
+
+def take(batch: Batch, reply: Any) -> None:
+    """Copy what a callback returned into `batch.reply`, rows that are not real left out. Raises ReplyError."""
+    if not isinstance(reply, Mapping):
+        what = "nothing" if reply is None else f"a {type(reply).__name__}"
+        raise ReplyError(f"{batch.label}: expected a reply with {_names(batch)}, as a dict, got {what}")
+    for name in batch.reply:
+        if name not in reply:
+            raise ReplyError(f"{batch.label}: {name} is missing in the reply, which must have {_names(batch)}")
+    for name in reply:
+        if name not in batch.reply:
+            raise ReplyError(f"{batch.label}: {name}: {unknown('field in the reply', str(name), batch.reply)}")
+    for name, room in batch.reply.items():
+        given = _array(batch.label, name, reply[name])
+        full, real = room.shape, (batch.count, *room.shape[1:])
+        if given.shape not in (full, real):
+            both = _shape(full) if full == real else f"{_shape(full)}, or {_shape(real)} for the real rows alone"
+            raise ReplyError(f"{batch.label}: {name}: expected the shape {both}, got {_shape(given.shape)}")
+        room[: batch.count] = given[: batch.count]
+
+
+def check(batch: Batch) -> None:
+    """Look at the numbers in `batch.reply`. Raises ReplyError."""
+    count, where = batch.count, f"{batch.label}: "
+    policy, value, legal = batch.reply["policy"][:count], batch.reply["value"][:count], batch["legal"][:count]
+    wrong = (np.isnan(policy) | (policy == np.inf)).any(1)
+    if wrong.any():
+        raise ReplyError(f"{where}policy: expected logits, got NaN or infinity in {_rows(wrong)}")
+    wrong = ~(legal & (policy > -np.inf)).any(1)
+    if wrong.any():
+        raise ReplyError(f"{where}policy: no legal move has a chance in {_rows(wrong)}: all are -infinity")
+    if not np.isfinite(value).all():
+        raise ReplyError(f"{where}value: expected numbers, got NaN or infinity in {_rows(~np.isfinite(value))}")
+    wrong = np.abs(value) > 1 + _SLACK
+    if wrong.any():
+        largest = value[np.argmax(np.abs(value))]
+        raise ReplyError(f"{where}value: expected numbers from -1 to 1, got {largest:.4g} ({_rows(wrong)})")
+    np.clip(value, -1, 1, out=value)
+
+
+def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, int]) -> np.ndarray:
+    """Int64[2, n]: the versions that games begin with, from what `game_start` returned or wrote into its arrays.
+
+    `before` were the versions when it was called, `now` they are. Raises ReplyError.
+    """
+    if reply is not None and not isinstance(reply, Mapping):
+        raise ReplyError(f"game_start: expected nothing or a dict with black or white, got a {type(reply).__name__}")
+    given: Mapping[str, Any] = reply or {}
+    for name in given:
+        if name not in COLOURS:
+            raise ReplyError(f"game_start: {name}: {unknown('field in the reply', str(name), COLOURS)}")
+    found = np.zeros((2, len(batch["game"])), np.int64)
+    for side, name in enumerate(COLOURS):
+        written = np.asarray(batch[f"{name}_version"])
+        untouched = written.shape == found[side].shape and (written == before[side]).all()
+        chosen = _array("game_start", name, given.get(name, now[side] if untouched else written), whole=True)
+        if chosen.shape not in ((), found[side].shape):
+            raise ReplyError(f"game_start: {name}: expected one number or {_shape(found[side].shape)} of them, "
+                             f"got {_shape(chosen.shape)}")  # fmt: skip
+        found[side] = chosen
+    return found
+
+
+def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # each framework has its own
+        raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
+    # Types that NumPy does not know itself (bfloat16) call themselves void.
+    if array.dtype.kind not in ("iu" if whole else "iufV") or array.dtype.names is not None:
+        wanted = "whole numbers" if whole else "numbers"
+        raise ReplyError(f"{label}: {name}: expected {wanted}, got {array.dtype}")
+    try:
+        with np.errstate(over="ignore"):  # what becomes infinite is noticed afterwards
+            return array.astype(np.int64 if whole else np.float32)
+    except (TypeError, ValueError) as error:
+        raise ReplyError(f"{label}: {name}: expected numbers, got {array.dtype}") from error
+
+
+def _names(batch: Batch) -> str:
+    return " and ".join(batch.reply)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _rows(wrong: np.ndarray) -> str:
+    """Which rows, if there are few."""
+    places = np.flatnonzero(wrong)
+    listed = ", ".join(map(str, places[:4]))
+    return f"row {listed}" if len(places) == 1 else f"{len(places)} rows ({listed}{', ...' if len(places) > 4 else ''})"

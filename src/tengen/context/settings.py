@@ -1,0 +1,30 @@
+"""What a context is told."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tengen.data.format.rows import EXTRAS
+from tengen.schema import setting, unknown
+
+
+@dataclass(frozen=True)
+class ContextSettings:
+    """The options of `GameContext`."""
+
+    num_games: int = setting(64, "games that are played at once", low=1, high=1_000_000)
+    batch_size: int = setting(64, "positions in a batch", low=1, high=1_000_000)
+    temperature: float = setting(0.0, "of the choice of moves (0: the best one)", low=0, high=10)
+    temperature_moves: int | None = setting(
+        None, "moves of a game that are chosen at that temperature, the others are the best (null: all)", low=0
+    )
+    opening_moves: int = setting(0, "a game begins with a number of random moves, at most so many", low=0, high=100)
+    reuse: bool = setting(True, "keep what the search knows below the move that was made")
+    total_games: int | None = setting(None, "games to play in all (null: until it is stopped)", low=1, high=2**31)
+    seed: int = setting(0, "decides everything that is left to chance", low=0, high=2**32 - 1)
+    targets: tuple[str, ...] = setting((), f"more fields of the rows to learn from: {', '.join(EXTRAS)}")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for what does not go together."""
+        for name in self.targets:
+            if name not in EXTRAS:
+                yield "targets", f"{name}: {unknown('target', name, EXTRAS)}"

@@ -1,0 +1,125 @@
+"""The ways to hand a network on: to a directory, to a command, or by HTTP PUT (`putting`).
+
+`send` returns when the receiver has all of it, and raises SendError with the reason if not. It may be sent again then:
+a copy that is there already, or an answer 412 to `If-None-Match: *`, says that it had arrived.
+"""
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Protocol
+
+from tengen import files, redact
+from tengen.config.settings.daemon import UploadSettings
+from tengen.daemon.http import Http, SendError
+from tengen.errors import TengenError
+from tengen.run import registry
+
+_TAIL = 300  # characters of what a command says
+
+
+class Sender(Protocol):
+    """An upload method."""
+
+    @property
+    def warning(self) -> str:
+        """What a person should know before anything is sent; empty if there is nothing to say."""
+        ...
+
+    def send(self, name: str, path: Path) -> None:
+        """Hand on the network in the folder `path`. SendError if that fails; it is cut short by `cancel`."""
+        ...
+
+    def cancel(self) -> None:
+        """Give up what is being sent, from any thread."""
+        ...
+
+
+def sender(settings: UploadSettings) -> Sender | None:
+    """As the configuration says; None for nowhere."""
+    if settings.target is None or settings.kind == "none":
+        return None
+    if settings.kind == "copy":
+        return Copy(Path(settings.target))
+    if settings.kind == "command":
+        return Command(settings.target, settings.timeout)
+    return Http(settings)
+
+
+class Copy:
+    """To DIRECTORY/<network>, which appears by renaming."""
+
+    warning = ""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def send(self, name: str, path: Path) -> None:
+        target = self._directory / name
+        if target.exists():
+            return
+        for left in self._directory.glob(f".{name}.*.part"):  # by a daemon that was killed
+            shutil.rmtree(left, ignore_errors=True)
+
+        def write(folder: Path) -> None:
+            for file in sorted(path.iterdir()):
+                if file.is_file():
+                    files.write_bytes(folder / file.name, files.read_bytes(file))
+
+        try:
+            registry.publish(target, write)
+        except TengenError as error:
+            raise SendError(str(error)) from error
+
+    def cancel(self) -> None:
+        """A copy is made quickly."""
+
+
+class Command:
+    """A program of the user's, with the folder of the network as its last argument; 0 means that it has arrived."""
+
+    warning = ""
+
+    def __init__(self, command: str, timeout: float) -> None:
+        self._command, self._timeout = command, timeout
+        self._process: subprocess.Popen[str] | None = None
+
+    def send(self, name: str, path: Path) -> None:
+        try:
+            words = [*shlex.split(self._command), str(path.absolute())]
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # so that all that it starts can be ended with it
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SendError(f"{redact.hide(self._command)}: {reason}") from None
+        self._process = process
+        try:
+            said, _ = process.communicate(timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            self.cancel()
+            raise SendError(f"{words[0]} took longer than {self._timeout:g} s") from None
+        finally:
+            process.wait()
+            self._process = None
+            if process.stdout is not None:
+                process.stdout.close()
+        if process.returncode:
+            tail = redact.hide(said.strip())[-_TAIL:]
+            raise SendError(f"{words[0]} ended with {process.returncode}: {tail}".rstrip(": "))
+
+    def cancel(self) -> None:
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,70 @@
+"""Whether numbers in rows can be true. What cannot be is a broken file or a broken program, and must not be learnt."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tengen.data.format.rows import RowFormat
+
+# Half precision rounds each probability by up to one part in 2048, and drops what is below 6e-8.
+_POLICY_SLACK = 0.01
+_SLACK = 1e-3
+_STEP = 4096  # rows that are looked at together
+# Float32[65536]: every number of half precision. Looking them up is six times faster than NumPy's conversion.
+_HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
+def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """What is wrong with rows that have the shapes and types of `form`: `field: message (in so many rows)`."""
+    count = len(rows["ply"])
+    bad = dict.fromkeys((name for name in _EXPECTED if name in form.fields), 0)
+    for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
+        part = {name: values[begin : begin + _STEP] for name, values in rows.items()}
+        with np.errstate(invalid="ignore"):
+            for name in bad:
+                bad[name] += int((~_EXPECTED[name][0](part)).sum())
+    for name, number in bad.items():
+        if number:
+            yield f"{name}: expected {_EXPECTED[name][1]}, which {number} of {count} rows are not"
+    spare = -form.planes_shape[0] * form.planes_shape[1] * form.planes_shape[2] % 8
+    if spare and (rows["planes"][:, -1] & ((1 << spare) - 1)).any():
+        yield f"planes: expected the last {spare} bits to be unused"
+
+
+def _policy(policy: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Bool[N]: probabilities; where the weight is 0 they need not add up to anything."""
+    values = _HALVES.take(policy.view(np.uint16))
+    total = values.sum(-1)
+    adds_up = (abs(total - 1) <= _POLICY_SLACK) | ((weight == 0) & (total <= 1 + _POLICY_SLACK))
+    return (values >= 0).all(-1) & np.isfinite(total) & adds_up
+
+
+def _weight(weight: np.ndarray) -> np.ndarray:
+    return (weight >= 0) & np.isfinite(weight)
+
+
+def _outcome(outcome: np.ndarray) -> np.ndarray:
+    possible = ((outcome >= -_SLACK) & (outcome <= 1 + _SLACK)).all(-1)
+    return possible & (abs(outcome.sum(-1) - 1) <= _SLACK)
+
+
+_Check = Callable[[Mapping[str, Any]], np.ndarray]
+_EXPECTED: dict[str, tuple[_Check, str]] = {
+    "scalars": (lambda r: np.isfinite(r["scalars"]).all(-1), "finite numbers"),
+    "policy": (lambda r: _policy(r["policy"], r["policy_weight"]), "probabilities that sum to 1"),
+    "policy_weight": (lambda r: _weight(r["policy_weight"]), "finite numbers of at least 0"),
+    "outcome": (lambda r: _outcome(r["outcome"]), "probabilities that sum to 1"),
+    "search_value": (lambda r: abs(r["search_value"]) <= 1 + _SLACK, "numbers from -1 to 1"),
+    "to_play": (lambda r: (r["to_play"] == 0) | (r["to_play"] == 1), "0 or 1"),
+    "ply": (lambda r: r["ply"] >= 0, "numbers of at least 0"),
+    "moves_left": (lambda r: r["moves_left"] >= 0, "numbers of at least 0"),
+    "weight": (lambda r: _weight(r["weight"]), "finite numbers of at least 0"),
+    "opponent_policy": (
+        lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
+        "probabilities that sum to 1",
+    ),
+    "opponent_weight": (lambda r: _weight(r["opponent_weight"]), "finite numbers of at least 0"),
+    "ownership": (lambda r: (abs(r["ownership"].astype(np.int16)) <= 1).all((-1, -2)), "-1, 0 or 1"),
+    "score": (lambda r: np.isfinite(r["score"]), "finite numbers"),
+}

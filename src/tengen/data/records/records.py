@@ -1,0 +1,246 @@
+"""Games as they were played, for people and for other programs.
+
+A file holds one game or many: SGF for Go, plain text (`text`) for every game. Files that are read are known
+by their content, whatever they are called; files that are written are called `.sgf` or `.txt`.
+"""
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from tengen import files
+from tengen.data.format.identity import plain_options
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.games.core import Game
+
+Ending = Literal["played out", "resigned", "time", "forfeit", "unknown"]
+FIRST_LINE = "tengen record 1"
+"""Begins each record, and says how to read it."""
+_MARK = FIRST_LINE.rpartition(" ")[0].encode()  # of every version
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""What a file begins with that an editor on Windows has saved so."""
+_SGF = re.compile(rb"\(\s*;")
+
+
+class RecordError(TengenError):
+    """A text that is no record of a game: where, and why."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One game. Players are 0 (moves first, Black in Go) and 1."""
+
+    game: str
+    options: Mapping[str, Any]  # of the game as it was played: komi drawn for this game is among them
+    actions: tuple[int, ...]
+    values: tuple[float | None, ...] = ()  # the search's, for the player who moved; None where there was no search
+    players: tuple[str, str] = ("", "")
+    result: float | None = None  # for player 0, from -1 to 1; None if the game has none
+    score: float | None = None  # for player 0, in points
+    ending: Ending = "played out"
+    network: str = ""
+    date: str = ""  # as 2025-01-31
+    id: str = ""  # of the game
+    opening: int = 0  # so many moves at the beginning were not chosen by the players
+    start: str | None = None  # as `Game.render` prints it; None for the usual start
+    notes: Mapping[str, str] = field(default_factory=dict)  # what else there is to know
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            object.__setattr__(self, "values", (None,) * len(self.actions))
+        if len(self.values) != len(self.actions):
+            raise ValueError(f"{len(self.actions)} actions, but {len(self.values)} values")
+        if self.ending not in get_args(Ending):
+            raise ValueError(f"ending: expected one of {', '.join(get_args(Ending))}, got {self.ending!r}")
+
+    @staticmethod
+    def of(game: "Game[Any]", actions: Iterable[int], *, komi: float | None = None, **rest: Any) -> "Record":
+        """A record of `game`; `komi` if this game was played with another than the game's."""
+        options = plain_options(game) | ({} if komi is None else {"komi": float(komi)})
+        return Record(game.name, options, tuple(int(action) for action in actions), **rest)
+
+
+def load_records(path: Path) -> list[Record]:
+    """The games in a file, SGF or plain text, which is seen from its content. RecordError names the file."""
+    from tengen.data.records import sgf_reader, text
+
+    try:
+        content = files.read_bytes(path)
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from error
+
+
+def is_sgf(content: bytes) -> bool:
+    """Whether the content of a file is SGF; if not, it is a plain text record. RecordError if it is neither."""
+    if content.startswith(UTF_16):
+        content = content.decode("utf-16", "replace").encode()
+    start = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    while start.startswith(b"#"):  # comments of a plain text record
+        start = start.partition(b"\n")[2].lstrip()
+    if start.startswith(_MARK):
+        return False
+    if _SGF.search(content):
+        return True
+    what = "neither SGF, which begins with (;, nor a record of Tengen, which begins with the line"
+    raise RecordError(f"{'an empty file' if not start else 'the file'} is {what} '{FIRST_LINE}'")
+
+
+def file_name(stem: str, game: str) -> str:
+    """What a file of games is called."""
+    return f"{stem}.{'sgf' if game == 'go' else 'txt'}"
+
+
+def save_records(path: Path, records: Iterable[Record]) -> None:
+    """Write games to a file that is complete or absent: SGF if its name ends in .sgf. Raises OSError."""
+    from tengen.data.records import sgf, text
+
+    write = sgf.write if path.suffix.lower() == ".sgf" else text.write
+    content = write(records).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_bytes(path, content)
+
+
+def header(record: Record) -> list[str]:
+    """All but the moves: FIRST_LINE, then lines `key: value`. What is not known has no line."""
+    lines = [
+        FIRST_LINE,
+        f"game: {record.game}",
+        f"options: {json.dumps(dict(record.options))}",
+        *(f"player {number}: {one_line(name)}" for number, name in enumerate(record.players) if name),
+    ]
+    for key, value in (("network", record.network), ("date", record.date), ("id", record.id)):
+        lines += [f"{key}: {one_line(value)}"] if value else []
+    lines += [] if record.result is None else [f"result: {record.result:.9g}"]
+    lines += [] if record.score is None else [f"score: {record.score:.9g}"]
+    lines.append(f"ending: {record.ending}")
+    lines += [f"opening: {record.opening}"] if record.opening else []
+    lines += [] if record.start is None else [f"start: {json.dumps(record.start)}"]
+    return lines + [f"note {one_line(key).replace(':', ' ')}: {one_line(text)}" for key, text in record.notes.items()]
+
+
+def parse_header(lines: Iterable[tuple[int, str]]) -> dict[str, Any]:
+    """What `header` wrote, as arguments for Record: (line number, line) without FIRST_LINE. Raises RecordError."""
+    found: dict[str, Any] = {}
+    players, notes = ["", ""], {}
+    for number, line in lines:
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon:
+            raise RecordError(f"line {number}: expected 'key: value', got {shorten(line)}")
+        if key in found:
+            raise RecordError(f"line {number}: {key} is there twice")
+        try:
+            if key in ("player 0", "player 1"):
+                players[int(key[-1])] = value
+            elif key.startswith("note "):
+                notes[key.removeprefix("note ")] = value
+            elif key in _READ:
+                found[key] = _READ[key](value)
+            else:
+                raise ValueError(f"expected one of {', '.join(_READ)}")
+        except ValueError as error:
+            raise RecordError(f"line {number}: {one_line(key)[:60]}: {error}") from None
+    for key in ("game", "options"):
+        if key not in found:
+            raise RecordError(f"a record without a line '{key}: ...'")
+    return found | {"players": (players[0], players[1]), "notes": notes}
+
+
+def parse_value(text: str) -> float | None:
+    """A search's value, or None for `-`. ValueError if it is neither."""
+    if text == "-":
+        return None
+    value = _number(text)
+    if not -1 <= value <= 1:
+        raise ValueError(f"expected a number from -1 to 1, got {shorten(text)}")
+    return value
+
+
+def shown_value(value: float | None) -> str:
+    """Undo `parse_value`, to three digits."""
+    return "-" if value is None else f"{value:+.3f}"
+
+
+def one_line(text: str) -> str:
+    """The text without what would end a line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def shorten(text: str) -> str:
+    """The text in quotes, and not all of it if it is long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _utf8(content: bytes) -> str:
+    try:
+        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"expected text in UTF-8, byte {error.start} is something else") from None
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"expected a number, got {shorten(text)}")
+    return value
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise ValueError(f"expected a whole number, got {shorten(text)}")
+    return int(text)
+
+
+def _options(text: str) -> dict[str, Any]:
+    options = _json(text)
+    if not isinstance(options, dict):
+        raise ValueError("expected options as JSON, in { }")
+    return options
+
+
+def _text(text: str) -> str:
+    value = _json(text)
+    if not isinstance(value, str):
+        raise ValueError("expected a text as JSON, in quotes")
+    return value
+
+
+def _json(text: str) -> object:
+    """What the JSON says; None if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _ending(text: str) -> str:
+    if text not in get_args(Ending):
+        raise ValueError(f"expected one of {', '.join(get_args(Ending))}")
+    return text
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "game": str,
+    "options": _options,
+    "network": str,
+    "date": str,
+    "id": str,
+    "result": parse_value,
+    "score": _number,
+    "ending": _ending,
+    "opening": _count,
+    "start": _text,
+}

@@ -1,0 +1,89 @@
+"""Records as plain text, for every game.
+
+    tengen record 1
+    game: connect_four
+    options: {}
+    player 0: net-s1000-d500
+    result: 1
+    ending: played out
+    moves: 2
+    1 0 4 +0.031
+    2 1 4 -
+
+Lines `key: value` in any order, `moves` last; then one line per move: its number, the player (0 or 1), what the game
+calls the move, and the search's value for that player (`-` if there was no search). Empty lines and what follows a `#`
+at the beginning of a line are nothing. Several records may follow each other. `options` and `start` are JSON.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tengen.data.records import moves
+from tengen.data.records.moves import Move
+from tengen.data.records.records import (
+    FIRST_LINE,
+    Record,
+    RecordError,
+    header,
+    one_line,
+    parse_header,
+    parse_value,
+    shorten,
+    shown_value,
+)
+
+
+def write(records: Iterable[Record]) -> str:
+    """The records as text, with an empty line between them."""
+    return "\n".join(_write(record, {}) for record in records)
+
+
+def write_annotated(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
+    """One record with lines of comment below its moves, which are counted from 0."""
+    return _write(record, comments)
+
+
+def read(text: str) -> list[Record]:
+    """The records in a text; at least one. RecordError says which line is wrong, and why."""
+    lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), 1) if line.strip() and line[0] != "#"]
+    if not lines or lines[0][1] != FIRST_LINE:
+        raise RecordError(f"expected a record, which begins with the line '{FIRST_LINE}'")
+    starts = [place for place, (_, line) in enumerate(lines) if line == FIRST_LINE]
+    return [_read(lines[a:b]) for a, b in zip(starts, [*starts[1:], len(lines)], strict=True)]
+
+
+def _write(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
+    lines = [*header(record), f"moves: {len(record.actions)}"]
+    for number, (move, value) in enumerate(zip(moves.named(record), record.values, strict=True), 1):
+        lines.append(f"{number} {move.player} {move.name} {shown_value(value)}")
+        lines += [f"# {one_line(comment)}" for comment in comments.get(number - 1, ())]
+    return "\n".join(lines) + "\n"
+
+
+def _read(lines: list[tuple[int, str]]) -> Record:
+    """The record in these (line number, line)."""
+    split = next((place for place, (_, line) in enumerate(lines) if line.startswith("moves:")), None)
+    if split is None:
+        raise RecordError(f"line {lines[0][0]}: this record has no line 'moves: ...'; the text may be cut short")
+    found = parse_header(lines[1:split])
+    number, line = lines[split]
+    announced, listed = line.removeprefix("moves:").strip(), lines[split + 1 :]
+    if announced != str(len(listed)):
+        said = f"announces {shorten(announced)} moves, and {len(listed)} follow"
+        raise RecordError(f"line {number}: this record {said}; the text may be cut short")
+    parsed = [_move(ply, number, line) for ply, (number, line) in enumerate(listed)]
+    try:
+        record = Record(**found, actions=())
+        actions = moves.actions_of(record, [move for move, _ in parsed])
+    except RecordError as error:
+        raise RecordError(f"the record from line {lines[0][0]} on: {error}") from error
+    return Record(**found, actions=actions, values=tuple(value for _, value in parsed))
+
+
+def _move(ply: int, number: int, line: str) -> tuple[Move, float | None]:
+    words = line.split()
+    try:
+        if len(words) < 4 or words[0] != str(ply + 1) or words[1] not in ("0", "1"):
+            raise ValueError(f"expected '{ply + 1} PLAYER MOVE VALUE', got {shorten(line)}")
+        return Move(int(words[1]), " ".join(words[2:-1])), parse_value(words[-1])
+    except ValueError as error:
+        raise RecordError(f"line {number}: {error}") from None

@@ -1,0 +1,232 @@
+"""What a shuffle would read, write and need. Looking changes nothing on the disk."""
+
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from tengen.config.settings.data import WindowSettings
+from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.data.format import chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
+from tengen.data.loader.splits import split_of
+from tengen.data.store.store import Chunk, Store
+from tengen.data.store.window import power_law
+from tengen.errors import OptionError
+
+SIDES = ("train", "validation")
+_USED = 0.85  # of the memory is given out; the rest is for what the allocator and NumPy take in passing
+_CHUNK_COPIES = 2  # arrays of a chunk that is being read, and what is needed to check them
+_FILE_COPIES = 2  # rows of a file that is being written, as they came and in order
+_ORDER_BYTES = 25  # per row, for its place, whether it has come, and how many have before it
+
+
+class Problem(NamedTuple):
+    """A chunk that is not used."""
+
+    path: Path
+    reason: str
+    corrupt: bool  # so that it should be set aside
+
+
+class Good(NamedTuple):
+    """A chunk that can be used."""
+
+    chunk: Chunk
+    rows: int
+    bytes: int  # of all its rows in memory, with the fields that nobody asks for
+
+
+class Source(NamedTuple):
+    """A chunk in the window."""
+
+    chunk: Chunk
+    rows: int  # the newest of it, which are in the window
+    skipped: int  # its older rows
+    bytes: int  # of all its rows in memory
+
+
+class Survey:
+    """What the chunks of a store say of themselves. Keep it: each chunk is asked once, since chunks never change."""
+
+    def __init__(self, store: Store, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> None:
+        """For rows that have the fields of `form`, of `game`, in chunks of at most `max_chunk_rows`."""
+        self.store, self.form, self.game, self.max_chunk_rows = store, form, game, max_chunk_rows
+        self._known: dict[Path, Good] = {}
+
+    def look(self) -> tuple[list[Good], list[Problem]]:
+        """Good chunks, oldest first, and the others. TengenError if the folder cannot be read."""
+        found = [self._known.get(item.path) or self._ask(item) for item in self.store.chunks()]
+        good = [item for item in found if isinstance(item, Good)]
+        self._known = {item.chunk.path: item for item in good}  # what could not be read may be the next time
+        return good, [item for item in found if isinstance(item, Problem)]
+
+    def _ask(self, item: Chunk) -> Good | Problem:
+        try:
+            meta = chunk.read_meta(item.path)
+            chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
+        except chunk.ChunkError as error:
+            return Problem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
+        return Good(item, meta.rows, meta.rows * meta.form.row_bytes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A shuffle that could be made now; `str(plan)` says it in words."""
+
+    store: Store
+    form: RowFormat
+    game: GameIdentity
+    settings: ShuffleSettings
+    window: WindowSettings
+    sources: tuple[Source, ...]  # oldest first
+    problems: tuple[Problem, ...]
+    total_rows: int  # of the run, as far as they are in the store
+
+    @property
+    def window_rows(self) -> int:
+        """Rows to draw from."""
+        return sum(source.rows for source in self.sources)
+
+    @property
+    def rows(self) -> int:
+        """Rows to draw."""
+        return min(self.settings.keep_target_rows, self.window_rows)
+
+    @property
+    def missing_rows(self) -> int:
+        """Rows that the run must still make before the window has its least size."""
+        return max(self.window.min_rows - self.total_rows, 0)
+
+    @cached_property
+    def memory(self) -> "Memory":
+        """How the memory is shared out. OptionError if it is too little."""
+        rows = max((source.rows for source in self.sources), default=0)
+        size = max((source.bytes for source in self.sources), default=0)
+        return Memory.shared(self.settings, self.form.row_bytes, Largest(rows, size), self.rows)
+
+    @property
+    def bytes_read(self) -> int:
+        """From the store."""
+        return sum(source.bytes for source in self.sources)
+
+    @property
+    def bytes_written(self) -> int:
+        """Of the result, if nothing is compressed; the scratch folder takes as much until the end."""
+        return self.rows * self.form.row_bytes
+
+    def __str__(self) -> str:
+        sides = {side: [s.rows for s in self.sources if self.side(s) == side] for side in SIDES}
+        first = self.total_rows - self.window_rows
+        lines = [
+            f"{self.total_rows:,} rows in the run, the window is the newest {self.window_rows:,} "
+            f"(rows {first:,} to {self.total_rows:,})",
+            *([f"waiting for {self.missing_rows:,} more rows, to have min_rows"] if self.missing_rows else []),
+            f"reads    {len(self.sources):,} chunks, {in_bytes(self.bytes_read)}",
+            *(f"         {sum(sides[side]):,} rows to {side}, of {len(sides[side]):,} chunks" for side in SIDES),
+            f"writes   {self.rows:,} of these rows, {in_bytes(self.bytes_written)}, in files of "
+            f"{self.settings.rows_per_file:,} rows",
+            f"needs    {in_bytes(2 * self.bytes_written)} of disk while it works, half of it scratch",
+        ]
+        try:
+            lines.append(f"         {self.memory}")
+        except OptionError as error:
+            lines.append(str(error))
+        lines += [f"not used: {problem.reason}" for problem in self.problems]
+        return "\n".join(lines)
+
+    def side(self, source: Source) -> str:
+        """Where the rows of a chunk go."""
+        return split_of(source.chunk.path.name, self.settings.validation_share)
+
+
+def plan(survey: Survey, settings: ShuffleSettings, window: WindowSettings) -> Plan:
+    """Look at the store and choose the newest rows, by the power law."""
+    good, problems = survey.look()
+    limit = Memory.largest_chunk(settings)
+    usable: dict[tuple[str, int], Good] = {}
+    for item in good:
+        path, key = item.chunk.path, (item.chunk.path.name, item.rows)
+        if item.bytes > limit:
+            problems.append(Problem(path, f"{path}: {item.rows} rows are too many for shuffle.memory_bytes", False))
+        elif key in usable:  # names are given once in a run, so no row comes twice
+            problems.append(Problem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
+        else:
+            usable[key] = item
+    total = sum(item.rows for item in usable.values())
+    left = min(power_law(total, window), total)
+    sources: list[Source] = []
+    for item in reversed(usable.values()):
+        taken = min(item.rows, left)
+        left -= taken
+        if taken:
+            sources.append(Source(item.chunk, taken, item.rows - taken, item.bytes))
+    return Plan(
+        *(survey.store, survey.form, survey.game, settings, window),
+        *(tuple(reversed(sources)), tuple(problems), total),
+    )
+
+
+class Largest(NamedTuple):
+    """The most that one chunk has."""
+
+    rows: int  # in the window
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How many threads read and write, and how many rows each reader collects before it writes them down."""
+
+    readers: int
+    writers: int
+    run_rows: int
+    total_bytes: int  # in use at the most
+
+    @staticmethod
+    def largest_chunk(settings: ShuffleSettings) -> int:
+        """Bytes of the largest chunk that can be read."""
+        return int(settings.memory_bytes * _USED) // (_CHUNK_COPIES + 2)
+
+    @staticmethod
+    def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "Memory":
+        """Share the memory out among as many workers as it is enough for. OptionError if it is not for one."""
+        usable = int(settings.memory_bytes * _USED)
+        workers = settings.workers or _cores()
+        row, chunk_bytes = row_bytes + _ORDER_BYTES, _CHUNK_COPIES * largest.bytes
+        file_bytes = max(min(settings.rows_per_file, rows), 1) * (_FILE_COPIES * row_bytes + _ORDER_BYTES)
+        if file_bytes > usable:
+            raise OptionError(
+                f"shuffle.memory_bytes: expected at least {math.ceil(file_bytes / _USED)} to write files of "
+                f"{settings.rows_per_file} rows, got {settings.memory_bytes}; give it more, or make "
+                "shuffle.rows_per_file less"
+            )
+        least = max(largest.rows, 1)  # a chunk is not divided
+        readers = max(min(workers, usable // (chunk_bytes + least * row)), 1)
+        fitting = (usable // readers - chunk_bytes) // row
+        run_rows = max(min(fitting, math.ceil(rows / readers)), least)
+        writers = max(min(workers, usable // file_bytes), 1)
+        total = max(readers * (chunk_bytes + run_rows * row), writers * file_bytes)
+        return Memory(readers, writers, run_rows, total)
+
+    def __str__(self) -> str:
+        return (
+            f"{in_bytes(self.total_bytes)} of memory for rows, with {self.readers} threads that read and "
+            f"{self.writers} that write"
+        )
+
+
+def in_bytes(count: int) -> str:
+    """1234567 -> `1.2 MB`."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if count >= 1000**power:
+            return f"{count / 1000**power:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

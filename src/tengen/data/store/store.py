@@ -1,0 +1,210 @@
+"""The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz.
+
+Numbers count through the whole run, all networks and workers together, so that sorting by name gives the order in which
+chunks were made. Each worker looks at the folders before it takes a number; should two take the same one at the same
+moment, their names still differ, and their order does not matter. A file that somebody else has put there under a
+number far beyond the others is used, but not counted on from.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tengen import files
+from tengen.data.format import chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat, Rows, blank
+from tengen.errors import OptionError, TengenError
+
+CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
+_NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
+_TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
+_NUMBERS = 10**10  # that the names of chunks have room for
+_NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
+
+
+@dataclass(frozen=True, order=True)
+class Chunk:
+    """One chunk, in the order of creation."""
+
+    number: int
+    worker: str
+    path: Path
+
+    @property
+    def network(self) -> str:
+        """Which played the games."""
+        return self.path.parent.name
+
+
+class Listing(NamedTuple):
+    """What there is."""
+
+    chunks: tuple[tuple[Chunk, int], ...]  # with their rows, oldest first
+    corrupt: tuple[Path, ...]  # new names of chunks that were set aside on the way
+
+    @property
+    def rows(self) -> int:
+        """Rows in all of them."""
+        return sum(rows for _, rows in self.chunks)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows read back."""
+
+    rows: Rows  # np, oldest first
+    count: int
+    chunks: tuple[Chunk, ...]  # where they are from, oldest first
+    corrupt: tuple[Path, ...]  # new names of chunks that were set aside on the way
+
+
+class Store:
+    """The chunks below one folder. Not for several threads at once; several processes are fine."""
+
+    def __init__(self, folder: Path, worker: str = "a") -> None:
+        """`worker` must be another for each process that writes here at the same time."""
+        if not re.fullmatch(r"[A-Za-z0-9_]{1,40}", worker):
+            raise OptionError(f"worker: expected letters, digits and _, at most 40 of them, got {worker!r}")
+        self.folder = folder
+        self.worker = worker
+        self._last = -1  # the last number that was taken here
+        self._rows: dict[Path, int] = {}
+
+    def reserve(self, network: str) -> Path:
+        """The path for the next chunk with games of `network`. Later calls give later names."""
+        if not _NETWORK.fullmatch(network):
+            raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
+        self._last = self.last() + 1
+        return self.folder / network / f"{self._last:010d}-{self.worker}.npz"
+
+    def last(self) -> int:
+        """The number of the last chunk, which may still be in the making; -1 if there is none."""
+        taken = [int(match[1]) for path in self.files() if (match := _TAKEN.match(path.name))]
+        return last_number([*taken, *([self._last] if self._last >= 0 else [])], _NUMBERS)
+
+    def chunks(self, paths: Iterable[Path] | None = None) -> list[Chunk]:
+        """All chunks, oldest first, or those among `paths`; none if the folder is not there."""
+        found = ((path, _NAME.fullmatch(path.name)) for path in (self.files() if paths is None else paths))
+        chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
+        return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
+
+    def listing(self) -> Listing:
+        """All chunks with their rows, by what they say, so no chunk is read in full. Corrupt ones are set aside.
+
+        Raises UnreadableChunk if one may not be read.
+        """
+        corrupt: list[Path] = []
+        return Listing(tuple(self._counted(self.chunks(), corrupt)), tuple(corrupt))
+
+    def read_newest(self, count: int, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> Loaded:
+        """The newest `count` rows, or all if there are fewer. Memory: these rows, and one chunk.
+
+        Corrupt chunks are renamed to `*.corrupt`, named in the result, and made up for by older rows. Raises
+        ForeignChunk if there are rows of another game or format, or a chunk with more than `max_chunk_rows`, and
+        UnreadableChunk if a chunk may not be read.
+        """
+        corrupt: list[Path] = []
+        known = 0
+        for _, rows in self._counted(reversed(self.chunks()), corrupt):
+            known += rows
+            if known >= count:
+                break
+        size = max(min(count, known), 0)
+        block, start, used = blank(form, size), size, []  # the block is filled from its end
+        for item, _ in self._counted(reversed(self.chunks()), corrupt):
+            if start == 0:
+                break
+            with self._setting_aside(item, corrupt):
+                rows, meta = chunk.read_chunk(item.path, form, game, max_chunk_rows)
+                taken = min(start, meta.rows)
+                for name, values in rows.items():
+                    block[name][start - taken : start] = values[meta.rows - taken :]
+                start -= taken
+                used.append(item)
+        rows = {name: values[start:] for name, values in block.items()}
+        return Loaded(rows, size - start, tuple(reversed(used)), tuple(corrupt))
+
+    def set_aside(self, path: Path, reason: str) -> Path:
+        """Rename a chunk that is no good, put the reason into a text file next to it, and give its new name.
+
+        A chunk that somebody has removed or renamed meanwhile is no error.
+        """
+        target = path.with_name(path.name + CORRUPT)
+        if path.exists():
+            target = self._set_aside(path)
+            with contextlib.suppress(OSError):  # the name alone says it too
+                files.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
+        return target
+
+    def clean(self, older_than: float = 3600.0) -> list[Path]:
+        """Remove what killed writers left half-written more than so many seconds ago, and say what it was."""
+        return files.remove_parts(inside(self.folder), older_than)
+
+    def _counted(self, items: Iterable[Chunk], corrupt: list[Path]) -> Iterator[tuple[Chunk, int]]:
+        """Each chunk with its rows; those that turn out corrupt are set aside, listed, and left out."""
+        for item in items:
+            if item.path not in self._rows:  # chunks never change
+                with self._setting_aside(item, corrupt):
+                    self._rows[item.path] = chunk.read_meta(item.path).rows
+            if item.path in self._rows:
+                yield item, self._rows[item.path]
+
+    @contextlib.contextmanager
+    def _setting_aside(self, item: Chunk, corrupt: list[Path]) -> Iterator[None]:
+        """Around reading a chunk: rename it if it is corrupt, and pass over it if somebody has removed it."""
+        try:
+            yield
+        except chunk.CorruptChunk:
+            corrupt.append(self._set_aside(item.path))
+        except chunk.UnreadableChunk:
+            if item.path.exists():
+                raise
+            self._rows.pop(item.path, None)
+
+    def _set_aside(self, path: Path) -> Path:
+        """Rename a corrupt chunk, and give its new name."""
+        self._rows.pop(path, None)
+        target = path.with_name(path.name + CORRUPT)
+        try:
+            path.rename(target)
+        except OSError as error:
+            raise TengenError(
+                f"{path}: this chunk is corrupt and cannot be renamed: {error.strerror or error}"
+            ) from error
+        return target
+
+    def files(self) -> Iterator[Path]:
+        """All files in the folders of the networks, whatever they are."""
+        for folder in inside(self.folder):
+            if folder.is_dir():
+                yield from inside(folder)
+
+
+def inside(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing if it is not there."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise TengenError(f"{folder}: cannot be read: {error.strerror or error}") from error
+
+
+def last_number(taken: Iterable[int], numbers: int) -> int:
+    """The last of the numbers that were given out one after the other, -1 if none were; there is room for `numbers`.
+
+    A stray number far above the others does not count, or one file with the last possible number would be the end.
+    """
+    found = sorted(set(taken))
+    if not found:
+        return -1
+    last = found[0]
+    for number in found[1:]:
+        if number - last > numbers // 100:
+            break
+        last = number
+    return last if last + 1 < numbers else -1

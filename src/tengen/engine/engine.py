@@ -1,0 +1,230 @@
+"""One network that thinks about one game."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import schema, search
+from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.search import SearchSettings
+from tengen.engine import device, programs
+from tengen.engine.position import Position
+from tengen.engine.search_report import Look, Thought, candidates
+from tengen.games.core import Game
+from tengen.match import players
+from tengen.nets import evaluators
+from tengen.run.finding import Found
+
+BLOCK_SECONDS = 0.05
+"""How long a compiled block of simulations may run: nobody who wants to stop waits for longer."""
+_LARGEST_BLOCK = 8192
+
+
+class Engine:
+    """Knows a position, and a tree of what may come, which goes with the game from move to move.
+
+    The search is PUCT without noise, several leaves at once. A tree that is full forgets its least visited positions
+    and goes on, so `think` may last as long as it likes. TengenError if the network cannot play `game`.
+    """
+
+    def __init__(self, found: Found, game: Game | None = None, settings: EngineSettings | None = None) -> None:
+        self.found = found
+        self.settings = EngineSettings() if settings is None else settings
+        schema.from_options(EngineSettings, asdict(self.settings), "engine")
+        self.game = found.saved.make_game() if game is None else game
+        self.leaves = device.leaves(self.settings)
+        self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
+        self.params = jax.device_put(params)  # once, not with every call
+        self.position = Position(self.game)
+        wanted = SearchSettings(
+            algorithm="puct",
+            leaves=self.leaves,
+            c_init=self.settings.c_init,
+            virtual_loss=self.settings.virtual_loss,
+            kernels="plain",  # pruning and several leaves know nothing of the others
+        )
+        told = players.strongest(wanted)
+        self._device, self._beside = jax.devices()[0], device.beside()
+        room = device.slots(self.game, told, self.settings)
+        with jax.default_device(self._beside):
+            tree = programs.plant(self.game, told, self.position.state, room)
+        self._tree = tree if self._beside is None else jax.device_put(tree, self._beside)
+        self._block = self.leaves
+
+    @property
+    def state(self) -> Any:
+        """The present position."""
+        return self.position.state
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """The moves so far."""
+        return self.position.actions
+
+    @property
+    def tree(self) -> search.Tree:
+        """The search's tree, for `search.dump`; good until the engine thinks or plays again."""
+        return self._tree
+
+    def reset(self, state: Any = None, actions: Iterable[int] = ()) -> None:
+        """Begin at `state` (None: as the game begins), then play `actions`. IllegalMove leaves all as it was."""
+        self.position.reset(state, actions)
+        self._forget()
+
+    def play(self, action: int) -> None:
+        """Make a move; what the tree knows about it is kept. IllegalMove if the rules forbid it."""
+        self.position.play(action)
+        self._tree = programs.advance(self._tree, jnp.int32(action))
+
+    def undo(self) -> bool:
+        """Take the last move back; False if there is none. The tree begins anew."""
+        done = self.position.undo()
+        if done:
+            self._forget()
+        return done
+
+    def put(self, state: Any) -> None:
+        """Go on from another position, such as the same with the other player to move."""
+        self.position.put(state)
+        self._forget()
+
+    def rewind(self, length: int) -> None:
+        """Forget all steps of the position but the first `length`."""
+        self.position.rewind(length)
+        self._forget()
+
+    def revise(self, change: Callable[[Any], Any]) -> None:
+        """Change all positions of the game so far, such as their komi."""
+        self.position.revise(change)
+        self._forget()
+
+    def warm_up(self) -> None:
+        """Compile what the first moves will need, so that no clock runs meanwhile."""
+        self.look()
+        if not self.position.over:
+            action = self.think(visits=1).action
+            assert action is not None
+            self.play(action)
+            self._tree = programs.prune(self._tree)
+            self.undo()
+
+    def _forget(self) -> None:
+        self._tree = programs.restart(self._tree, self.position.state)
+
+    def look(self, state: Any = None) -> Look:
+        """What the bare network says of this position, or of `state`, from the side of the player to move there."""
+        state = self.position.state if state is None else state
+        legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
+
+        def first(head: np.ndarray | None) -> np.ndarray | None:
+            return None if head is None else np.asarray(head[0], np.float32)
+
+        policy, value = _softmax(np.where(legal, outputs.policy[0], -np.inf)), _softmax(outputs.value[0])
+        ownership, reply = first(outputs.ownership), first(outputs.opponent_policy)
+        score, left = first(outputs.score), first(outputs.moves_left)
+        return Look(
+            player=int(self.game.to_play(state)),
+            policy=policy,
+            win=float(value[0]),
+            draw=float(value[1]),
+            loss=float(value[2]),
+            ownership=None if ownership is None else np.tanh(ownership),
+            score=None if score is None else float(score[0]),
+            score_spread=None if score is None else float(score[1]),
+            opponent_policy=None if reply is None else _softmax(reply),
+            moves_left=None if left is None else float(left),
+        )
+
+    def think(
+        self,
+        visits: int | None = None,
+        seconds: float | None = None,
+        stop: threading.Event | None = None,
+        each: Callable[[Thought], None] | None = None,
+        every: float = 0.5,
+    ) -> Thought:
+        """Search on from what the tree knows, until the root has `visits`, or `seconds` are over, or `stop` is set.
+
+        Visits of earlier searches count, as in other programs. Without visits and seconds, those of the settings hold;
+        with `visits` and `seconds`, whatever comes first. `each` is called with what is known every `every` seconds.
+        The root at least is always evaluated.
+        """
+        start = time.perf_counter()
+        if visits is None and seconds is None:
+            visits = self.settings.visits
+        told, evaluations, known = start, 0, self._roots()
+        while not self.position.over:
+            left = None if visits is None else max(visits, 1) - int(known.visits)
+            if int(known.visits) > 0:
+                if (left is not None and left <= 0) or (stop is not None and stop.is_set()):
+                    break
+                if seconds is not None and time.perf_counter() - start >= seconds:
+                    break
+            known, evaluated = self._one_block(known, left, None if seconds is None else start + seconds)
+            evaluations += evaluated
+            now = time.perf_counter()
+            if each is not None and now - told >= every:
+                told = now
+                each(self._thought(known, now - start, evaluations))
+        return self._thought(known, time.perf_counter() - start, evaluations)
+
+    def _one_block(self, known: programs.Roots, left: int | None, deadline: float | None) -> tuple[programs.Roots, int]:
+        """Search for about BLOCK_SECONDS: what is known then, and how many positions were evaluated."""
+        used, slots = int(known.used), self._tree.visits.shape[1]
+        if used + self.leaves > slots:
+            self._tree = programs.prune(self._tree)
+            used = int(self._tree.used[0])
+        begin = time.perf_counter()
+        # Whole batches of leaves from an evaluated root on, and no batch in a tree that is full: then a search of so
+        # many visits comes out the same however long its blocks are.
+        size = max(min(self._block, slots - used - self.leaves) // self.leaves, 1) * self.leaves
+        if deadline is not None:
+            share = max(deadline - begin, 0) / BLOCK_SECONDS
+            size = max(min(size, int(size * share)) // self.leaves, 1) * self.leaves
+        size = 1 if int(known.visits) == 0 else size if left is None else min(size, left)
+        if self._beside is None:
+            self._tree = programs.search_on(self.evaluate, self.params, self._tree, jnp.int32(size))
+        else:
+            self._tree = programs.search_beside(
+                self.evaluate, self.params, self._tree, size, self._device, self._beside
+            )
+        after = self._roots()
+        took = time.perf_counter() - begin
+        if size >= self._block and took < BLOCK_SECONDS / 2:
+            self._block = min(2 * self._block, _LARGEST_BLOCK)
+        elif took > 2 * BLOCK_SECONDS:
+            self._block = max(self._block // 2, self.leaves)
+        return after, int(after.used) - used + (int(known.visits) == 0)
+
+    def _roots(self) -> programs.Roots:
+        return jax.device_get(programs.roots(self._tree))
+
+    def _thought(self, known: programs.Roots, seconds: float, evaluations: int) -> Thought:
+        over = self.position.over
+        return Thought(
+            player=self.position.player,
+            visits=int(known.visits),
+            value=self._result() if over else float(np.clip(known.value, -1, 1)),
+            seconds=seconds,
+            evaluations=evaluations,
+            candidates=[] if over else candidates(known),
+            nodes=int(known.used),
+        )
+
+    def _result(self) -> float:
+        return float(self.game.returns(self.position.state)[self.position.player])
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    """Float32[A]; zeros if nothing is legal."""
+    highest = logits.max()
+    if not np.isfinite(highest):
+        return np.zeros(len(logits), np.float32)
+    weights = np.exp(logits - highest, dtype=np.float32)
+    return weights / weights.sum()

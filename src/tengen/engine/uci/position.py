@@ -1,0 +1,79 @@
+"""The position that a chess program has told of, and the engine that thinks about it."""
+
+from typing import Any
+
+import numpy as np
+
+from tengen.engine.engine import Engine
+from tengen.games.pgx_adapter import PgxGame, chess_move
+
+
+class Board:
+    """Keeps the engine's tree wherever the new position follows from the old one by moves.
+
+    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves or the longest game. The
+    position is then set up anew, without a past.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        assert isinstance(engine.game, PgxGame)
+        self.engine = engine
+        self.game: PgxGame = engine.game
+        self._start: str | None = None  # FEN
+        self._moves: tuple[str, ...] = ()
+
+    def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
+        """Go to a position; what is wrong with it, in words. A wrong move ends the list, a wrong FEN does nothing."""
+        known = len(self._moves)
+        if fen != self._start or moves[:known] != self._moves:
+            try:
+                state = None if fen is None else self._from_fen(fen)
+            except ValueError as error:
+                return str(error)
+            self.engine.reset(state)
+            self._start, self._moves, known = fen, (), 0
+        for move in moves[known:]:
+            problem = self._play(move)
+            if problem is not None:
+                return problem
+            self._moves = (*self._moves, move)
+        return None
+
+    def go_on(self) -> None:
+        """Be at a position in which the engine can think, if there is any move."""
+        if self.engine.position.over:
+            state = self._from_fen(self._without_clock())
+            if not bool(self.game.is_over(state)):
+                self.engine.put(state)
+
+    def legal(self) -> list[int]:
+        """The actions that chess allows here, whether or not the game counts as over."""
+        state = self.engine.state
+        inner = self._from_fen(self._without_clock()).inner if self.engine.position.over else state.inner
+        return [int(action) for action in np.flatnonzero(np.asarray(inner.legal_action_mask))]
+
+    def name(self, action: int) -> str:
+        """A move as UCI calls it."""
+        return chess_move(self.game.fen(self.engine.state), action)
+
+    def names(self, actions: tuple[int, ...]) -> list[str]:
+        """The same for moves that follow one another."""
+        return self.engine.position.names(actions)
+
+    def _play(self, move: str) -> str | None:
+        self.go_on()
+        if self.engine.position.over:
+            return f"{move} is not possible: the game is over"
+        try:
+            self.engine.play(self.game.parse_action(self.engine.state, move))
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def _from_fen(self, fen: str) -> Any:
+        return self.game.from_text(f"fen: {fen}")
+
+    def _without_clock(self) -> str:
+        """The FEN of the position, as if a pawn had just moved."""
+        fields = self.game.fen(self.engine.state).split()
+        return " ".join([*fields[:4], "0", "1"])

@@ -1,0 +1,283 @@
+"""The ring as processes: all parts at once on this machine, or some of them, until the goal is reached.
+
+    with Asynchronous(config, base, KINDS, shown) as driver:
+        driver.run(stop)
+    print(driver.reason)
+
+Parts know each other by the run directory alone, so any of them may as well run elsewhere. One driver of a run keeps
+its metrics and thereby its time; others that join with some parts take the time from there.
+"""
+
+import contextlib
+import math
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from tengen.config.sections import Config
+from tengen.errors import OptionError, TengenError
+from tengen.monitor.pipeline_display import Ring, Row
+from tengen.monitor.progress import Display, Goal
+from tengen.monitor.totals import Counter, Played
+from tengen.run import children, metrics, part_status, registry
+from tengen.run.children import KINDS, Child
+from tengen.run.counts import Counts, reached
+from tengen.run.metrics import Metrics, TensorBoard
+from tengen.run.part import Progress, Stop
+from tengen.run.part_status import Notice, Seen
+from tengen.schema import unknown
+
+_LOOK = 0.1  # seconds between two looks at the children
+_SHOW = 1.0  # at what they say
+_COUNT = 5.0  # at what they made; a line of metrics follows
+_JUDGING = 60.0  # seconds that the gate may go on after the end, for the networks that wait
+_JUDGING_SHARE = 0.08  # of a goal of minutes, which is to be kept to within a tenth
+
+
+def chosen(text: str | None) -> tuple[str, ...]:
+    """Parts from a list with commas, in the order of the ring; all without one. OptionError names what is no part."""
+    if text is None:
+        return KINDS
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in KINDS:
+            raise OptionError(f"--parts {name}: {unknown('part', name, KINDS)}")
+    if not names:
+        raise OptionError(f"--parts: expected some of {', '.join(KINDS)}, with commas between them")
+    return tuple(kind for kind in KINDS if kind in names)
+
+
+class Asynchronous:
+    """Keeps the chosen parts running. `leads`: it is the driver that writes RUN/metrics.jsonl."""
+
+    def __init__(
+        self,
+        config: Config,
+        base: Path,
+        parts: Sequence[str],
+        display: Display,
+        *,
+        leads: bool = True,
+        tensorboard: bool = False,
+        command: Callable[[str, Path], Sequence[str]] = children.command,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.config, self.base, self.leads = config, base, leads
+        self.reason = ""  # why it ended, if not because it was asked to
+        self.counts, self.steps, self.ring = Counts(), 0, Ring(goal=Goal(**vars(config.goal)))
+        self._display, self._clock, self._sleep = display, clock, sleep
+        logs = base / "logs"
+        self._children = [Child(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
+        self._waits: dict[str, float] = {}  # parts whose predecessors still run, and for how long they wait at most
+        self._counter, self._played = Counter(base), Played()
+        self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a notice said, and when that was first seen
+        self._due = {"show": 0.0, "count": 0.0}
+        self._before: tuple[float, Counts, int] | None = None
+        self._complaints: set[str] = set()
+        self._closing = contextlib.ExitStack()
+        self._metrics = self._closing.enter_context(Metrics(base)) if leads else None
+        try:
+            self._tensorboard = self._closing.enter_context(TensorBoard(base)) if tensorboard and leads else None
+            name = "main" if leads else secrets.token_hex(4)
+            self._notice = self._closing.enter_context(Notice(base, "async", name))
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closing.close()
+
+    def run(self, stop: Stop) -> None:
+        """Until the goal is reached, `stop` says so, or a part ends with an error that a person must put right."""
+        for note in self._metrics.notes if self._metrics else ():
+            self._display.say(note)
+        self._count()
+        if self.reason:
+            self._display.say(f"nothing to do: {self.reason}")
+            return
+        self._write("session", {"mode": "async", "parts": [child.kind for child in self._children]})
+        self._find_predecessors()
+        try:
+            while not stop() and not self.reason:
+                for child in self._children:
+                    if not self._must_wait(child) and (said := child.look()):
+                        self._display.say(said)
+                self._show()
+                if self._is_due("count", _COUNT):
+                    self._count()
+                    self._report()
+                if not self.reason and all(child.ended for child in self._children):
+                    self.reason = "all parts have ended"
+                self._sleep(_LOOK)
+            if self.reason:
+                self._display.say(f"the end: {self.reason}")
+                self._judge_the_rest(stop)
+        finally:
+            self.ring = replace(self.ring, stage="ending")
+            self._display.update(self.ring)
+            children.stop_all(self._children, self._ending, sleep=self._sleep)
+            self._count()
+            self._report()
+
+    def _judge_the_rest(self, stop: Stop) -> None:
+        """Let the gate go on for a while, all others having ended, if networks wait for it."""
+        gate = [child for child in self._children if child.kind == "gate" and child.running]
+        self._count()
+        if not gate or not self.ring.candidates:
+            return
+        self.ring = replace(self.ring, stage="judging the last networks")
+        waiting = f"{self.ring.candidates:,} network{'s' * (self.ring.candidates != 1)}"
+        minutes = self.config.goal.minutes
+        seconds = _JUDGING if minutes is None else min(_JUDGING, _JUDGING_SHARE * 60 * minutes)
+        self._display.say(f"{waiting} at the gate, which goes on for {seconds:.0f} seconds (Ctrl-C ends it now)")
+        children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
+        end = self._clock() + seconds
+        while self.ring.candidates and self._clock() < end and not stop():
+            for child in gate:
+                if said := child.look():
+                    self._display.say(said)
+            self._show()
+            if self._is_due("count", _COUNT):
+                self._count()
+                self._report()
+            self._sleep(_LOOK)
+
+    def _ending(self, words: str) -> None:
+        self._notice.show(Progress(words))
+        self._display.say(words)
+
+    def _find_predecessors(self) -> None:
+        """Parts of a driver that was killed need a moment to end; until then they would only be in the way."""
+        ours, here = {child.kind for child in self._children} - {"selfplay"}, socket.gethostname()
+        for seen in self._looked():
+            if seen.alive and seen.kind in ours and seen.machine == here:
+                self._display.say(f"{seen.part} still runs (process {seen.process}); waiting for it to end")
+                self._waits[seen.kind] = self._clock() + children.PATIENCE
+
+    def _must_wait(self, child: Child) -> bool:
+        if child.kind in self._waits:
+            alive = any(seen.alive and seen.kind == child.kind for seen in self._looked())
+            if alive and self._clock() < self._waits[child.kind]:
+                return True
+            del self._waits[child.kind]
+        return False
+
+    def _show(self) -> None:
+        if not self._is_due("show", _SHOW):
+            return
+        alive = [seen for seen in self._looked() if seen.alive and seen.kind in KINDS]
+        steps = [seen.figures.get("steps") for seen in alive if (seen.kind, seen.name) == ("train", "main")]
+        self.steps = max([self.steps, *(number for number in steps if type(number) is int)])
+        own = {child.process: child for child in self._children if child.running}
+        rows = [self._row(seen, own.pop(seen.process, None)) for seen in alive]
+        silent = (child for child in self._children if not child.running or child.process in own)
+        rows += [Row(child.kind, child.words, restarts=child.restarts) for child in silent]
+        rows.sort(key=lambda row: (KINDS.index(row.part.split()[0]), row.part))
+        self.counts = replace(self.counts, seconds=self._seconds())
+        self.ring = replace(self.ring, shown=tuple(rows), elapsed=self.counts.seconds, steps=self.steps)
+        self._display.update(self.ring)
+        running = sum(child.running for child in self._children)
+        self._notice.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
+        self.reason = self.reason or self._reached()
+
+    def _row(self, seen: Seen, child: Child | None) -> Row:
+        said, now = (seen.words, seen.seconds), self._clock()
+        if self._since.get(seen.part, (None, 0.0))[0] != said:
+            self._since[seen.part] = said, now
+        seconds = seen.seconds + now - self._since[seen.part][1]
+        share = Progress(seen.words, done=seen.done, of=seen.of).share if _countable(seen) else None
+        return Row(seen.part, seen.words, seen.waiting, seconds, share, child.restarts if child else 0)
+
+    def _count(self) -> None:
+        """Rows, games and networks; and whether that is enough."""
+        with self._careful():
+            self._played = self._counter.look()
+            for path in self._played.corrupt:
+                self._complain(f"{path}: this chunk is no good, and is not counted")
+            accepted = registry.accepted(self.base)
+            self.ring = replace(
+                self.ring,
+                accepted=len(accepted),
+                rejected=len(registry.rejected(self.base)),
+                candidates=len(registry.candidates(self.base)),
+                network=accepted[-1].name if accepted else "",
+            )
+        self.counts = Counts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
+        self.ring = replace(self.ring, games=self.counts.games, rows=self.counts.rows, elapsed=self.counts.seconds)
+        self.reason = self.reason or self._reached()
+
+    def _reached(self) -> str:
+        return reached(self.config.goal, self.counts, self.steps)
+
+    def _report(self) -> None:
+        """The speeds since the last report, and a line of metrics."""
+        now = self._clock()
+        if self._before is not None and now > self._before[0]:
+            then, before, steps = self._before
+            self.ring = replace(
+                self.ring,
+                games_per_second=(self.counts.games - before.games) / (now - then),
+                rows_per_second=(self.counts.rows - before.rows) / (now - then),
+                steps_per_second=(self.steps - steps) / (now - then),
+            )
+        self._before = now, self.counts, self.steps
+        self._display.update(self.ring)
+        self._write("progress", {**self.ring.values(), "parts": {seen.part: _values(seen) for seen in self._looked()}})
+
+    def _write(self, kind: str, values: dict[str, Any]) -> None:
+        with self._careful():
+            if self._metrics is not None:
+                self._metrics.write(kind, values)
+            if self._tensorboard is not None:
+                self._tensorboard.write(kind, values)
+
+    def _looked(self) -> list[Seen]:
+        with self._careful():
+            return part_status.look(self.base)
+        return []
+
+    def _seconds(self) -> float:
+        """Of the run."""
+        if self._metrics is not None:
+            return self._metrics.elapsed
+        line = metrics.last(self.base / metrics.NAME)
+        return line["elapsed"] if line else 0.0
+
+    @contextlib.contextmanager
+    def _careful(self) -> Iterator[None]:
+        """A full disk, or one that does not answer for a moment, is told of and survived: parts go on if they can."""
+        try:
+            yield
+        except (TengenError, OSError) as error:
+            self._complain(str(error))
+
+    def _complain(self, text: str) -> None:
+        if text not in self._complaints:
+            self._complaints.add(text)
+            self._display.say(text)
+
+    def _is_due(self, what: str, every: float) -> bool:
+        now = self._clock()
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + every
+        return True
+
+
+def _countable(seen: Seen) -> bool:
+    """Whether a notice, which may say anything, tells how far a part is."""
+    return all(isinstance(number, int | float) and 0 <= number < math.inf for number in (seen.done, seen.of))
+
+
+def _values(seen: Seen) -> dict[str, Any]:
+    """For the metrics."""
+    told = {"words": seen.words, "waiting": seen.waiting, "seconds": seen.seconds, "done": seen.done, "of": seen.of}
+    return {"alive": seen.alive, "machine": seen.machine, **told, "figures": dict(seen.figures)}

@@ -1,0 +1,91 @@
+"""What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from tengen import nets
+from tengen.config.sections import Config
+from tengen.data.format.rows import Rows
+from tengen.data.store import buffer
+from tengen.data.store.buffer import Ring
+from tengen.errors import OptionError
+from tengen.selfplay.driver import Playing
+from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
+
+_USABLE = 0.9  # of a device's memory: programs need some for themselves
+
+
+class Parts:
+    """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
+
+    def __init__(self, config: Config) -> None:
+        self.playing = playing = Playing(config)
+        self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
+        self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
+        others = tuple(board.game for board in playing.boards[1:])
+        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype, others)
+        self.trainer = AlphaZeroTrainer(training)
+        self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
+        learned = self.trainer.learner.graph
+        self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
+        self._append = jax.jit(buffer.append, donate_argnums=0)
+        # The learner wants its rows on all devices. Everything is put where it belongs even if there is but one
+        # device: arrays that lie there by chance would mean a second compilation.
+        self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
+
+    def memory(self) -> dict[str, int]:
+        """Bytes on the device, by what for."""
+        return {
+            "games and their trees": self.lanes.bytes_needed(),
+            "rows": buffer.bytes_needed(self.form, self.capacity),
+            "network and optimiser": sum(leaf.nbytes for leaf in jax.tree.leaves(self.trainer.state)),
+        }
+
+    def check_memory(self) -> None:
+        """OptionError if the device has too little."""
+        advice = "lower selfplay.games, search.simulations or data.ring_rows"
+        check_fits("this run", sum(self.memory().values()), advice)
+
+    def weights(self) -> Any:
+        """Of the network as it now is, folded, for self-play and matches."""
+        return jax.device_put(self._fold(self.trainer.weights()), self._device)
+
+    def make_ring(self) -> Ring:
+        """An empty one."""
+        return jax.device_put(buffer.make(self.form, self.capacity), self._everywhere)
+
+    def append(self, rows: Ring, new: Rows, count: Any) -> Ring:
+        """The ring, which is used up, with the first `count` of the block `new` of self-play."""
+        return self._append(rows, *jax.device_put((new, count), self._everywhere))
+
+    def load(self, rows: Ring, old: Rows, count: int) -> Ring:
+        """The ring, which is used up, with `count` rows from the host, oldest first."""
+        block = self.selfplay.rows_room  # as self-play's, so that there is one program
+        for start in range(0, count, block):
+            part = {name: values[start : start + block] for name, values in old.items()}
+            size = len(part["ply"])
+            padded = {name: jnp.asarray(_padded(values, block)) for name, values in part.items()}
+            rows = self.append(rows, padded, jnp.int32(size))
+        return rows
+
+
+def check_fits(what: str, needed: int, advice: str) -> None:
+    """OptionError if the device has not so many bytes."""
+    there = device_memory()
+    if there is not None and needed > _USABLE * there:
+        raise OptionError(
+            f"{what} needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: {advice}"
+        )
+
+
+def device_memory() -> int | None:
+    """Bytes that the device lends to programs; None if it does not say."""
+    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+
+
+def _padded(values: np.ndarray, length: int) -> np.ndarray:
+    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])

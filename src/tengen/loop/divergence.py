@@ -1,0 +1,63 @@
+"""What to tell a person whose training has diverged: from which checkpoint it can go on, and how."""
+
+import contextlib
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tengen.config.sections import Config
+from tengen.config.trainers import ROLES, TrainerConfig
+from tengen.data.store.store import inside
+from tengen.errors import Diverged, TengenError
+
+_STEP = re.compile(r"step_\d+")
+_LOWER = 10.0  # how many times
+_LOWEST = 1e-9  # that the settings allow
+
+
+@contextlib.contextmanager
+def advising(
+    config: Config | TrainerConfig, folder: Path, command: Sequence[str], overrides: Sequence[str] = ()
+) -> Iterator[None]:
+    """Around a run whose checkpoints are in `folder`: if it diverges, the error says how to go on.
+
+    `command` with the `overrides` (key=value) starts the run again.
+    """
+    try:
+        yield
+    except Diverged as error:
+        lower = [f"{key}={rate:g}" for key, rate in lower_rates(config).items()]
+        keys = {text.partition("=")[0] for text in lower}
+        kept = [text for text in overrides if text.partition("=")[0].strip() not in keys]
+        rows = isinstance(config, Config)
+        words = [*command, *(word for text in (*kept, *lower) for word in ("--set", text))]
+        anew = "the same command then " + ("learns anew from the rows that are there" if rows else "begins anew")
+        how = f"Start it again with a lower learning rate:\n  {shlex.join(words)}"
+        raise TengenError(explained(error, folder, how, anew)) from error
+
+
+def explained(error: Diverged, folder: Path, how: str, anew: str) -> str:
+    """What happened; the newest checkpoint in `folder`; `how` to go on; and what happens if there is no folder.
+
+    All checkpoints that are there are from before the divergence, but one may have been on its way.
+    """
+    steps = [path for path in inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
+    if not steps and any(path.name.endswith(".corrupt") for path in inside(folder)):
+        return f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
+    if not steps:
+        return f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"
+    return (
+        f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
+        f"If the loss does not come down even so, remove {folder}; {anew}."
+    )
+
+
+def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
+    """The settings to change, and what to."""
+    if isinstance(config, Config):
+        rates = {"train": config.train.optimizer.learning_rate}
+    else:
+        sections = {role: getattr(config, role) for role in ROLES}
+        rates = {role: section.optimizer.learning_rate for role, section in sections.items() if section is not None}
+    return {f"{section}.optimizer.learning_rate": max(rate / _LOWER, _LOWEST) for section, rate in rates.items()}

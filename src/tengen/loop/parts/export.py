@@ -1,0 +1,216 @@
+"""The export as a part: from a trainer's averaged weights to a network that others can use.
+
+A trainer leaves its weights in RUN/train/<name>/export/<network>/. The export reads them back, tries the network, and
+makes a folder of it with how it was made: in RUN/candidates for the gate, or in RUN/models if there is no gate, or in
+RUN/extra for trainers that feed nobody. What was left is removed when the network is there.
+"""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from tengen import files, games, nets
+from tengen.config import load as load_config
+from tengen.config import provenance
+from tengen.config.rendering import render
+from tengen.config.sections import Config
+from tengen.data.store.store import inside
+from tengen.errors import TengenError
+from tengen.games.core import Game
+from tengen.loop.parts.running import Say
+from tengen.nets import saving
+from tengen.run import registry
+from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
+from tengen.train.checkpoints import Checkpoints
+
+LEFT = "export"  # the folder in a trainer's
+MADE = "made.json"
+_POSITIONS = 8  # that a network is tried on
+
+
+def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
+    """Leave the weights of a trainer for the export; `facts` say how they came about, in JSON values."""
+    registry.publish(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
+
+
+def clean(folder: Path) -> None:
+    """Remove what a trainer that was killed has left half-written; nobody else writes there."""
+    files.remove_parts([folder / LEFT], older_than=0)
+
+
+def leave_checkpoint(base: Path, trainer: str) -> Path:
+    """Leave the averaged weights of a trainer's newest checkpoint, if there is one, for the export."""
+    folder = base / "train" / trainer
+    if not (folder / "config.yaml").exists():
+        raise TengenError(f"{folder}: no trainer of that name has been here")
+    config = load_config(folder / "config.yaml")
+    game = games.make(config.game.name, **asdict(config.game.options))
+    spec = nets.spec(config.net.name, config.net.heads)
+    trained = AlphaZeroTrainer(AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype))
+    checkpoints = Checkpoints(folder, config.train.checkpoints, read_only=True)  # the trainer may be at work
+    try:
+        found, _ = trained.resume(checkpoints)
+    finally:
+        checkpoints.close()
+    if found is None:
+        raise TengenError(f"{folder}: there is no checkpoint yet")
+    name = registry.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
+    role = found.get("ring", {}).get("role", "main" if trainer == "main" else "extra")
+    facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
+    facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
+    if registry.known(base, name) is None:
+        leave(folder, name, trained.network(), game, facts)
+    return folder / LEFT / name
+
+
+class ExportPart:
+    """Exports for all trainers, or for the one with that name."""
+
+    kind = "export"
+
+    def __init__(self, config: Config, base: Path, stop: Stop, say: Say, *, name: str | None = None) -> None:
+        self.name = name or "all"
+        self.show: Show = unseen
+        self._config, self._base, self._stop, self._say, self._trainer = config, base, stop, say, name
+        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._bad: set[Path] = set()
+        self.exported = 0
+
+    def run_once(self) -> Progress:
+        """One network, if one waits."""
+        for left in self._waiting():
+            try:
+                made = self._export(left)
+            except TengenError as error:
+                if not left.exists():  # another process has exported it
+                    continue
+                if not _is_bad(left, self._game):
+                    raise
+                self._bad.add(left)
+                aside = _set_aside(left, str(error))
+                self._say(f"set aside, since it cannot be exported: {error}" + (f" ({aside})" if aside else ""))
+                continue
+            self.exported += 1
+            return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
+        who = f"trainer {self._trainer}" if self._trainer else "a trainer"
+        return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
+
+    def flush(self) -> None:
+        """Networks are written one at a time and at once."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _waiting(self) -> Iterator[Path]:
+        """What trainers have left, the least trained first."""
+        trainers = [path for path in inside(self._base / "train") if self._trainer in (None, path.name)]
+        left = [path for trainer in trainers if trainer.is_dir() for path in inside(trainer / LEFT)]
+        found = [(match, path) for path in left if (match := registry.parse(path.name)) and path not in self._bad]
+        yield from (path for _, path in sorted(found))
+
+    def _export(self, left: Path) -> Path:
+        saved = saving.read(left)
+        facts, name = dict(saved.info), left.name
+        there = registry.known(self._base, name)
+        if there is None:
+            net = saving.load(left, self._game, dtype="float32")
+            check(net, self._game, left)
+            target = self._base / self._place(facts.get("role")) / name
+            write(self._base, target, net, self._game, facts, self._made_with(left), "this run has no gate")
+            there = target
+        shutil.rmtree(left, ignore_errors=True)
+        return there
+
+    def _made_with(self, left: Path) -> str:
+        """The configuration of the trainer, as text."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return files.read_text(left.parent.parent / "config.yaml")
+        return render(self._config)
+
+    def _place(self, role: object) -> str:
+        if role == "extra":
+            return registry.EXTRA
+        return registry.ACCEPTED if self._config.gate.kind == "none" else registry.CANDIDATES
+
+
+def write(
+    base: Path, target: Path, net: nets.Network, game: Game, facts: Mapping[str, Any], made_with: str, why: str
+) -> None:
+    """Make the folder of a network, with how it was made; one among RUN/models is accepted, for the reason given."""
+
+    def fill(folder: Path) -> None:
+        saving.save(net, folder, game, _info(facts))
+        about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": made_with}
+        files.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
+        if target.parent.name == registry.ACCEPTED:
+            verdict = {"accepted": True, "number": registry.next_number(base), "why": why}
+            registry.decide(registry.Entry(folder, "", 0, 0), verdict)
+
+    registry.publish(target, fill)
+
+
+def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the network's own file says of it; `step` and `seconds` as those of the fused loop have them."""
+    kept = ("run", "trainer", "role", "samples", "rows", "epoch")
+    steps, seconds = facts.get("steps"), facts.get("seconds")
+    return {name: facts[name] for name in kept if name in facts} | {
+        "step": steps if type(steps) is int else 0,
+        "seconds": seconds if isinstance(seconds, int | float) else 0.0,
+    }
+
+
+def check(net: nets.Network, game: Game, left: Path) -> None:
+    """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
+    graph, state = nnx.split(net)
+    with jax.default_device(_host()):
+        one, other = _both(game, graph, jax.device_get(state))
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        if not bool(jnp.isfinite(a).all()) or not np.allclose(a, b, rtol=1e-2, atol=1e-2):
+            raise TengenError(f"{left}: the network gives no numbers, or others when it is folded")
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
+    """What the network says about some positions as it is, and folded."""
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
+    seen = jax.vmap(game.look)(states).observation
+    trained = nnx.merge(graph, state)
+    return trained(seen.planes, seen.scalars), nets.fold(trained)(seen.planes, seen.scalars)
+
+
+def _host() -> Any:
+    """The CPU, if JAX may use it besides the accelerator: compiling for it takes less long."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return jax.local_devices()[0]
+
+
+def _is_bad(left: Path, game: Game) -> bool:
+    """Whether it is the weights that are no good, and not the disk."""
+    try:
+        check(saving.load(left, game, dtype="float32"), game, left)
+    except TengenError:
+        return True
+    return False
+
+
+def _set_aside(left: Path, reason: str) -> Path | None:
+    """Rename what a trainer left, with the reason next to it."""
+    target = left.with_name(left.name + ".corrupt")
+    with contextlib.suppress(OSError):
+        left.rename(target)
+        files.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
+        return target
+    return None

@@ -1,0 +1,252 @@
+"""The gate: plays each candidate against the newest accepted network, and moves it to models/ or rejected/.
+
+What happens to a candidate, in this order: its games are played (a round for each call), written down, its verdict is
+written into its folder, its result is added to the ratings, its folder is moved. A gate that is killed before the
+verdict plays the same match again; after it, only what is missing is done. So nothing is judged twice.
+"""
+
+import errno
+import time
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from tengen import games
+from tengen import match as arena
+from tengen.config.sections import Config
+from tengen.data.format.chunk import cannot_write
+from tengen.data.records.records import file_name, save_records
+from tengen.errors import TengenError
+from tengen.loop.parts.running import Say, is_full
+from tengen.match import players
+from tengen.match.gate_match import Contest
+from tengen.match.players import Player
+from tengen.match.results import Result
+from tengen.nets import evaluators
+from tengen.run import registry, safe_exit
+from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.registry import Entry
+
+_PASSING = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+)
+
+
+@dataclass
+class _Running:
+    """The match that is being played."""
+
+    entry: Entry
+    newest: str  # accepted when it began
+    contest: Contest
+    seconds: float = 0.0
+
+
+class GatePart:
+    """Judges candidates, the oldest first. One process at a time."""
+
+    kind: str = "gate"
+    name: str = "gate"
+
+    def __init__(self, config: Config, base: Path, stop: Stop, say: Say) -> None:
+        self.show: Show = unseen
+        self._config, self._settings, self._base = config, config.gate, base
+        self._stop, self._say = stop, say
+        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._search = players.strongest(config.search, config.gate.simulations)
+        self._running: _Running | None = None
+        self._loaded: dict[str, Player] = {}
+        self._passed_over: set[str] = set()  # accepted networks that could not play, and about which that was said
+        self._figures = {"accepted": 0, "rejected": 0, "games": 0}
+        self._waiting = 0  # candidates besides the one that plays
+        self._compiled = False  # whether a match was begun before
+
+    def run_once(self) -> Progress:
+        """Play one round, or see to one candidate that needs none."""
+        candidates = registry.candidates(self._base)
+        self._waiting = max(len(candidates) - 1, 0)
+        for entry in candidates:
+            if registry.is_judged(self._base, entry):
+                registry.drop(entry)
+                return self._did(f"{entry.name} was judged before: this copy of it is removed")
+            if entry.accepted is not None:
+                return self._settle(entry)
+        self._forget_if_changed(candidates)
+        if self._running is not None:
+            return self._go_on(self._running)
+        if not candidates:
+            return self._nothing_to_test()
+        return self._begin(candidates[0])
+
+    def flush(self) -> None:
+        """Nothing waits to be written: a match that is not over is played again."""
+
+    def close(self) -> None:
+        self._running, self._loaded = None, {}
+
+    def _begin(self, entry: Entry) -> Progress:
+        """See whether the candidate can play, and against whom."""
+        try:
+            candidate = self._player(entry)
+        except TengenError as error:
+            if _may_pass(error):
+                return waiting(f"candidate {entry.name} cannot be read: {error}", **self._figures)
+            return self._decide(entry, False, f"it cannot be used: {error}")
+        if self._settings.kind == "none":
+            return self._decide(entry, True, "gate.kind is none: every network is accepted")
+        accepted = registry.accepted(self._base)
+        if not accepted:
+            return self._decide(entry, True, "it is the first network: there is none to play against")
+        opponent = self._opponent(accepted)
+        if opponent is None:
+            return waiting(f"none of the {len(accepted)} networks in {registry.ACCEPTED}/ can be read", **self._figures)
+        key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
+        contest = Contest(self._game, candidate, opponent, self._settings, key)
+        self._running = _Running(entry, accepted[-1].name, contest)
+        return (
+            self._did(f"candidate {entry.name} against {opponent.name}") if self._stop() else self._go_on(self._running)
+        )
+
+    def _go_on(self, running: _Running) -> Progress:
+        """The next round, or the verdict."""
+        contest, began = running.contest, time.monotonic()
+        if contest.decision is None:
+            self.show(self._underway(running, 0))
+            with safe_exit.possible():
+                match = contest.play_round(self._stop, lambda now: self._seen(running, now.over))
+            self._compiled = True
+            running.seconds += time.monotonic() - began
+            if match is not None:
+                self._figures["games"] += int(match.finished.sum())
+        if (decision := contest.decision) is None:
+            return self._underway(running, 0)
+        if not running.entry.path.is_dir():
+            self._running = None
+            return self._did(f"candidate {running.entry.name} is gone")
+        self._write_games(running)
+        told = contest.told() | {"seconds": round(running.seconds, 3)}
+        return self._decide(running.entry, decision.accepted, decision.why, told)
+
+    def _seen(self, running: _Running, over: int) -> None:
+        """A second of a round has gone by."""
+        self._compiled, self._waiting = True, max(len(registry.candidates(self._base)) - 1, 0)
+        self.show(self._underway(running, over))
+
+    def _underway(self, running: _Running, over: int) -> Progress:
+        """How far the match is; `over` is the number of games of this round that have ended."""
+        counts, most = running.contest.result, running.contest.plan.games
+        done = counts.games + over
+        words = f"candidate {running.entry.name}: {done} of {most} games, {_counted(counts)}"
+        if not self._compiled:
+            words = f"compiling the matches, to test candidate {running.entry.name}"
+        more = f"; {self._waiting:,} more wait" if self._waiting else ""
+        return Progress(words + more, done=done, of=most, figures=dict(self._figures))
+
+    def _decide(self, entry: Entry, accepted: bool, why: str, told: dict[str, Any] | None = None) -> Progress:
+        """Write the verdict, and do what it says."""
+        number = {"number": registry.next_number(self._base)} if accepted else {}
+        told = told or {"opponent": None, "games": 0, "seconds": 0.0}
+        about = {"kind": self._settings.kind, "why": why, **told, "settings": asdict(self._settings)}
+        registry.decide(entry, {"accepted": accepted, **number, **about})
+        self._running = None
+        return self._settle(entry)
+
+    def _settle(self, entry: Entry) -> Progress:
+        """What is left to do for a candidate that has a verdict."""
+        verdict = registry.verdict(entry.path)
+        accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
+        if result is not None:
+            self._add(result)
+        registry.move(self._base, entry)
+        self._loaded = {name: player for name, player in self._loaded.items() if accepted == (name == entry.name)}
+        self._figures["accepted" if accepted else "rejected"] += 1
+        counts = "" if result is None else f" {_counted(result)};"
+        word = "accepted" if accepted else "rejected"
+        self._say(f"{entry.name} is {word}:{counts} {verdict.get('why', '')}")
+        return self._did(f"{word} {entry.name}")
+
+    def _add(self, result: Result) -> None:
+        """To the ratings' results, once. A file of results that is damaged holds up no network."""
+        path = self._base / "ratings" / "results.jsonl"
+        try:
+            if not any((known.a, known.b) == (result.a, result.b) for known in arena.read(path)):
+                arena.append(path, result)
+        except TengenError as error:
+            if is_full(error):
+                raise
+            self._say(f"the ratings will not know of {result.a} against {result.b}: {error}")
+
+    def _write_games(self, running: _Running) -> None:
+        path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
+        try:
+            save_records(path, running.contest.records())
+        except OSError as error:
+            raise TengenError(cannot_write(path, error)) from error
+
+    def _forget_if_changed(self, candidates: list[Entry]) -> None:
+        """A match goes on as long as its candidate waits and nobody has put another network in place."""
+        running = self._running
+        if running is None:
+            return
+        newest = registry.newest(self._base)
+        there = any(entry.name == running.entry.name for entry in candidates)
+        if not there or newest is None or newest.name != running.newest:
+            self._running = None
+
+    def _opponent(self, accepted: list[Entry]) -> Player | None:
+        """The newest accepted network that can play."""
+        for entry in reversed(accepted):
+            try:
+                return self._player(entry)
+            except TengenError as error:
+                if entry.name not in self._passed_over:
+                    self._passed_over.add(entry.name)
+                    self._say(f"an accepted network cannot play, an older one does instead: {error}")
+        return None
+
+    def _player(self, entry: Entry) -> Player:
+        """TengenError says why it cannot play."""
+        if entry.name not in self._loaded:
+            evaluate, params = evaluators.saved(entry.path, self._game, self._config.net.dtype)
+            params = jax.device_put(params, jax.local_devices()[0])
+            self._loaded[entry.name] = players.network(entry.name, evaluate, self._game, self._search, params)
+        return self._loaded[entry.name]
+
+    def _nothing_to_test(self) -> Progress:
+        newest = registry.newest(self._base)
+        if newest is None:
+            return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
+        return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
+
+    def _did(self, words: str) -> Progress:
+        return Progress(words, figures=dict(self._figures))
+
+
+def _counted(result: Result) -> str:
+    return f"+{result.wins} ={result.draws} -{result.losses} against {result.b}"
+
+
+def _result(name: str, verdict: dict[str, Any]) -> Result | None:
+    """Of the games that a verdict tells of; None if there are none."""
+    opponent, counts = verdict.get("opponent"), [verdict.get(key) for key in ("wins", "draws", "losses")]
+    if not isinstance(opponent, str) or not all(type(count) is int for count in counts):
+        return None
+    result = Result(name, opponent, *counts)  # pyright: ignore[reportArgumentType]
+    return result if result.games else None
+
+
+def _may_pass(error: TengenError) -> bool:
+    """Whether a file may be read later: the disk, the system or permissions are at fault, not the file."""
+    cause = error.__cause__ or error.__context__
+    return isinstance(cause, OSError) and cause.errno in _PASSING

@@ -1,0 +1,248 @@
+"""Self-play as a part: plays with the newest accepted network, and writes what it teaches.
+
+Any number of processes do so in the same run, on any machines, without knowing of each other: the names of their files
+differ, and so do the numbers of their games.
+"""
+
+import contextlib
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from tengen.config.sections import Config
+from tengen.data.store.store import Store
+from tengen.data.store.writer import Job, Writer
+from tengen.errors import TengenError
+from tengen.loop.components import check_fits
+from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
+from tengen.nets import saving
+from tengen.run import registry, safe_exit
+from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.selfplay.collector import Collector
+from tengen.selfplay.driver import NoNumbers, Played, Playing, Rounds
+from tengen.selfplay.finished import on_host
+
+_RETRY = 2.0  # seconds until a full disk is tried again
+_LOOK = 0.02  # seconds between two looks at whether all is written
+
+
+class SelfplayPart:
+    """One worker."""
+
+    kind = "selfplay"
+
+    def __init__(
+        self,
+        config: Config,
+        base: Path,
+        stop: Stop,
+        say: Say,
+        *,
+        max_games: int | None = None,
+        max_rows: int | None = None,
+    ) -> None:
+        self.name = secrets.token_hex(4)
+        self.show: Show = unseen
+        self.network = registry.RANDOM  # that plays
+        self.games = self.rows = 0  # finished by this process, in files or not
+        self._config, self._base, self._say = config, base, say
+        self._max_games, self._max_rows = max_games, max_rows
+        self._store = Store(base / "selfplay", self.name)
+        self._writer = PatientWriter(stop)
+        self._bad: set[str] = set()  # networks that cannot be used
+        self._pending: list[Played] = []
+        self.evaluations = 0.0
+        self._looked = -1e9
+        self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
+        self._build(None)
+
+    def _build(self, spec: Any) -> None:
+        """For networks of that spec; games that run are dropped."""
+        self._playing = Playing(self._config, spec)
+        advice = "lower selfplay.games or search.simulations"
+        check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
+        self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
+        self._collector = Collector(
+            self._base,
+            self._store,
+            self._playing.game,
+            self._playing.form,
+            self._writer,
+            self._config.data,
+            self.network,
+            self._session,
+            self._playing.opponents,
+        )
+        self._weights = self._playing.no_weights()
+        key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
+        self._rounds = Rounds(self._playing.lanes, self._session, key)
+
+    def run_once(self) -> Progress:
+        """A call of about a second to the games."""
+        if self._writer.full:
+            return waiting(f"{NO_SPACE}: {self._writer.full}", **self._figures())
+        self._look()
+        if reason := self._enough():
+            self.flush()
+            return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
+        if not self._rounds.compiled:
+            self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
+        try:
+            with safe_exit.possible(not self._rounds.compiled):
+                self._pending = self._rounds.play(self._weights, self._collect)
+        except NoNumbers as error:
+            with contextlib.suppress(TengenError):  # what is wrong is told below
+                self.flush()  # games that ended before
+            path = self._base / registry.ACCEPTED / self.network
+            advice = "remove it, and self-play goes on with the one before it"
+            raise TengenError(f"{path}: {error}; {advice}") from error
+        for played in self._pending:
+            self.evaluations += played.evaluations
+            rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))
+            self.rows, self.games = self.rows + int(rows), self.games + int(games)
+        self._switch_when_ready()
+        return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
+
+    @property
+    def evaluate(self) -> Any:
+        """How the network is asked."""
+        return self._playing.evaluate
+
+    @property
+    def spec(self) -> Any:
+        """Of the network."""
+        return self._playing.spec
+
+    def no_weights(self) -> Any:
+        """Of the network that plays before there is one."""
+        return self._playing.no_weights()
+
+    def board(self) -> str:
+        """One of the games as text."""
+        return self._rounds.board()
+
+    def look_now(self) -> None:
+        """Look for a newer network before the next call, whenever the last look was."""
+        self._looked = -1e9
+
+    def flush(self) -> None:
+        """Write all games that have ended; TengenError if that is not possible."""
+        self._collect()
+        self._collector.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _collect(self) -> None:
+        for played in self._pending:
+            self._collector.add(on_host(played.finished), played.evaluations, played.game)
+        self._pending = []
+
+    def _enough(self) -> str:
+        """Which limit is reached, in words."""
+        if self._max_games is not None and self.games >= self._max_games:
+            return f"{self._max_games:,} games are played"
+        if self._max_rows is not None and self.rows >= self._max_rows:
+            return f"{self._max_rows:,} rows are played"
+        return ""
+
+    def _done(self) -> str:
+        speed = f", {self._speed:,.0f} evaluations/s" if self._speed else ""
+        waits = self.rows - self._collector.written_rows - self._before_rows
+        return f"{self.games:,} games, {self.rows:,} rows ({waits:,} not written yet){speed}"
+
+    @property
+    def _speed(self) -> float:
+        """Evaluations per second; 0 while that is not known."""
+        return self._rounds.evaluations / self._rounds.seconds if self._rounds.seconds > 1 else 0.0
+
+    _before_rows = 0  # written by collectors before the present one
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "games": self.games,
+            "rows": self.rows,
+            "rows_written": self._before_rows + self._collector.written_rows,
+            "network": self.network,
+            "evaluations_per_second": round(self._speed) if self._speed else None,
+        }
+
+    def _look(self) -> None:
+        """Take the newest network that has been accepted."""
+        now = time.monotonic()
+        if now - self._looked < self._config.ring.poll_seconds:
+            return
+        self._looked = now
+        found = [entry for entry in registry.accepted(self._base) if entry.name not in self._bad]
+        if not found or found[-1].name == (self._next[0] if self._next else self.network):
+            return
+        newest = found[-1]
+        try:
+            net = saving.load(newest.path, self._playing.game, dtype=self._config.net.dtype)
+        except TengenError as error:
+            self._bad.add(newest.name)
+            self._say(f"a network cannot be used: {error}")
+            return
+        if net.spec != self._playing.spec:
+            self._say(f"{newest.name} is another kind of network: the games that run are dropped")
+            self._collect()
+            self._collector.flush()
+            self._before_rows += self._collector.written_rows
+            self._build(net.spec)
+            self._next = None
+        if self._next is None:  # else the games that are waited for stay the same, however often networks come
+            self._marks = self._rounds.marks()
+        self._next = newest.name, self._playing.weights(net)
+        self._switch_when_ready()
+
+    def _switch_when_ready(self) -> None:
+        """Let the next network take over, at once or when the games have ended that it did not begin."""
+        if self._next is None:
+            return
+        if not self._config.ring.switch_in_game:
+            if self._marks and self._rounds.older(self._marks):
+                return
+            self._rounds.forget()  # those that the old network has begun since
+        self._collect()
+        name, self._weights = self._next
+        self._collector.under(name)
+        self.network, self._next = name, None
+        self._say(f"playing with {name}")
+
+
+class PatientWriter(Writer):
+    """Writes files in the background, and waits for as long as the disk is full."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self.full = ""  # what could not be written, while there is no space for it
+        self._stop = stop
+
+    def put(self, job: Job, what: Any = "") -> None:
+        super().put(lambda: self._patiently(job), what)
+
+    def flush(self) -> None:
+        """Return when all jobs are done. TengenError while there is no space for them; they go on being tried."""
+        while self.waiting and not self._stop():
+            if self.full:
+                raise TengenError(self.full)
+            time.sleep(_LOOK)
+        super().flush()
+
+    def _patiently(self, job: Job) -> None:
+        while True:
+            try:
+                job()
+            except (OSError, TengenError) as error:
+                if not is_full(error):
+                    raise
+                if self._stop():
+                    raise
+                self.full = str(error)
+                pause(_RETRY, self._stop)
+            else:
+                self.full = ""
+                return

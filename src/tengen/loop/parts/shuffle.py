@@ -1,0 +1,84 @@
+"""The shuffle as a part: when enough new rows have come, the window is drawn from and put in random order."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tengen.config.sections import Config
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
+from tengen.data.shuffle.shuffle import Plan, Shuffle, Survey, clean, newest, plan, shuffle
+from tengen.data.shuffle.shuffle import Progress as Step
+from tengen.data.store.store import Store
+from tengen.files.lease import Watch
+from tengen.games.core import Game
+from tengen.loop.parts.running import Say
+from tengen.run.part import Progress, Show, Stop, unseen, waiting
+
+_NAMED = 5  # chunks that are not used, so many are named at once
+
+
+class ShufflePart:
+    """One process. Several at once do no harm, but twice the work."""
+
+    kind, name = "shuffle", "shuffle"
+
+    def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
+        """`single`: one shuffle, however few rows are new, is all that is wanted (others may play on meanwhile)."""
+        self._settings, self._window = config.shuffle, config.data.window
+        self._first = config.data.first_rows
+        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
+        self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
+        form = RowFormat.of(game, config.net.heads)
+        self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
+        self._watch = Watch(config.shuffle.lease_minutes)
+        self._named: set[str] = set()
+        self.show: Show = unseen
+
+    def plan(self) -> Plan:
+        """What a shuffle would do now; `str` says it in words."""
+        return plan(self._survey, self._settings, self._window)
+
+    def run_once(self) -> Progress:
+        """One shuffle, if there are enough new rows."""
+        what, last = self.plan(), newest(self._base, self._survey.game)
+        self._name_problems(problem.reason for problem in what.problems)
+        total = what.total_rows
+        if total < self._first:
+            return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
+        fresh = total - (0 if last is None else last.total_rows)
+        if last is not None and 0 <= fresh < self._after:
+            return waiting(f"{fresh:,} of {self._after:,} new rows until the next shuffle", fresh, self._after)
+        made = self._make(what)
+        if made is None:
+            return waiting("stopped in the middle of a shuffle, which is removed")
+        self._name_problems(made.index["not_used"])
+        removed = clean(self._base, self._settings, self._watch)
+        rows = made.index["rows"]
+        words = (
+            f"shuffled {rows['train']:,} rows to train with and {rows['validation']:,} to validate with: {made.name}"
+        )
+        for path in removed:
+            self._say(f"removed, since nobody reads it any more: {path}")
+        figures = {"shuffle": made.name, "rows": total}
+        return Progress(words, event=True, ended=self._single, figures=figures)
+
+    def _make(self, what: Plan) -> Shuffle | None:
+        def tell(step: Step) -> None:
+            self.show(Progress(f"{step.doing}: {step.rows:,} of {step.of:,} rows", done=step.rows, of=step.of))
+
+        return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
+
+    def _name_problems(self, reasons: Iterable[str]) -> None:
+        """Say once of each chunk that it is not used."""
+        new = [reason for reason in reasons if reason not in self._named]
+        self._named |= set(new)
+        for reason in new[:_NAMED]:
+            self._say(f"not used: {reason}")
+        if len(new) > _NAMED:
+            self._say(f"and {len(new) - _NAMED:,} more files are not used")
+
+    def flush(self) -> None:
+        """There is nothing that waits to be written."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

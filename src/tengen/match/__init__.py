@@ -1,0 +1,14 @@
+"""Who is stronger: players, matches on the device, ratings.
+
+    a = players.network("s1000", evaluate, game, settings, params)
+    b = players.parse("mcts:200", game)
+    played = match.play(game, a, b, key, match.MatchSettings(games=100))
+    print(played)                                      # s1000 - mcts:200: 81.0 % ...
+    ratings = match.fit([played.result], anchor="mcts:200")
+
+Settings, results and ratings need no JAX, which is imported when the first player or match is asked for.
+"""
+
+from tengen import lazy
+
+__getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)

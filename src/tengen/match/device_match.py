@@ -1,0 +1,313 @@
+"""A match: two players, pairs of games from the same opening with colours swapped, all games at once.
+
+In every round each player moves in at most one game of each pair. Where players alternate, one game of a pair waits
+for A whenever the other waits for B, so both players always have work for exactly as many positions as there are pairs.
+Where a player moves twice running, or one game of a pair is over, a place stays empty for that round.
+"""
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tengen.config.settings.match import MatchSettings
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.games.players import Player, Rule
+from tengen.match.openings import Openings, openings
+from tengen.match.results import Result
+from tengen.match.scores import Score, score
+
+NO_MOVE = -1
+_CALL = 1.0  # seconds that one call to the device should take
+
+
+class Tables(NamedTuple):
+    """The games of P pairs. In row 0 player A moves first, in row 1 player B."""
+
+    states: Any  # [2, P, ...]
+    legal: Array  # Bool[2, P, A]
+    over: Array  # Bool[2, P]
+    results: Array  # Float32[2, P]: for player A, 0 while the game runs
+    forfeits: Array  # Bool[2, P]: ended by a move that the rules do not allow
+    moves: Array  # Int16[2, P, M]: -1 after the end
+    length: Array  # Int32[2, P]
+
+
+class Limits(NamedTuple):
+    """A match ends as soon as either player has so many points; a draw is half a point to each."""
+
+    a: float | Array = np.inf
+    b: float | Array = np.inf
+
+
+class Underway(NamedTuple):
+    """How far a match is."""
+
+    over: int  # games
+    moves: int  # in all games, without those of the openings
+
+
+class Turn(NamedTuple):
+    """Where one of the players has to move in this round."""
+
+    row: Array  # Int32[P]: in which game of each pair
+    which: Array  # Bool[P]: whether in any
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What was played: G games; 2i and 2i + 1 began with the same opening, and A moved first in the former."""
+
+    game: str
+    a: str
+    b: str
+    results: np.ndarray  # Float32[G]: for A, in [-1, 1]
+    actions: np.ndarray  # Int16[G, M]: all moves, the opening's included; -1 after the end
+    length: np.ndarray  # Int32[G]
+    forfeits: np.ndarray  # Bool[G]: lost by a move that the rules do not allow
+    seeds: np.ndarray  # UInt32[G, ...]: `game.init` began with the keys of these data
+    opening_moves: int
+    finished: np.ndarray  # Bool[G]: False for games that were under way when the match was ended early
+
+    @property
+    def a_first(self) -> np.ndarray:
+        """Bool[G]: where A moved first."""
+        return np.arange(len(self.results)) % 2 == 0
+
+    @property
+    def score(self) -> Score:
+        """Of the games that were finished; there must be one."""
+        return score(self.results, self.finished)
+
+    @property
+    def result(self) -> Result:
+        """For the ratings."""
+        counts = self.score
+        return Result(self.a, self.b, counts.wins, counts.draws, counts.losses)
+
+    def __str__(self) -> str:
+        lost = f"; {self.forfeits.sum()} games lost by moves that are not legal" if self.forfeits.any() else ""
+        return f"{self.a} - {self.b}: {self.score}{lost}"
+
+
+def play(
+    game: Game,
+    a: Player,
+    b: Player,
+    key: Array,
+    settings: MatchSettings = MatchSettings(),  # noqa: B008
+    *,
+    start: Openings | None = None,
+    until: Limits = Limits(),  # noqa: B008
+) -> Match:
+    """Play a match to the end, or until one of the limits.
+
+    A move that is not legal loses its game. With `start`, one pair begins at each of these openings, and `settings`
+    say nothing: the rounds of a longer match have parts of one set of openings, so none is played twice.
+    """
+    return last(stepwise(game, a, b, key, settings, start=start, until=until))
+
+
+def last(steps: Generator[Underway, None, Match]) -> Match:
+    """The match that the steps end in."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def stepwise(
+    game: Game,
+    a: Player,
+    b: Player,
+    key: Array,
+    settings: MatchSettings = MatchSettings(),  # noqa: B008
+    *,
+    start: Openings | None = None,
+    until: Limits = Limits(),  # noqa: B008
+    enough: Callable[[], bool] = lambda: False,
+    apart: bool = False,
+) -> Generator[Underway, None, Match]:
+    """`play`, which tells about once a second how far it is, and can be left there.
+
+    Between two players of compiled rules the moves of a second are one call of one program. With `apart` each player is
+    a program of its own instead: the games are the same, and a player who meets many opponents is compiled only once.
+    When `enough` says so, the match ends with the games that are finished by then.
+    """
+    opening, playing = jax.random.split(key)
+    if start is None:
+        if settings.games < 2 or settings.games % 2:
+            raise OptionError(f"match: expected an even number of games, got {settings.games}")
+        start = openings(game, opening, settings.games // 2, settings.opening_moves)
+    until = Limits(*(jnp.float32(points) for points in until))
+    # Where the players are: what comes out of the first call is there, and another place would be compiled for again.
+    playing, tables, until = _placed((playing, _set_up(game, start), until), (a.params, b.params))
+    most = 1.0  # rounds of moves in the next call
+    while True:
+        began = time.monotonic()
+        count = max(int(most), 1)
+        if apart or a.on_host or b.on_host:
+            playing, tables = _play_from_host(game, a, b, playing, tables, until, count)
+        else:
+            arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
+            playing, tables = _play(game, *arguments)
+        if not bool(_goes_on_compiled(tables, until)) or enough():
+            return _finished(game, a.name, b.name, start, tables)
+        seconds = time.monotonic() - began
+        most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))
+        over, length = jax.device_get((tables.over, tables.length))
+        yield Underway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
+
+
+def _placed(what: Any, params: Any) -> Any:
+    """The same on the device of the parameters, if there are any on one."""
+    devices = {frozenset(leaf.devices()) for leaf in jax.tree.leaves(params) if isinstance(leaf, Array)}
+    if len(devices) != 1 or len(found := next(iter(devices))) != 1:
+        return what
+    return jax.device_put(what, next(iter(found)))
+
+
+@partial(jax.jit, static_argnames="game")
+def _set_up(game: Game, start: Openings) -> Tables:
+    """Every opening on two tables."""
+    pairs, opening_moves = start.actions.shape
+    look = jax.vmap(game.look)(start.states)
+    twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
+    moves = jnp.full((pairs, game.max_moves), NO_MOVE, jnp.int16)
+    moves = moves.at[:, :opening_moves].set(start.actions.astype(jnp.int16))
+    return Tables(
+        states=jax.tree.map(twice, start.states),
+        legal=twice(look.legal),
+        over=twice(look.over),
+        results=jnp.zeros((2, pairs)),
+        forfeits=jnp.zeros((2, pairs), bool),
+        moves=twice(moves),
+        length=jnp.full((2, pairs), opening_moves, jnp.int32),
+    )
+
+
+@partial(jax.jit, static_argnames=("game", "a", "b"))
+def _play(
+    game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables, until: Limits, most: Array
+) -> tuple[Array, Tables]:
+    """Up to so many rounds of moves on the device, or to the end or the limits; the key to go on with."""
+
+    def actions(rule: Rule, params: Any, key: Array, tables: Tables, turn: Turn) -> Array:
+        states = _waiting(tables, turn)
+        nothing = jnp.zeros(turn.which.shape, jnp.int32)
+        # At the end of a match often only one of the players still has something to do.
+        return lax.cond(
+            turn.which.any(),
+            lambda: rule(params, key, states, turn.which).astype(jnp.int32),
+            lambda: nothing,
+        )
+
+    def a_round(carry: tuple[Array, Tables, Array]) -> tuple[Array, Tables, Array]:
+        key, tables, left = carry
+        key, for_a, for_b = jax.random.split(key, 3)
+        turns = _turns(game, tables)
+        chosen_a = actions(a, params_a, for_a, tables, turns[0])
+        chosen_b = actions(b, params_b, for_b, tables, turns[1])
+        return key, _move(game, tables, turns, chosen_a, chosen_b), left - 1
+
+    def more(carry: tuple[Array, Tables, Array]) -> Array:
+        return _goes_on(carry[1], until) & (carry[2] > 0)
+
+    return lax.while_loop(more, a_round, (key, tables, most))[:2]
+
+
+def _play_from_host(
+    game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits, most: int
+) -> tuple[Array, Tables]:
+    """The same with players that are asked by the host, be they Python functions: one round trip per round."""
+    for _ in range(most):
+        if not bool(_goes_on_compiled(tables, until)):
+            break
+        key, *keys = jax.random.split(key, 3)
+        turns = _turns_compiled(game, tables)
+        chosen = [
+            player.ask(now, _waiting_compiled(tables, turn), turn.which)
+            for player, turn, now in zip((a, b), turns, keys, strict=True)
+        ]
+        tables = _move_compiled(game, tables, turns, *chosen)
+    return key, tables
+
+
+def _goes_on(tables: Tables, until: Limits) -> Array:
+    """Bool: whether games are under way and neither player has reached its limit."""
+    points = (jnp.sign(tables.results) + 1) / 2
+    of_a = jnp.where(tables.over, points, 0).sum()
+    of_b = jnp.where(tables.over, 1 - points, 0).sum()
+    return ~tables.over.all() & (of_a < until.a) & (of_b < until.b)
+
+
+def _turns(game: Game, tables: Tables) -> tuple[Turn, Turn]:
+    """What A and B have to do in this round."""
+    first = jax.vmap(jax.vmap(game.to_play))(tables.states) == 0
+    of_a = first ^ jnp.array([[False], [True]])
+    waiting = (~tables.over & of_a, ~tables.over & ~of_a)
+    return tuple(Turn(jnp.argmax(here, 0).astype(jnp.int32), here.any(0)) for here in waiting)  # pyright: ignore
+
+
+def _waiting(tables: Tables, turn: Turn) -> Any:
+    """[P, ...]: the positions in which the player has to move."""
+    return jax.tree.map(lambda leaf: leaf[turn.row, jnp.arange(len(turn.row))], tables.states)
+
+
+def _move(game: Game, tables: Tables, turns: tuple[Turn, Turn], chosen_a: Array, chosen_b: Array) -> Tables:
+    """Play the chosen moves (Int32[P] of either player)."""
+    rows = jnp.arange(2)[:, None]
+    at_a, at_b = ((rows == turn.row) & turn.which for turn in turns)
+    actions = jnp.where(at_a, chosen_a, chosen_b).astype(jnp.int32)
+    within = (actions >= 0) & (actions < game.num_actions)
+    inside = jnp.where(within, actions, 0)
+    allowed = within & jnp.take_along_axis(tables.legal, inside[..., None], 2)[..., 0]
+    chosen = at_a | at_b
+    moved, forfeit = chosen & allowed, chosen & ~allowed
+
+    flat = lambda leaf: leaf.reshape(-1, *leaf.shape[2:])  # noqa: E731
+    states, look = game.step_and_look(jax.tree.map(flat, tables.states), flat(inside), flat(~moved))
+    states, look = jax.tree.map(lambda leaf: leaf.reshape(*actions.shape, *leaf.shape[1:]), (states, look))
+    seat_of_a = jnp.broadcast_to(rows, actions.shape)
+    result = jnp.take_along_axis(look.returns, seat_of_a[..., None], 2)[..., 0]
+    result = jnp.where(forfeit, jnp.where(at_a, -1.0, 1.0), result)
+    # Whatever the rules promise, a game longer than `max_moves` ends, undecided.
+    length = tables.length + moved
+    over = tables.over | look.over | forfeit | (length >= game.max_moves)
+    place = jnp.where(moved, tables.length, game.max_moves)  # what lies outside is dropped
+    moves = tables.moves.at[rows, jnp.arange(actions.shape[1]), place].set(inside.astype(jnp.int16), mode="drop")
+    results = jnp.where(tables.over, tables.results, result)
+    return Tables(states, look.legal, over, results, tables.forfeits | forfeit, moves, length)
+
+
+_goes_on_compiled = jax.jit(_goes_on)
+_turns_compiled = jax.jit(_turns, static_argnames="game")
+_waiting_compiled = jax.jit(_waiting)
+_move_compiled = jax.jit(_move, static_argnames="game")
+
+
+def _finished(game: Game, a: str, b: str, start: Openings, tables: Tables) -> Match:
+    """The games of one pair next to each other, on the host."""
+    kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits, tables.over))
+    paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]
+    results, moves, length, forfeits, over = paired
+    return Match(
+        game=game.name,
+        a=a,
+        b=b,
+        results=results,
+        actions=moves[:, : int(length.max())],
+        length=length,
+        forfeits=forfeits,
+        seeds=np.repeat(np.asarray(start.seeds), 2, 0),
+        opening_moves=start.actions.shape[1],
+        finished=over,
+    )

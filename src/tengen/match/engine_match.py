@@ -1,0 +1,249 @@
+"""Matches in which at least one player is a foreign engine: many tables, each with a game, and a referee.
+
+Engines think in threads of their own, several at once. A player of ours gets the positions of all tables that wait for
+it as one batch of a fixed size, empty places masked, so nothing is compiled twice. Who breaks the rules, crashes or
+does not answer loses that game, and the others go on.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from tengen.games.core import Game
+from tengen.match.engines.engine import RESIGN
+from tengen.match.engines.faults import Fault
+from tengen.match.engines.pool import Crew
+from tengen.match.game_record import Played
+from tengen.match.openings import Openings
+from tengen.match.players import Player
+from tengen.match.referee import Position, Referee
+
+Side = Player | Crew
+_BEAT = 0.2  # seconds between two looks at whether to stop
+_PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
+
+
+@dataclass
+class Table:
+    """A game under way. Sides are 0 (A) and 1 (B); players are 0 (moves first) and 1."""
+
+    place: int
+    number: int  # of the game
+    position: Position
+    actions: list[int]
+    moves: list[tuple[int, str]]  # (player, what the game calls the move)
+    began: float
+    since: float = 0.0  # when it began to wait for a player of ours
+    opinions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def side(self) -> int:
+        """Whose turn it is."""
+        return self.position.player ^ (self.number % 2)
+
+
+class Hall:
+    """Plays the games of a match, `tables` of them at a time, with `parallel` engines thinking at once."""
+
+    def __init__(
+        self,
+        game: Game,
+        sides: tuple[Side, Side],
+        start: Callable[[], Openings],
+        key: jax.Array,
+        parallel: int,
+        tables: int,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """`start` gives the openings of all pairs; it is asked when the engines have started.
+
+        `say` is told, before the first game, what a person should know about the engines.
+        """
+        self.moves = 0  # played so far, for those who want to see that something happens
+        self.under_way = 0
+        self._game, self._sides, self._key = game, sides, key
+        self._openings, self._say = start, say
+        self._start: Openings | None = None
+        self._parallel, self._tables = parallel, tables
+        self._batch = -(-tables // 2)  # the other half is with the engines
+        self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
+        self._referee = Referee(game)
+        self._asked = 0
+        self._waiting: list[Table] = []  # for the player of ours
+        self._thinking: dict[Future[Any], tuple[Table, Callable[[Table, Any], Played | None]]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def play(self, numbers: Iterable[int], stop: Callable[[], bool]) -> Generator[Played | None, None, None]:
+        """The games with these numbers as they end, until all are played or `stop` says so; None in between.
+
+        TengenError if an engine does not start. The processes end with the iteration, however that ends.
+        """
+        to_play, free = deque(numbers), list(range(self._tables))[::-1]
+        self._pool = ThreadPoolExecutor(self._parallel, "engine")
+        try:
+            # An engine that cannot play at all is known before anything else is done.
+            greeted = [self._pool.submit(crew.ready, 0, number) for crew in self._crews for number in list(to_play)[:1]]
+            while not stop() and wait(greeted, _BEAT).not_done:
+                yield None
+            for future in greeted:
+                if future.done():
+                    future.result()
+            for remark in (remark for crew in self._crews for remark in crew.remarks):
+                self._say(remark)
+            yield None
+            self._start = jax.device_get(self._openings()) if to_play and not stop() else None
+            while not stop():
+                while to_play and free:
+                    played = self._go_on(self._sit(free.pop(), to_play.popleft()))
+                    assert played is None, "openings are not over"
+                if not (self._thinking or self._waiting):
+                    break
+                self.under_way = self._tables - len(free)
+                yield None
+                for place, played in self._some():
+                    free.append(place)
+                    yield played
+        finally:
+            for crew in self._crews:
+                crew.interrupt()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            for crew in self._crews:
+                crew.close()
+
+    @property
+    def compiling(self) -> bool:
+        """Whether the openings, or the first moves of our player, are still to come: both take long."""
+        return self._start is None or (not self._asked and len(self._crews) < len(self._sides))
+
+    @property
+    def _crews(self) -> list[Crew]:
+        return [side for side in self._sides if isinstance(side, Crew)]
+
+    @property
+    def _patience(self) -> float:
+        """Seconds to wait for a full batch: as long as a batch takes, since one that is not full takes as long."""
+        return max(_PATIENCE[0], self._quickest)
+
+    def _some(self) -> list[tuple[int, Played]]:
+        """Wait until something happens: (place, game) of the games that ended by it."""
+        ended = []
+        now = time.monotonic()
+        if self._waiting and (
+            len(self._waiting) >= self._batch or not self._thinking or now - self._waiting[0].since > self._patience
+        ):
+            for table, action in self._ask():
+                ended.append((table, self._ours(table, action)))
+        else:
+            beat = min(_BEAT, self._patience) if self._waiting else _BEAT
+            for future in wait(self._thinking, beat, FIRST_COMPLETED).done:
+                table, then = self._thinking.pop(future)
+                ended.append((table, then(table, future)))
+        return [(table.place, played) for table, played in ended if played is not None]
+
+    def _sit(self, place: int, number: int) -> Table:
+        """A new game, after its opening."""
+        pair = number // 2
+        assert self._start is not None
+        position = self._referee.begin(self._start.seeds[pair])
+        table = Table(place, number, position, [], [], time.monotonic())
+        for action in self._start.actions[pair]:
+            self._put(table, int(action))
+        return table
+
+    def _put(self, table: Table, action: int) -> None:
+        """Play a legal action."""
+        table.moves.append((table.position.player, self._referee.name(table.position, action)))
+        table.actions.append(action)
+        table.position = self._referee.play(table.position, action)
+        self.moves += 1
+
+    def _go_on(self, table: Table) -> Played | None:
+        """Have the next move made; the game if there is none left to make."""
+        if table.position.over or len(table.actions) >= self._game.max_moves:
+            return self._judge(table)
+        side = self._sides[table.side]
+        if isinstance(side, Player):
+            table.since = time.monotonic()
+            self._waiting.append(table)
+        else:
+            arguments = (table.place, table.number, list(table.moves), table.position.player)
+            self._submit(table, self._theirs, side.consult, *arguments)
+        return None
+
+    def _submit(self, table: Table, then: Callable[[Table, Any], Played | None], work: Any, *arguments: Any) -> None:
+        assert self._pool is not None
+        self._thinking[self._pool.submit(work, *arguments)] = table, then
+
+    def _ask(self) -> list[tuple[Table, int]]:
+        """The moves of our player at the tables that have waited longest."""
+        tables, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+        player = next(side for side in self._sides if isinstance(side, Player))
+        filled = [*tables, *[tables[0]] * (self._batch - len(tables))]
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *(table.position.state for table in filled))
+        self._asked += 1
+        key = jax.random.fold_in(self._key, self._asked)
+        began = time.monotonic()
+        actions = np.asarray(player.ask(key, states, np.arange(self._batch) < len(tables)))
+        self._quickest = min(self._quickest, time.monotonic() - began)
+        return [(table, int(action)) for table, action in zip(tables, actions, strict=False)]
+
+    def _ours(self, table: Table, action: int) -> Played | None:
+        if not (0 <= action < self._game.num_actions and table.position.legal[action]):
+            return self._forfeited(table, Fault("illegal move", f"chose action {action}, which is not legal"))
+        self._put(table, action)
+        return self._go_on(table)
+
+    def _theirs(self, table: Table, future: Future[str]) -> Played | None:
+        """What an engine said is its move."""
+        try:
+            move = future.result()
+            if move == RESIGN:
+                return self._ended(table, table.side, "resigned", reason="resigned")
+            action = self._referee.read(table.position, move)
+        except Fault as fault:
+            return self._forfeited(table, fault)
+        self._put(table, action)
+        return self._go_on(table)
+
+    def _judge(self, table: Table) -> Played | None:
+        """A game that is over by the rules: hear what the engines think of that, then note our result."""
+
+        def opinions() -> dict[str, str]:
+            asked = {
+                name: side.opinion(table.place, table.number, table.moves)
+                for name, side in zip("ab", self._sides, strict=True)
+                if isinstance(side, Crew)
+            }
+            return {name: text for name, text in asked.items() if text is not None}
+
+        self._submit(table, self._judged, opinions)
+        return None
+
+    def _judged(self, table: Table, future: Future[dict[str, str]]) -> Played:
+        result = float(table.position.returns[table.number % 2])
+        score = self._referee.score(table.position)
+        return self._noted(table, result=result, score=score, opinions=future.result())
+
+    def _forfeited(self, table: Table, fault: Fault) -> Played:
+        return self._ended(table, table.side, fault.ending, fault=fault.kind, reason=fault.words)
+
+    def _ended(self, table: Table, loser: int, ending: str, **about: Any) -> Played:
+        """A game that `loser` (0 for A) has lost without its being over."""
+        return self._noted(table, result=1.0 if loser == 1 else -1.0, ending=ending, **about)
+
+    def _noted(self, table: Table, **about: Any) -> Played:
+        assert self._start is not None
+        return Played(
+            number=table.number,
+            actions=tuple(table.actions),
+            opening=int(self._start.actions.shape[1]),
+            seed=tuple(self._start.seeds[table.number // 2].tolist()),
+            seconds=round(time.monotonic() - table.began, 3),
+            **about,
+        )

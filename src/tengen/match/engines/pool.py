@@ -1,0 +1,124 @@
+"""The processes of one engine in a match: one for each table, used for one game after the other while it is well."""
+
+import threading
+from dataclasses import dataclass
+
+from tengen.games.core import Game
+from tengen.match.engines import engine
+from tengen.match.engines.engine import Engine, NotStarted, Terms
+from tengen.match.engines.faults import Fault
+from tengen.match.engines.process import Process
+
+_TRIES = 3  # to start it, for one game
+
+
+@dataclass
+class Seat:
+    """An engine at a table."""
+
+    engine: Engine
+    game: int  # which game it follows
+    told: int = 0  # so many moves of it are known to the engine
+
+
+class Crew:
+    """All processes of one engine. Each table is used by one thread at a time."""
+
+    def __init__(self, text: str, game: Game, terms: Terms) -> None:
+        self.text = text
+        self._game, self._terms = game, terms
+        self._seats: dict[int, Seat] = {}
+        self._lock = threading.Lock()
+        self._processes: list[Process] = []
+        self._ending = False
+
+    @property
+    def about(self) -> str:
+        """What the engine says that it is; empty if none has been started."""
+        return next((seat.engine.about for seat in list(self._seats.values())), "")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """In words, how its rules may differ from those of the game; empty if none has been started."""
+        found = next((seat.engine.remarks for seat in list(self._seats.values())), ())
+        return tuple(f"{self.text}: {remark}" for remark in found)
+
+    def consult(self, table: int, game: int, moves: list[tuple[int, str]], player: int) -> str:
+        """Its move in a game of which (player, move) are known so far. Fault, or TengenError if it does not start."""
+        seat = self._caught_up(table, game, moves)
+        try:
+            move = seat.engine.choose(player)
+        except Fault:
+            self.dismiss(table)
+            raise
+        seat.told += 1
+        return move
+
+    def opinion(self, table: int, game: int, moves: list[tuple[int, str]]) -> str | None:
+        """Who has won a game that is over, in its view; None if it does not say."""
+        try:
+            return self._caught_up(table, game, moves).engine.opinion()
+        except Fault:
+            self.dismiss(table)
+            return None
+
+    def ready(self, table: int, game: int) -> Seat:
+        """The engine at a table, prepared for that game. TengenError if it cannot be started."""
+        seat = self._seats.get(table)
+        if seat is not None and seat.game == game:
+            return seat
+        if seat is not None:
+            try:
+                seat.engine.begin()
+                self._seats[table] = Seat(seat.engine, game)
+                return self._seats[table]
+            except Fault:  # it has died since, or is of no use any more
+                self.dismiss(table)
+        self._seats[table] = Seat(self._start(), game)
+        return self._seats[table]
+
+    def dismiss(self, table: int) -> None:
+        """End the process at a table."""
+        seat = self._seats.pop(table, None)
+        if seat is not None:
+            seat.engine.close()
+
+    def interrupt(self) -> None:
+        """End all processes, from any thread; those who wait for them learn that."""
+        with self._lock:
+            self._ending = True
+            for process in self._processes:
+                process.kill()
+
+    def close(self) -> None:
+        """When nobody waits any more."""
+        for table in list(self._seats):
+            self.dismiss(table)
+
+    def _caught_up(self, table: int, game: int, moves: list[tuple[int, str]]) -> Seat:
+        """The engine at a table, with all moves played on its board."""
+        seat = self.ready(table, game)
+        try:
+            for player, move in moves[seat.told :]:
+                seat.engine.tell(player, move)
+                seat.told += 1
+        except Fault:
+            self.dismiss(table)
+            raise
+        return seat
+
+    def _start(self) -> Engine:
+        for attempt in range(_TRIES):
+            try:
+                return engine.start(self.text, self._game, self._terms, self._made)
+            except NotStarted as error:
+                if attempt == _TRIES - 1 or self._ending or error.fault.kind == "time":
+                    raise
+        raise AssertionError
+
+    def _made(self, process: Process) -> None:
+        with self._lock:
+            self._processes = [known for known in self._processes if known.running]
+            self._processes.append(process)
+            if self._ending:
+                process.kill()

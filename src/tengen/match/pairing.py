@@ -1,0 +1,98 @@
+"""Who should play next, so that ratings become certain soonest.
+
+n games between i and j add n * w to what is known about the difference of their strengths, where w is p * (1 - p) for
+a chance p to win. So the covariance C of all strengths becomes, with d = e_i - e_j and v = d'Cd, the variance now:
+
+    C - (Cd)(Cd)' * n w / (1 + n w v)
+
+and the squares of all error bars together shrink by |Cd|^2 * n w / (1 + n w v). The pair with the largest such gain
+plays. It is large where a difference is uncertain, where many other ratings hang on it, and where the two are about
+equally strong; a match whose end is known before is worth nothing.
+
+As p itself is uncertain, w is its mean over what the difference may be: a normal distribution of variance v, for which
+the mean of the logistic curve is about another, flatter logistic curve.
+
+Of a network that has not played yet, nothing is known but its place in the run: it is thought about as strong as the
+nearest one that has (`SPREAD` says how nearly). That serves the choice alone, ratings never see it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tengen.match.ratings import Ratings
+from tengen.match.scores import ELO
+
+SPREAD = 300.0  # Elo: how far a network that has not played may be from its neighbour in the run
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A match that should be played."""
+
+    a: str
+    b: str
+    gain: float  # Elo squared: by how much the variances of all ratings together are expected to shrink
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """About N players, in the order of `Ratings.players`."""
+
+    strength: np.ndarray  # Float64[N]: in log odds
+    covariance: np.ndarray  # Float64[N, N]: in log odds squared
+
+
+def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str] = ()) -> Choice | None:
+    """The pair of those who are `able` to play whose match of so many games gains most; None if there is no pair.
+
+    All of them must be in the ratings. `run`: the networks of a run in the order in which they were saved.
+    """
+    place = {rating.name: number for number, rating in enumerate(ratings.players)}
+    here = [place[name] for name in dict.fromkeys(able)]
+    if len(here) < 2:
+        return None
+    found = gains(beliefs(ratings, run), games)[np.ix_(here, here)]
+    found[np.tril_indices(len(here))] = -np.inf  # every pair once
+    first, second = np.unravel_index(int(np.argmax(found)), found.shape)
+    a, b = (ratings.players[here[i]].name for i in (first, second))
+    return Choice(a, b, float(found[first, second]) * ELO**2)
+
+
+def gains(known: Beliefs, games: int) -> np.ndarray:
+    """Float64[N, N]: how much a match of each pair is expected to take off the trace of the covariance."""
+    squares = known.covariance @ known.covariance
+    moved = _of_differences(squares)  # |Cd|^2
+    variance = _of_differences(known.covariance)
+    flatter = 1 / np.sqrt(1 + np.pi / 8 * variance)
+    gap = known.strength[:, None] - known.strength[None, :]
+    chance = 1 / (1 + np.exp(np.clip(-gap * flatter, -700, 700)))
+    information = games * flatter * chance * (1 - chance)
+    return moved * information / (1 + information * variance)
+
+
+def beliefs(ratings: Ratings, run: Sequence[str] = ()) -> Beliefs:
+    """What is thought of all players before the next match."""
+    place = {rating.name: number for number, rating in enumerate(ratings.players)}
+    played = {rating.name for rating in ratings.players if rating.games or rating.name == ratings.anchor}
+    strength = np.array([rating.elo for rating in ratings.players])
+    like, apart = np.arange(len(place)), np.zeros(len(place))
+    in_run = [name for name in run if name in place]
+    known = [number for number, name in enumerate(in_run) if name in played]
+    for number, name in enumerate(in_run):
+        if name not in played:
+            nearest = min(known, key=lambda other, number=number: (abs(other - number), other), default=None)
+            like[place[name]] = place[ratings.anchor if nearest is None else in_run[nearest]]
+            apart[place[name]] = SPREAD**2
+    unknown = [i for i, rating in enumerate(ratings.players) if rating.name not in played and not apart[i]]
+    if unknown and len(unknown) < len(strength):  # an engine that has not played is as strong as any other
+        strength[unknown] = np.delete(strength, unknown).mean()
+    covariance = ratings.covariance[np.ix_(like, like)] + np.diag(apart)
+    return Beliefs(strength[like] / ELO, covariance / ELO**2)
+
+
+def _of_differences(matrix: np.ndarray) -> np.ndarray:
+    """[i, j]: d'Md for d = e_i - e_j."""
+    own = np.diag(matrix)
+    return np.maximum(own[:, None] + own[None, :] - matrix - matrix.T, 0.0)

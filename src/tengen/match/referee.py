@@ -1,0 +1,84 @@
+"""The rules for one game at a time, whose players live elsewhere: what is legal, and who has won."""
+
+import contextlib
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from tengen.data.records.records import shorten
+from tengen.games.core import Game
+from tengen.match.engines.faults import Fault
+
+
+class Position(NamedTuple):
+    """A position, on the host."""
+
+    state: Any  # of NumPy arrays
+    legal: np.ndarray  # Bool[A]
+    player: int  # who moves
+    over: bool
+    returns: np.ndarray  # Float32[2]
+
+
+class Referee:
+    """Knows one game. Its programs run on the CPU: a single position is too small to be worth a trip to a device."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._cpu: Any = None
+        with contextlib.suppress(RuntimeError):  # JAX was told to know no CPU
+            self._cpu = jax.local_devices(backend="cpu")[0]
+
+    def begin(self, seed: np.ndarray) -> Position:
+        """A new game; `seed` is the data of a key."""
+        return self._called(_begin, np.asarray(seed, np.uint32))
+
+    def play(self, position: Position, action: int) -> Position:
+        """After a legal action."""
+        return self._called(_play, position.state, np.int32(action))
+
+    def name(self, position: Position, action: int) -> str:
+        """What the game calls that action."""
+        with jax.default_device(self._cpu):
+            return self.game.action_name(position.state, action)
+
+    def read(self, position: Position, move: str) -> int:
+        """The legal action that a player means by a move. Fault if there is none."""
+        with jax.default_device(self._cpu):
+            try:
+                return self.game.parse_action(position.state, move)
+            except ValueError as error:
+                raise Fault("illegal move", f"played {shorten(move)}: {error}") from None
+
+    def score(self, position: Position) -> float | None:
+        """Of player 0 in points, for games that count points."""
+        with jax.default_device(self._cpu):
+            found = _facts(self.game, position.state).get("score")
+        return None if found is None else float(found)
+
+    def _called(self, function: Any, *inputs: Any) -> Position:
+        with jax.default_device(self._cpu):
+            state, legal, player, over, returns = jax.device_get(function(self.game, *inputs))
+        return Position(state, legal, int(player), bool(over), returns)
+
+
+@partial(jax.jit, static_argnames="game")
+def _begin(game: Game, seed: Array) -> tuple[Any, ...]:
+    return _look(game, game.init(jax.random.wrap_key_data(seed)))
+
+
+@partial(jax.jit, static_argnames="game")
+def _play(game: Game, state: Any, action: Array) -> tuple[Any, ...]:
+    return _look(game, game.step(state, action))
+
+
+@partial(jax.jit, static_argnames="game")
+def _facts(game: Game, state: Any) -> dict[str, Array]:
+    return game.record_facts(state)
+
+
+def _look(game: Game, state: Any) -> tuple[Any, ...]:
+    return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)

@@ -1,0 +1,51 @@
+"""A sequential test of whether one player is stronger than another: it goes on until the games have said enough.
+
+It weighs two statements, "A is `low` Elo stronger" against "A is `high` Elo stronger", by the logarithm of how much
+likelier the second makes the games than the first. What is weighed are pairs of games with the same opening, not
+games: the games of a pair depend on each other. The scores of pairs are taken as normally distributed with a variance
+that nobody knows beforehand (the generalised test of Van den Bergh, as used for chess programs).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tengen.match.scores import ELO
+
+_PAIR = 0.125
+"""Variance that two independent, even games give a pair. One such pair is added, so equal pairs are not certainty."""
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """The test; `error` is how often it may be wrong, on either side."""
+
+    low: float  # Elo: so little is not enough
+    high: float  # Elo: so much is wished for
+    error: float
+
+    @property
+    def bound(self) -> float:
+        """Beyond this (below its negative) the test is over: Wald's bound for equal errors."""
+        return math.log((1 - self.error) / self.error)
+
+    def ratio(self, pairs: np.ndarray) -> float:
+        """The log likelihood ratio after pairs with these shares of the points (Float[P], in [0, 1])."""
+        count = len(pairs)
+        if count == 0:
+            return 0.0
+        mean = float(pairs.mean())
+        variance = (float(((pairs - mean) ** 2).sum()) + _PAIR) / count
+        misfit = [variance + (mean - expected(elo)) ** 2 for elo in (self.low, self.high)]
+        return count / 2 * math.log(misfit[0] / misfit[1])
+
+    def decided(self, pairs: np.ndarray) -> bool | None:
+        """True if A is as strong as wished for, False if not; None if more games are needed."""
+        ratio = self.ratio(pairs)
+        return None if abs(ratio) < self.bound else ratio > 0
+
+
+def expected(elo: float) -> float:
+    """The share of the points that a player so much stronger gets."""
+    return 1 / (1 + math.exp(-elo / ELO))

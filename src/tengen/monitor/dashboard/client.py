@@ -1,0 +1,326 @@
+"""Who the dashboard listens to: a child process, a daemon on a Unix socket, or one that it starts and that stays.
+
+    client = Child(["tengen", "daemon", "go9"], hear)
+    await client.start()              # returns at once; what is said comes as calls of hear(event)
+    client.send(StopTraining())
+
+Everything is asyncio, nothing waits, and nothing raises: what goes wrong is an event (see model.py).
+"""
+
+import abc
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from tengen import files
+from tengen.monitor.dashboard.model import Ended, Garbled, Note, Said, Started
+from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
+from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
+from tengen.run.children import PARENT
+
+Hear = Callable[[Any], None]
+Given = TypeVar("Given")
+_STAYING: list[Any] = []  # processes that go on without us; Python would complain if it had to forget them
+_PIECE = 1 << 16  # bytes that are read at once
+_TAIL = 1 << 14  # bytes of an old log that are shown
+_LOOK = 0.1  # seconds between two looks at a file or a socket that is to come
+_REST = 1.0  # seconds for what a process has left in its pipes
+
+
+class Client(abc.ABC):
+    """`name` is what it is called; `orders` says whether it understands messages; `stays`: it can go on without us."""
+
+    orders, stays = True, False
+
+    def __init__(self, name: str = "the daemon") -> None:
+        self.name = name
+        self.hear: Hear = lambda event: None
+        self.alive = False
+        self._writer: asyncio.WriteTransport | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin, or begin again after an end."""
+        if not self.alive:
+            self.alive = True
+            self.hear(Started(self._beginning()))
+            self._task = asyncio.create_task(self._live())
+
+    def send(self, message: Any) -> bool:
+        """Whether there is somebody to send it to."""
+        if self._writer is None or self._writer.is_closing():
+            return False
+        self._writer.write(encode(message))
+        return True
+
+    def ask_to_end(self) -> bool:
+        """Politely."""
+        return self.send(Shutdown()) or self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> bool:
+        """To the process, if it is ours and there."""
+        if self._process is None or self._process.poll() is not None:
+            return False
+        self._process.send_signal(number)
+        return True
+
+    async def close(self) -> None:
+        """Listen no more. A process that cannot go on without us is killed if it is still there."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._process is None:
+            return
+        if self.stays:
+            _STAYING.append(self._process)
+        elif self.signal(signal.SIGKILL):
+            await _end_of(self._process)
+
+    @abc.abstractmethod
+    def _beginning(self) -> str:
+        """What is being done, in words."""
+
+    @abc.abstractmethod
+    async def _run(self) -> Ended:
+        """From the beginning to the end."""
+
+    async def _live(self) -> None:
+        try:
+            ended = await self._run()
+        except OSError as error:
+            ended = Ended(f"{self.name}: {error.strerror or error}")
+        finally:
+            self.alive = False
+        self._writer = None
+        self.hear(ended)
+
+    async def _messages(self, reader: asyncio.StreamReader) -> None:
+        async for line in _lines(reader):
+            self.hear(understood(line))
+
+    async def _words(self, reader: asyncio.StreamReader) -> None:
+        async for line in _lines(reader):
+            self.hear(Said(_text(line)))
+
+    async def _followed(self, path: Path, start: int) -> None:
+        """What is added to a log."""
+        rest = b""
+        with contextlib.suppress(OSError), files.open_regular(path) as file:
+            file.seek(start)
+            while True:
+                if not (piece := file.read(_PIECE)):
+                    await asyncio.sleep(_LOOK)
+                    continue
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in whole:
+                    self.hear(Said(_text(line)))
+                await asyncio.sleep(0)
+
+    def _how(self, code: int) -> Ended:
+        """It ended with that code."""
+        if code < 0:
+            known = {number.value for number in signal.Signals}
+            return Ended(
+                f"{self.name} was killed by {signal.Signals(-code).name if -code in known else f'signal {-code}'}", code
+            )
+        return Ended(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
+
+
+class Child(Client):
+    """A process that speaks the protocol on its standard output, and takes it on its input if it takes `orders`."""
+
+    def __init__(self, command: Sequence[str], name: str = "the daemon", orders: bool = True) -> None:
+        super().__init__(name)
+        self.orders = orders
+        self._command = list(command)
+
+    def ask_to_end(self) -> bool:
+        return super().ask_to_end() if self.orders else self.signal(signal.SIGINT)
+
+    def _beginning(self) -> str:
+        return f"starting {self.name}"
+
+    async def _run(self) -> Ended:
+        self._process = process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE if self.orders else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # a terminal's Ctrl-C is for the dashboard to handle
+            env=os.environ | {PARENT: str(os.getpid())},
+        )
+        async with contextlib.AsyncExitStack() as closing:
+            if process.stdin is not None:
+                self._writer = closing.enter_context(await _writing(process.stdin))
+            output = closing.enter_context(await _reading(process.stdout))
+            errors = closing.enter_context(await _reading(process.stderr))
+            tasks = [asyncio.create_task(self._messages(output)), asyncio.create_task(self._words(errors))]
+            for task in tasks:
+                closing.callback(task.cancel)
+            code = await _end_of(process)
+            await asyncio.wait(tasks, timeout=_REST)  # a grandchild may hold the pipes open for ever
+        return self._how(code)
+
+
+class Attached(Client):
+    """A daemon that listens on a socket, and does not need us."""
+
+    stays = True
+
+    def __init__(self, path: Path, name: str = "the daemon") -> None:
+        super().__init__(name)
+        self._path = path
+
+    def _beginning(self) -> str:
+        return f"joining {self.name} at {self._path}"
+
+    async def _run(self) -> Ended:
+        log = log_of(self._path)
+        following = asyncio.create_task(self._followed(log, max(_size(log) - _TAIL, 0)))
+        try:
+            return await self._talk()
+        except OSError as error:
+            return Ended(f"{self._path}: {error.strerror or error}: does {self.name} listen there?")
+        finally:
+            following.cancel()
+
+    async def _talk(self) -> Ended:
+        reader, writer = await asyncio.open_unix_connection(self._path)
+        self._writer = writer.transport
+        self.send(GetStatus())
+        try:
+            await self._messages(reader)
+        finally:
+            writer.close()
+        return Ended(f"{self.name} has closed the connection")
+
+
+class Staying(Attached):
+    """A daemon that is started here, and is then joined over its socket like any other.
+
+    So it goes on when the dashboard ends, however that happens: its output goes to a file, and its input stays open.
+    """
+
+    def __init__(self, command: Sequence[str], path: Path, name: str = "the daemon") -> None:
+        super().__init__(path, name)
+        self._command = list(command)
+
+    def _beginning(self) -> str:
+        return f"starting {self.name}, which listens at {self._path}"
+
+    async def _run(self) -> Ended:
+        log = log_of(self._path)
+        start = _size(log)
+        self._process = process = self._launched(log)
+        following = asyncio.create_task(self._followed(log, start))
+        talking = asyncio.create_task(self._keep_talking())
+        try:
+            code = await _end_of(process)
+            await asyncio.sleep(2 * _LOOK)  # for its last words
+        finally:
+            following.cancel()
+            talking.cancel()
+        return self._how(code)
+
+    def _launched(self, log: Path) -> subprocess.Popen[bytes]:
+        with contextlib.ExitStack() as closing:
+            errors = closing.enter_context(files.open_to_append(log, mode=0o600))
+            reading, writing = os.pipe()
+            closing.callback(os.close, reading)
+            closing.callback(os.close, writing)
+            return subprocess.Popen(
+                self._command,
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(writing,),  # it holds the other end of its own input, which thereby never ends
+                start_new_session=True,
+            )
+
+    async def _keep_talking(self) -> None:
+        """As soon as there is a socket, and again if the connection breaks: only the process tells of the end."""
+        talked = False
+        while True:
+            with contextlib.suppress(OSError):
+                await self._talk()
+                talked = True
+            if talked:
+                self.hear(Note(f"the connection to {self.name} is broken; joining it again"))
+                talked = False
+            await asyncio.sleep(_LOOK)
+
+
+def log_of(socket: Path) -> Path:
+    """Where the standard error of a daemon goes that the dashboard has started with a socket."""
+    return socket.with_name(socket.name + ".log")
+
+
+def understood(line: bytes) -> Any:
+    """The event of a line of the protocol."""
+    try:
+        message = decode(line)
+    except (ProtocolError, OverflowError) as error:
+        return Garbled(_text(line[:_PIECE]), str(error))
+    if isinstance(message, TrainingStatus | NetworkExported | Error | Log):
+        return message
+    return Garbled(_text(line[:_PIECE]), f"{type(message).__name__} is for the daemon, not from it")
+
+
+@contextlib.contextmanager
+def _closed(transport: asyncio.BaseTransport, given: Given) -> Iterator[Given]:
+    try:
+        yield given
+    finally:
+        transport.close()
+
+
+async def _reading(pipe: IO[bytes] | None) -> contextlib.AbstractContextManager[asyncio.StreamReader]:
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    return _closed(transport, reader)
+
+
+async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio.WriteTransport]:
+    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.Protocol, pipe)
+    return _closed(transport, transport)
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> int:
+    """The exit code. (asyncio's own processes end only when all who share their pipes do.)"""
+    while (code := process.poll()) is None:
+        await asyncio.sleep(_LOOK / 2)
+    return code
+
+
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Without their ends. Of one that is too long, as much as makes `decode` say so; others have a turn in between."""
+    rest = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(_PIECE):
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                yield line
+            rest = rest[: LONGEST + 1]
+            await asyncio.sleep(0)
+    if rest:
+        yield rest
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

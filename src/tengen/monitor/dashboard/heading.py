@@ -1,0 +1,50 @@
+"""The first line: which run, what it does, and for how long it has been up."""
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.widgets import Static
+
+from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, brief, fit, harmless
+from tengen.monitor.dashboard.model import Model
+
+_STYLES = {"TRAINING": GOOD, "EXPORTING": "cyan", "WAITING_FOR_DATA": WARM, "IDLE": DIM, "ERROR": BAD}
+
+
+class Heading(Static):
+    def __init__(self) -> None:
+        super().__init__(id="heading")
+        self._shown: Text | None = None
+
+    def show(self, model: Model, now: float) -> None:
+        if self.size.width:
+            text = heading(model, now, self.size.width)
+            if text != self._shown:
+                self._shown = text
+                self.update(text, layout=False)
+
+
+def heading(model: Model, now: float, width: int) -> Text:
+    """One line of exactly that width."""
+    right = f"up {brief(model.uptime(now))}" if model.status else ""
+    left = Text.assemble((fit(model.name, min(cell_len(model.name), width // 3)), "bold"), "  ", *_state(model, now))
+    room = width - cell_len(right)
+    left = harmless(left, " ")
+    left.truncate(max(room - 1, 0), overflow="ellipsis", pad=True)
+    return Text.assemble(left, " ", (right, DIM))
+
+
+def _state(model: Model, now: float) -> list[tuple[str, str]]:
+    """What it does, and first of all whether it lives."""
+    if model.ended is not None:
+        return [(model.ended.words, GOOD if model.ended.code == 0 else BAD)]
+    if model.leaving:
+        return [(f"ENDING: {model.who} is writing everything (q again: at once)", WARM)]
+    if silence := model.silence(now):
+        return [(f"no word from {model.who} for {brief(silence)}", BAD)]
+    if model.status is None:
+        return [(f"waiting for {model.who}", WARM)]
+    schedule = model.status.schedule
+    style = _STYLES.get(schedule.stage, "")
+    if model.status.selfplay is not None:
+        return [(schedule.words.split("; ")[0], style)]
+    return [(schedule.stage.replace("_", " "), style), (f"  {schedule.words}", "")]

@@ -1,0 +1,97 @@
+"""What a run has made so far, by what lies in its folders. Nothing is changed, and only `curve` needs JAX."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen import match
+from tengen.data.format import peek
+from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
+from tengen.data.store.store import CORRUPT, Store
+from tengen.match.ratings import Ratings, anchor
+from tengen.monitor.summary import Point
+from tengen.run import registry
+from tengen.run.chunk_counts import Memory
+
+SELFPLAY = "selfplay"
+RESULTS = Path("ratings", "results.jsonl")
+
+
+@dataclass(frozen=True)
+class Played:
+    """All that was played and written down."""
+
+    rows: int = 0
+    games: int = 0  # finished, also those without rows
+    chunks: int = 0
+    corrupt: tuple[Path, ...] = ()  # chunks that are no good, whether set aside or not
+    unreadable: tuple[str, ...] = ()  # why others could not be read
+
+
+class Counter:
+    """Counts the rows and games of a run; each chunk is asked once."""
+
+    def __init__(self, base: Path, memory: Path | None = None) -> None:
+        """`memory`: a file in which what thousands of chunks said is kept for the next process."""
+        self._store = Store(base / SELFPLAY)
+        self._known: dict[Path, tuple[int, int] | None] = {}  # rows and games; None: no good
+        self._memory = None if memory is None else Memory(memory)
+
+    def look(self) -> Played:
+        """As it is now. TengenError if a folder cannot be read."""
+        known: dict[Path, tuple[int, int] | None] = {}  # without those that are gone
+        unreadable = []
+        files = list(self._store.files())
+        for chunk in self._store.chunks(files):
+            path = chunk.path
+            try:
+                known[path] = self._known[path] if path in self._known else self._ask(path)
+            except CorruptChunk:
+                known[path] = None
+            except ChunkError as error:
+                if path.exists():
+                    unreadable.append(str(error))
+        self._known = known
+        if self._memory is not None:
+            self._memory.keep()
+        good = [counts for counts in known.values() if counts is not None]
+        corrupt = [path for path, counts in known.items() if counts is None]
+        corrupt += [path for path in files if path.name.endswith(CORRUPT)]
+        return Played(
+            rows=sum(rows for rows, _ in good),
+            games=sum(games for _, games in good),
+            chunks=len(good),
+            corrupt=tuple(sorted(corrupt)),
+            unreadable=tuple(unreadable),
+        )
+
+    def _ask(self, path: Path) -> tuple[int, int]:
+        """Rows and games of a chunk. Raises ChunkError."""
+        if self._memory is None:
+            return _count(peek.read_meta(path))
+        return self._memory.ask(path, lambda: _count(peek.read_meta(path)))
+
+
+def _count(meta: Meta) -> tuple[int, int]:
+    finished = meta.more.get("finished")
+    return meta.rows, max(finished, meta.games) if type(finished) is int else meta.games
+
+
+def ratings(base: Path) -> Ratings | None:
+    """Of all networks that played matches; None if none did. TengenError if the results cannot be read."""
+    results = match.read(base / RESULTS)
+    return match.fit(results, anchor(results)).centred() if results else None
+
+
+def curve(base: Path, ratings: Ratings | None) -> tuple[Point, ...]:
+    """The accepted networks that were rated, over the time of the run as their files tell it. Needs JAX."""
+    from tengen.nets import saving
+
+    known = {rating.name: rating for rating in ratings.players} if ratings else {}
+    found = []
+    for entry in registry.accepted(base):
+        if entry.name in known:
+            seconds = saving.read(entry.path).info.get("seconds")
+            if isinstance(seconds, int | float) and 0 <= seconds < math.inf:
+                found.append(Point(float(seconds), known[entry.name].elo, known[entry.name].error))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Trainers in which each side of a game has its own network, replay buffer and schedules (docs/trainers.md)."""

@@ -1,0 +1,136 @@
+"""The update of deep Q-learning, as pure functions.
+
+Double DQN as published (van Hasselt and others, 2016): for a sample (s, a, r, s') that spans n own moves
+
+    y = r                                                         if the game ended
+    y = r + gamma^n Q_target(s', argmax over legal a' of Q(s', a'))       otherwise
+
+and the loss is the mean of weight * huber(Q(s, a) - y). Without `double` the target network chooses as well. Dueling
+(Wang and others, 2016): Q(s, a) = V(s) + A(s, a) - mean over legal a' of A(s, a').
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.roles import replay, rules
+from tengen.roles.replay import Drawn, Replay
+from tengen.roles.rules import Parameters
+from tengen.roles.schedules import Schedule
+
+
+class Nets(NamedTuple):
+    """What learning changes, but for the buffer."""
+
+    parameters: Parameters  # of the network that learns
+    target: Parameters  # of the target network
+    optimizer: Any
+
+
+def q_values(outputs: Any, legal: Array, dueling: bool) -> Array:
+    """Float32[B, A]: what each action is worth, of what a network says. Only those of legal actions mean something."""
+    advantages = rules.scores(outputs)
+    if not dueling:
+        return advantages
+    value = outputs.value[:, 0] - outputs.value[:, 2]  # the logits of win and loss: any number
+    mean = jnp.where(legal, advantages, 0).sum(1) / jnp.maximum(legal.sum(1), 1)
+    return value[:, None] + advantages - mean[:, None]
+
+
+def best(values: Array, legal: Array) -> Array:
+    """Int32[B]: the legal action with the largest value, the first of equal ones."""
+    return jnp.argmax(jnp.where(legal, values, -jnp.inf), 1)
+
+
+def targets(online: Array, target: Array, rows: dict[str, Array], discount: float, double: bool) -> Array:
+    """Float32[B]: y, given what both networks (Float32[B, A]) say of the next positions."""
+    chosen = best(online if double else target, rows["next_legal"])
+    value = jnp.take_along_axis(target, chosen[:, None], 1)[:, 0]
+    return rows["reward"] + jnp.where(rows["done"], 0, discount * value)
+
+
+@dataclass(frozen=True)
+class QLearner:
+    """Learns one role. Equal learners share one compiled program."""
+
+    graph: Any
+    others: tuple[str, ...]  # names of the variables that are not learned
+    settings: DQNRoleSettings
+    optimizer: optax.GradientTransformation
+    lr: Schedule
+    beta: Schedule
+
+    def values(self, params: Parameters, planes: Array, scalars: Array, legal: Array) -> Array:
+        """Float32[B, A]: what a network says that each action is worth."""
+        return q_values(rules.network(self.graph, params)(planes, scalars), legal, self.settings.dueling)
+
+    def loss(self, parameters: Parameters, others: Parameters, target: Parameters, drawn: Drawn) -> tuple[Array, Any]:
+        """The loss of a batch, and (errors Float32[B], values of what was played Float32[B])."""
+        settings, rows = self.settings, drawn.rows
+        params = {**parameters, **others}
+        after = (rows["next_planes"], rows["next_scalars"], rows["next_legal"])
+        online = self.values(params, *after) if settings.double else jnp.float32(0)
+        y = targets(online, self.values(target, *after), rows, settings.gamma**settings.n_step, settings.double)
+        played = self.values(params, rows["planes"], rows["scalars"], rows["legal"])
+        played = jnp.take_along_axis(played, rows["action"][:, None], 1)[:, 0]
+        errors = played - lax.stop_gradient(y)
+        return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played)
+
+    def learn(self, nets: Nets, others: Parameters, drawn: Drawn, step: Array) -> tuple[Nets, Array, dict[str, Array]]:
+        """One step: the networks after it, the errors Float32[B], figures."""
+        gradient = jax.value_and_grad(self.loss, has_aux=True)
+        (loss, (errors, played)), change = gradient(nets.parameters, others, nets.target, drawn)
+        rate = self.lr(step)
+        updates, optimizer = self.optimizer.update(change, nets.optimizer, nets.parameters)
+        updates = jax.tree.map(lambda x: x * rate, updates)
+        parameters: Parameters = optax.apply_updates(nets.parameters, updates)  # type: ignore[assignment]
+        target = self.follow(nets.target, {**parameters, **others}, step)
+        figures = {
+            "loss": loss,
+            "error": jnp.abs(errors).mean(),
+            "value": played.mean(),
+            "gradient": optax.tree.norm(change),
+            "learning_rate": rate,
+        }
+        return Nets(parameters, target, optimizer), errors, figures
+
+    def follow(self, target: Parameters, params: Parameters, step: Array) -> Parameters:
+        """The target network after this step, the first being 0."""
+        settings = self.settings.target
+        way = settings.tau if settings.kind == "polyak" else 1.0
+        due = (step + 1) % settings.every == 0
+
+        def move(old: Array, new: Array) -> Array:
+            if not jnp.issubdtype(old.dtype, jnp.floating):
+                return jnp.where(due, new, old)
+            return jnp.where(due, new if way == 1.0 else old + way * (new - old), old)
+
+        return {name: move(old, params[name]) for name, old in target.items()}
+
+    @partial(jax.jit, static_argnames=("self",), donate_argnames=("buffer",))
+    def many(
+        self, nets: Nets, others: Parameters, buffer: Replay, key: Array, first: Array, count: Array
+    ) -> tuple[Nets, Replay, dict[str, Array]]:
+        """`count` steps, the first of them number `first`; figures are means.
+
+        What a step draws follows from its number.
+        """
+
+        def one(number: Array, carry: Any) -> Any:
+            nets, buffer, sums = carry
+            step = first + number
+            drawn = replay.draw(buffer, jax.random.fold_in(key, step), self.settings.batch, self.beta(step))
+            nets, errors, figures = self.learn(nets, others, drawn, step)
+            assert self.settings.buffer is not None
+            buffer = replay.renew(buffer, drawn.places, errors, self.settings.buffer.alpha, self.settings.buffer.least)
+            return nets, buffer, jax.tree.map(jnp.add, sums, figures)
+
+        nothing = {name: jnp.float32(0) for name in ("loss", "error", "value", "gradient", "learning_rate")}
+        nets, buffer, sums = lax.fori_loop(0, count, one, (nets, buffer, nothing))
+        return nets, buffer, jax.tree.map(lambda total: total / count, sums)

@@ -1,0 +1,112 @@
+"""`DQNTrainer`: every learning role by deep Q-learning. See docs/trainers.md."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.errors import Diverged, OptionError, TengenError
+from tengen.roles.dqn.learning import Nets, QLearner
+from tengen.roles.role import Role
+from tengen.roles.trainer import Trainer
+from tengen.train.base import Metrics
+
+if TYPE_CHECKING:
+    from tengen.config.trainers import DQNConfig
+
+_LEARN = 100  # what random keys are for; see `Trainer`
+
+
+class DQNTrainer(Trainer["DQNConfig"]):
+    """Double DQN on the device: a role's samples go into its buffer, and batches of them teach its network.
+
+    What happens at a step depends on its number alone, so 20 steps are 10 steps and 10 more, whatever was in between.
+    """
+
+    def __init__(self, config: "DQNConfig", **given: Any) -> None:
+        """As `Trainer`: the game, networks, players and reward may be given."""
+        super().__init__(config, **given)
+        for role in self.roles.values():
+            if role.settings is not None and not isinstance(role.settings, DQNRoleSettings):
+                raise OptionError(f"{role.name}: expected the settings of deep Q-learning (trainer: dqn)")
+            self._replaced(role.name)
+
+    def _replaced(self, role: str) -> None:
+        """A new network is its own first target."""
+        which = self.roles[role]
+        if which.settings is not None:
+            self._check_dueling(which)
+            # A buffer of its own each, because nothing else may hold what is saved and restored.
+            self.extra[role] = jax.tree.map(jnp.copy, {**which.parameters, **which.others})
+
+    def _check_dueling(self, role: Role) -> None:
+        settings: Any = role.settings
+        if settings.dueling:
+            planes = jax.ShapeDtypeStruct((1, *self.game.planes_shape), jnp.bool_)
+            scalars = jax.ShapeDtypeStruct((1, self.game.num_scalars), jnp.float32)
+            outputs = jax.eval_shape(lambda x, y: role.net(x, y), planes, scalars)
+            if getattr(getattr(outputs, "value", None), "shape", None) != (1, 3):
+                raise TengenError(f"{role.name}_net: dueling needs a network with a value [B, 3] besides its policy")
+
+    def learner(self, role: Role) -> QLearner:
+        """The update of a role, as pure functions."""
+        assert isinstance(role.settings, DQNRoleSettings)
+        assert role.optimizer is not None
+        assert role.lr_scheduler is not None
+        assert role.beta_scheduler is not None
+        return QLearner(
+            role.graph, tuple(role.others), role.settings, role.optimizer, role.lr_scheduler, role.beta_scheduler
+        )
+
+    def _train(self, steps: int) -> Metrics:
+        goal = self.step + steps
+        figures: dict[str, Any] = {}
+        while self.step < goal:
+            learning = [self.roles[name] for name in self.learning]
+            if not learning:
+                raise TengenError("no role learns: set_trainable(role, True) for one that has a section")
+            until = goal
+            for role in learning:
+                interval: int = role.settings.roll_out_interval  # type: ignore[union-attr]
+                until = min(until, self.step - self.step % interval + interval)
+                if self.step % interval == 0:
+                    self._collect(role)
+            for role in learning:
+                figures |= self._learn(role, until - self.step, len(learning) > 1)
+            self.advance(until - self.step)
+        return self._checked(figures)
+
+    def _collect(self, role: Role) -> None:
+        """A roll-out, or as many as there must be before the first step."""
+        settings: Any = role.settings
+        assert role.replay_buffer is not None
+        self.collect(role.name, settings.roll_out_samples)
+        if self.step == 0 or len(role.replay_buffer) < settings.first_samples:
+            while len(role.replay_buffer) < settings.first_samples:
+                self.collect(role.name, settings.roll_out_samples)
+
+    def _learn(self, role: Role, steps: int, named: bool) -> dict[str, Any]:
+        """So many steps on what the buffer has."""
+        assert role.replay_buffer is not None
+        if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
+            self._collect(role)
+        # In training or not, the target and the network are asked in the same way.
+        nets = Nets(role.parameters, self.extra[role.name], role.optimizer_state)
+        key = jax.random.fold_in(self._base, _LEARN + self.game.roles.index(role.name))
+        buffer = role.replay_buffer
+        nets, buffer.state, figures = self.learner(role).many(
+            nets, role.others, buffer.state, key, jnp.int32(self.step), jnp.int32(steps)
+        )
+        role.parameters, self.extra[role.name], role.optimizer_state = nets
+        assert role.er_scheduler is not None
+        figures = {**figures, "exploration": role.er_scheduler(self.step)}
+        return {f"{role.name}_{name}": figure for name, figure in figures.items()} if named else figures
+
+    def _checked(self, figures: dict[str, Any]) -> Metrics:
+        found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
+        bad = [name for name, figure in found.items() if not math.isfinite(figure)]
+        if bad:
+            raise Diverged.at(self.step, f"{bad[0]} is not a finite number")
+        return {**found, "games": self.games, "samples": self.samples}

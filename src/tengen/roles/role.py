@@ -1,0 +1,193 @@
+"""One role of a game in a trainer: who plays it and, if it learns, all that its learning needs."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jax import Array
+
+from tengen import nets
+from tengen.config.settings.roles import RoleSettings
+from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
+from tengen.games.players import Player, Rule
+from tengen.nets import saving
+from tengen.roles import rules
+from tengen.roles.buffer import ReplayBuffer
+from tengen.roles.games import Lane, Transition
+from tengen.roles.rules import Greedy, Parameters
+from tengen.roles.schedules import Schedule
+from tengen.train import optimizers
+
+AnyNet = nnx.Module | Path | str
+"""A module that is called on (planes, scalars) and gives a number per action, or `Outputs`; or where one is saved."""
+
+
+class Role:
+    """A role that is played by a network, or by a fixed player. Only one with settings learns."""
+
+    def __init__(self, name: str, game: Game, settings: RoleSettings | None, sample: Transition) -> None:
+        self.name, self.game, self.settings = name, game, settings
+        self.trainable = settings is not None
+        self.player: Player | None = None
+        self.rule_of: Callable[[Any, Game], Rule] = Greedy  # how a network (its graph) plays; `rules.Drawn` is another
+        self.graph: Any = None
+        self.parameters: Parameters = {}  # what gradients change
+        self.others: Parameters = {}  # the other variables of the network
+        self.optimizer: optax.GradientTransformation | None = None  # for a learning rate of 1
+        self.optimizer_state: Any = ()
+        self.lr_scheduler: Schedule | None = None
+        self.er_scheduler: Schedule | None = None
+        self.beta_scheduler: Schedule | None = None
+        self.replay_buffer: ReplayBuffer | None = None
+        self.lane: Lane | None = None
+        if settings is not None:
+            self.optimizer = optimizers.make(settings.optimizer)
+            self.lr_scheduler = Schedule(settings.lr_schedule, settings.optimizer.learning_rate)
+            self.er_scheduler = Schedule(settings.er_schedule)
+            self._make_buffer(settings, sample)
+
+    def _make_buffer(self, settings: RoleSettings, sample: Transition) -> None:
+        if settings.buffer is None:
+            return
+        buffer = settings.buffer
+        self.beta_scheduler = Schedule(buffer.beta)
+        self.replay_buffer = ReplayBuffer(
+            rows(sample),
+            buffer.capacity,
+            prioritised=buffer.kind == "prioritised",
+            alpha=buffer.alpha,
+            least=buffer.least,
+        )
+
+    def build(self, rngs: nnx.Rngs) -> nnx.Module:
+        """A new network as the settings say."""
+        assert self.settings is not None
+        return nets.build(nets.spec(self.settings.net.name), self.game, rngs, dtype=self.settings.net.dtype)
+
+    def follow(self, net: AnyNet) -> None:
+        """Be played by this network from now on. What the optimiser remembers of another one is forgotten."""
+        what = f"{self.name}_net"
+        if isinstance(net, str | Path):
+            net = saving.load(net, self.game, dtype=self.settings.net.dtype if self.settings else "float32")
+        if not isinstance(net, nnx.Module):
+            raise OptionError(f"{what}: expected a flax nnx.Module or the path of a network, got {type(net).__name__}")
+        rules.check_outputs(net, self.game, what)
+        # Copies, because what is learned must not change the caller's network, nor the other way round.
+        state = jax.tree.map(jnp.copy, nnx.state(net))
+        graph = nnx.graphdef(net)
+        learned = saving.named(nnx.state(nnx.merge(graph, state), nnx.Param))
+        self.graph, self.player = graph, None
+        self.others = {name: leaf for name, leaf in saving.named(state).items() if name not in learned}
+        self.parameters = learned
+        if self.optimizer is not None:
+            self.optimizer_state = self.optimizer.init(learned)
+
+    def obey(self, player: Player) -> None:
+        """Be played by a fixed player."""
+        if player.on_host:
+            raise OptionError(f"{self.name}_player: {player.name} runs on the host, expected a rule that JAX compiles")
+        if self.settings is not None:
+            raise OptionError(f"{self.name}_player: {self.name} has a section and learns; give it a network instead")
+        self.player = player
+
+    @property
+    def rule(self) -> Rule:
+        """How it is played. Equal for networks of one form."""
+        return self.player.rule if self.player else self.rule_of(self.graph, self.game)
+
+    @property
+    def params(self) -> Any:
+        """What the rule asks for."""
+        return self.player.params if self.player else {**self.parameters, **self.others}
+
+    @property
+    def net(self) -> Any:
+        """The network as it now is; None for a fixed player. Changing it changes nothing here: `replace_nets` does."""
+        return None if self.player else rules.network(self.graph, {**self.parameters, **self.others})
+
+    @property
+    def learning(self) -> RoleSettings:
+        """The settings; TengenError if it does not learn."""
+        if self.settings is None:
+            raise TengenError(f"{self.name} has no section in the configuration, so it cannot learn")
+        return self.settings
+
+    def state(self) -> dict[str, Any]:
+        """Everything that changes, as a pytree; empty for a role that does not learn."""
+        if self.settings is None:
+            return {}
+        return {
+            "parameters": self.parameters,
+            "others": plain(self.others),
+            "optimizer": self.optimizer_state,
+            "lane": plain(self.lane),
+            "replay": () if self.replay_buffer is None else self.replay_buffer.state,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo `state`."""
+        if self.settings is None:
+            return
+        self.parameters, self.optimizer_state = state["parameters"], state["optimizer"]
+        self.others = typed(state["others"], self.others)
+        self.lane = typed(state["lane"], self.lane)
+        if self.replay_buffer is not None:
+            self.replay_buffer.state = state["replay"]
+
+
+def rows(transition: Transition) -> dict[str, Any]:
+    """Samples as a replay buffer keeps them."""
+    return {
+        **transition.observations,
+        "action": transition.actions,
+        "reward": transition.rewards,
+        "done": transition.dones,
+        **{f"next_{name}": leaf for name, leaf in transition.next_observations.items()},
+    }
+
+
+def plain(tree: Any) -> Any:
+    """The same with the data of random keys in their places, which files can hold."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
+
+
+def typed(tree: Any, like: Any) -> Any:
+    """Undo `plain`, for a tree like `like`."""
+    return jax.tree.map(lambda old, new: jax.random.wrap_key_data(new) if _is_key(old) else new, like, tree)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+@partial(jax.jit, static_argnames=("graph", "optimizer", "loss"))
+def descend(
+    graph: Any,
+    optimizer: optax.GradientTransformation,
+    loss: Any,
+    parameters: Parameters,
+    others: Parameters,
+    state: Any,
+    rate: Array,
+    data: tuple[Any, ...],
+) -> tuple[Parameters, Parameters, Any, Any]:
+    """One step down the gradient of `loss(net, *data)`, a number or (number, figures by name)."""
+
+    def of(learned: Parameters) -> tuple[Array, Any]:
+        net = rules.network(graph, {**learned, **others})
+        found = loss(net, *data)
+        value, figures = found if isinstance(found, tuple) else (found, {})
+        kept = saving.named(nnx.state(net))
+        return value, ({name: kept[name] for name in others}, figures)
+
+    (value, (others, figures)), gradient = jax.value_and_grad(of, has_aux=True)(parameters)
+    updates, state = optimizer.update(gradient, state, parameters)
+    parameters = optax.apply_updates(parameters, jax.tree.map(lambda x: x * rate, updates))  # type: ignore[assignment]
+    figures = {**figures, "loss": value, "gradient": optax.tree.norm(gradient), "learning_rate": rate}
+    return parameters, others, state, figures

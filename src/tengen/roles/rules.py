@@ -1,0 +1,134 @@
+"""How a network becomes a player of its role, and players by name."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+
+from tengen import nets, schema
+from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
+from tengen.games.hironaka import Hironaka
+from tengen.games.hironaka_players import HOSTS, Fixed
+from tengen.games.players import First, Player, Random
+from tengen.nets import saving
+from tengen.nets.specs import FILE_NAME
+
+Parameters = dict[str, Array]
+"""All variables of a network by name, as `nets.saving.named` gives them."""
+
+NAMES = ("random", "first", "last")
+
+
+def parameters(net: nnx.Module) -> Parameters:
+    """All variables of a network, by name."""
+    return saving.named(nnx.state(net))
+
+
+def network(graph: Any, params: Mapping[str, Any]) -> Any:
+    """The network with this graph (`nnx.graphdef`) and these variables."""
+    return nnx.merge(graph, saving.unnamed(params))
+
+
+def scores(outputs: Any) -> Array:
+    """Float32[B, A]: the number per action by which a network's best action is known: its policy, or all it gives."""
+    return jnp.asarray(getattr(outputs, "policy", outputs), jnp.float32)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The legal action that the network gives the largest number. `params` are its variables by name."""
+
+    graph: Any
+    game: Game
+
+    def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
+        del key, which
+        look = jax.vmap(self.game.look)(states)
+        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
+        return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
+
+
+@dataclass(frozen=True)
+class Drawn(Greedy):
+    """A legal action drawn by the network's policy, whose logits its numbers are: for trainers that learn a policy."""
+
+    def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
+        del which
+        look = jax.vmap(self.game.look)(states)
+        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
+        # In a finished game nothing is legal, and anything will do.
+        legal = look.legal | look.over[:, None]
+        return jax.random.categorical(key, jnp.where(legal, found, -jnp.inf)).astype(jnp.int32)
+
+
+def greedy(name: str, net: nnx.Module, game: Game) -> Player:
+    """The player that always follows a network."""
+    return Player(name, Greedy(nnx.graphdef(net), game), parameters(net))
+
+
+def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> Player:
+    """The player that follows a saved network (a file, or its folder), such as a trainer's host or agent.
+
+    TengenError says what is wrong with the file. The player has the form that `arena.play` and `FusedGame` ask for.
+    """
+    net = saving.load(path, game, dtype=dtype)
+    named = Path(path).parent if Path(path).name == FILE_NAME else Path(path)
+    return greedy(named.name.removesuffix(".safetensors"), net, game)
+
+
+def unfit(text: str, role: str, game: Game) -> str:
+    """Why the player that a text names cannot play this role, or nothing.
+
+    In Hironaka's game the roles have different actions: its hosts are no agents, and a network that learned one role
+    knows nothing of the other.
+    """
+    if text in NAMES or not isinstance(game, Hironaka):
+        return ""
+    if text in HOSTS:
+        return "" if role == "host" else f"{text}: a host of {game.name}, who cannot play the {role}"
+    try:
+        learned = saving.read(text).info.get("role")
+    except TengenError:  # what is wrong with it is told by who loads it
+        return ""
+    return "" if learned in (None, role) else f"{text}: a network that learned to play the {learned}, not the {role}"
+
+
+def parse(text: str, game: Game, role: str) -> Player:
+    """The player that a text names: random, first, last (of the legal actions), or the path of a saved network.
+
+    Hironaka's game has more of them: the hosts of `games.hironaka_players`.
+    """
+    hosts = HOSTS if isinstance(game, Hironaka) and role == "host" else {}
+    if problem := unfit(text, role, game):
+        raise OptionError(problem)
+    if text == "random":
+        return Player(text, Random(game))
+    if text in ("first", "last"):
+        return Player(text, First(game, last=text == "last"))
+    if isinstance(game, Hironaka) and text in hosts:
+        return Player(text, Fixed(game, hosts[text]))
+    if "/" not in text and not os.path.exists(text):
+        known = (*NAMES, *(name for name in hosts if name not in NAMES))
+        raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, known)}, or the path of a network")
+    return load_player(text, game)
+
+
+def check_outputs(net: nnx.Module, game: Game, what: str) -> None:
+    """TengenError if `net(planes, scalars)` does not give a number per action of the game."""
+    planes = jax.ShapeDtypeStruct((2, *game.planes_shape), jnp.bool_)
+    scalars = jax.ShapeDtypeStruct((2, game.num_scalars), jnp.float32)
+    graph, params = nnx.graphdef(net), parameters(net)
+    try:
+        shape = jax.eval_shape(lambda p, x, y: scores(network(graph, p)(x, y)), params, planes, scalars).shape
+    except (TypeError, ValueError, AttributeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise TengenError(f"{what}: cannot be asked about positions of {game.name}: {first}") from error
+    if shape != (2, game.num_actions):
+        raise TengenError(f"{what}: expected a number for each of {game.num_actions} actions, got {list(shape[1:])}")

@@ -1,0 +1,454 @@
+"""`Trainer`: what to derive from to write a training of one's own. See docs/trainers.md.
+
+A game has the role `host` (player 0) and, if it is a game for two, `agent` (player 1). Each has its own network,
+optimiser, schedules, replay buffer and games. A role without a section in the configuration is played by a network or
+a fixed player and never learns.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+
+from tengen import games, nets
+from tengen.errors import Diverged, OptionError, TengenError
+from tengen.games.core import Game
+from tengen.games.hironaka import Hironaka
+from tengen.games.players import Player
+from tengen.nets import finite, saving
+from tengen.roles import role as roles
+from tengen.roles import rules
+from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
+from tengen.roles.names import RoleNames
+from tengen.roles.role import AnyNet, Role
+from tengen.train.base import BaseTrainer, Metrics
+from tengen.train.checkpoints import Checkpoint, Checkpoints
+
+if TYPE_CHECKING:
+    from tengen.config.trainers import TrainerConfig
+
+C = TypeVar("C", bound="TrainerConfig")
+Report = Callable[[str, Mapping[str, Any]], None]
+"""(kind, figures by name): `loop.metrics.Metrics(folder).write` is one."""
+
+_INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
+
+
+class Trainer(RoleNames, BaseTrainer[C]):
+    """Trains the roles of a game. A subclass implements `_train(steps)` on what is here:
+
+    - `trainer.host_net`, `host_optimizer`, `host_lr_scheduler`, `host_er_scheduler`, `host_replay_buffer`, and the same
+      for `agent`; `trainer.roles["host"]` has all of them; `trainer.fused_game`
+    - `roll_out(role, n)`: samples; `update(role, loss, *data)`: a step down a gradient; `next_key()`
+    - `extra`: a pytree of arrays of its own, which checkpoints keep
+
+    `_train` says after each step `self.advance()`. One that never does is taken to have made all its steps.
+    """
+
+    def __init__(
+        self,
+        config: C,
+        *,
+        game: Game | None = None,
+        host_net: AnyNet | None = None,
+        agent_net: AnyNet | None = None,
+        host_player: Player | None = None,
+        agent_player: Player | None = None,
+        reward: Reward | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """`game` and `reward` take the place of the configuration's. A role with a section may be given the network
+        that it begins with; one without needs a network or a player, from here or from `players` of the configuration.
+        """
+        if not hasattr(config, "trainer"):
+            raise OptionError("expected the configuration of a trainer, as config.load_any('dqn_tic_tac_toe') gives it")
+        super().__init__(config)
+        self.game = game or _make_game(config)
+        self.training = True
+        self.extra: dict[str, Any] = {}
+        self.games = 0  # finished in roll-outs
+        self.samples = 0  # of roll-outs
+        self._step = 0
+        self._report = report or (lambda kind, figures: None)
+        self._base = jax.random.key(config.run.seed)
+        self._key = jax.random.fold_in(self._base, _KEY)
+        if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
+            raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
+        self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
+        sample = FusedGame(self.game, _nobody, _nobody, self._reward).sample
+        self.roles = {name: Role(name, self.game, getattr(config, name), sample) for name in self.game.roles}
+        self._seat({"host": host_net, "agent": agent_net}, {"host": host_player, "agent": agent_player})
+        self._opponents = self._parse_opponents()  # now, so that a misspelt one is not found after hours
+
+    # What a subclass is built on
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    def advance(self, steps: int = 1) -> None:
+        """So many steps more have been made."""
+        self._step += steps
+
+    def next_key(self) -> Array:
+        """A random key that was never given before. A resumed training goes on where it was."""
+        key, self._key = jax.random.split(self._key)
+        return key
+
+    @property
+    def fused_game(self) -> FusedGame:
+        """The game with whoever plays its roles now."""
+        agent = self.roles["agent"].rule if "agent" in self.roles else None
+        return FusedGame(self.game, self.roles["host"].rule, agent, self._reward)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What the rules of the roles ask for, for the functions of `fused_game`."""
+        return {name: role.params for name, role in self.roles.items()}
+
+    @property
+    def learning(self) -> list[str]:
+        """The roles that learn now."""
+        return [name for name, role in self.roles.items() if role.trainable]
+
+    def role(self, name: str) -> Role:
+        """The role of that name."""
+        if name not in self.roles:
+            raise OptionError(f"role: expected one of {', '.join(self.roles)}, got {name!r}")
+        return self.roles[name]
+
+    def roll_out(self, role: str, n: int) -> Transition:
+        """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
+
+        From the role's move to its next one; with `n_step` above 1 to the one after so many, rewards discounted. It
+        explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from call to call; as
+        they move in step, up to one sample per game is not used if n is no multiple of their number.
+        """
+        _whole("n", n, 1)
+        which = self.role(role)
+        settings = which.learning
+        lane = self._lane(which)
+        steps = math.ceil(n / settings.games)
+        er, others_er = self._exploration(which)
+        which.lane, samples, ended = self.fused_game.roll_out(
+            role, steps, lane, self.params, self.next_key(), er, others_er, settings.gamma
+        )
+        self.games += int(ended)
+        self.samples += n
+        return samples if steps * settings.games == n else jax.tree.map(lambda leaf: leaf[:n], samples)
+
+    def collect(self, role: str, n: int) -> None:
+        """Roll out n samples, and put them into the role's replay buffer."""
+        buffer = self.role(role).replay_buffer
+        if buffer is None:
+            raise TengenError(f"{role} has no replay buffer; give it one in the configuration")
+        buffer.add(roles.rows(self.roll_out(role, n)))
+
+    def update(self, role: str, loss: Callable[..., Any], *data: Any) -> dict[str, Array]:
+        """Let a role's network go a step down the gradient of `loss(net, *data)`, by its optimiser and schedule.
+
+        `loss` gives a number, or (number, figures by name); it is compiled once, so hand over the same function every
+        time (a method will do). The figures, with `loss`, `gradient` (its length) and `learning_rate` among them.
+        """
+        which = self.role(role)
+        which.learning  # noqa: B018 - or an error
+        assert which.optimizer is not None
+        assert which.lr_scheduler is not None
+        rate = which.lr_scheduler(self._step)
+        which.parameters, which.others, which.optimizer_state, figures = roles.descend(
+            which.graph, which.optimizer, loss, which.parameters, which.others, which.optimizer_state, rate, data
+        )
+        return figures
+
+    # What users call
+
+    def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
+        """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
+
+        The figures of the last steps and of the last evaluation. All of them are reported as they come.
+        """
+        interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
+        _whole("evaluation_interval", interval, 1)
+        _whole("steps", steps, 0)
+        before, goal = self._step, self._step + steps
+        figures: Metrics = {}
+        measured: Metrics = {}
+        while self._step < goal:
+            self.set_training(True)
+            passed = self._step // interval
+            figures = self._some(min(goal - self._step, interval - self._step % interval))
+            self._report("training", {"steps": self._step, **figures})
+            if self._step // interval > passed:  # also if `_train` made more steps than it was asked for
+                measured = self.evaluate()
+                self._report("evaluation", {"steps": self._step, **measured})
+        return {**figures, **measured, "step": self._step, "steps": self._step - before}
+
+    def evaluate(self) -> Metrics:
+        """Games without exploration: each learning role against the other role and those that the configuration names.
+
+        {"host_vs_random": mean result, "host_vs_random_length": mean moves, "host_vs_random_lost": share}
+        """
+        found: Metrics = {}
+        was, count = self.training, self.config.evaluation.games
+        self.set_training(False)
+        key = jax.random.fold_in(jax.random.fold_in(self._base, _EVALUATE), self._step)
+        names = [name for name, role in self.roles.items() if role.settings is not None]
+        for name in names:
+            index = self.game.roles.index(name)
+            for label, fused, params in self._pairings(name):
+                outcome = jax.device_get(fused.play(count, params, key))
+                results = outcome.returns[:, index]
+                found[label] = float(results.mean())
+                found[f"{label}_length"] = float(outcome.length.mean())
+                found[f"{label}_lost"] = float((results < 0).mean())
+        self.set_training(was)
+        return found
+
+    def set_training(self, training: bool) -> None:
+        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training.
+
+        Those of roles without a section never are.
+        """
+        if training != self.training:
+            self.training = training
+            for role in self.roles.values():
+                self._set_mode(role)
+
+    def set_trainable(self, role: str, trainable: bool) -> None:
+        """Whether a role goes on learning; one without a section never does."""
+        which = self.role(role)
+        if trainable:
+            which.learning  # noqa: B018 - or an error
+        which.trainable = trainable
+
+    def replace_nets(self, host_net: AnyNet | None = None, agent_net: AnyNet | None = None) -> None:
+        """Let these networks play and learn from now on; what an optimiser remembers of the old one is forgotten."""
+        for name, net in (("host", host_net), ("agent", agent_net)):
+            if net is not None:
+                self.role(name).follow(net)
+                self._set_mode(self.role(name))
+                self._replaced(name)
+
+    def replace_reward(self, reward: Reward) -> None:
+        """Let moves be worth this from now on."""
+        self._reward = reward
+
+    def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
+        """Write the network of a role, for `train.load_player` and everything else that reads networks."""
+        net = self.role(role).net
+        if not isinstance(net, nets.Network):
+            raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
+        if bad := finite.first_bad(self.role(role).params):
+            raise Diverged.at(self._step, f"{bad} of the {role} holds numbers that are not finite")
+        return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
+
+    def save(self, folder: Path | str) -> None:
+        """Write a checkpoint with everything that going on needs, buffers included, to a folder of checkpoints.
+
+        In place of one of the same step. TengenError if the folder has a later one, which `load` would take instead.
+        """
+        with Checkpoints(folder, self.config.checkpoints) as checkpoints:
+            newest = max(checkpoints.steps(), default=-1)
+            if newest > self._step:
+                raise TengenError(
+                    f"{folder}: has a checkpoint of step {newest}, later than this one of step {self._step}, and "
+                    "`load` takes the latest; save to another folder"
+                )
+            checkpoints.save(self.checkpoint(), replace=True)
+
+    def load(self, folder: Path | str) -> tuple[str, ...]:
+        """Go on from the newest good checkpoint in the folder; what is wrong with those that had to be set aside.
+
+        TengenError if there is none, or if it is of another training than this one.
+        """
+        if not Path(folder).is_dir():
+            raise TengenError(f"{folder}: there is no such folder, expected one with checkpoints")
+        with Checkpoints(folder, self.config.checkpoints) as checkpoints:
+            found = self.resume(checkpoints)
+        if found is None:
+            raise TengenError(f"{folder}: has no checkpoint")
+        return found[1]
+
+    def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
+        """Everything that a resumed training needs; `extras` is JSON data of the caller."""
+        for role in self.roles.values():
+            if role.settings is not None:
+                self._lane(role)
+        about = {
+            "trainer": self.config.trainer,
+            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
+            "games": self.games,
+            "samples": self.samples,
+            "trainable": {name: role.trainable for name, role in self.roles.items()},
+            "extras": extras or {},
+        }
+        return Checkpoint(self._step, self._state(), about)
+
+    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+        """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
+        if not checkpoints.steps():
+            return None
+        for role in self.roles.values():
+            if role.settings is not None:
+                self._lane(role)
+        found = checkpoints.restore(self._state(), "network or optimiser, buffer, n_step or number of games")
+        if found is None:
+            return None
+        checkpoint, set_aside = found
+        return self._restore(checkpoint), set_aside
+
+    # Inside
+
+    def _some(self, steps: int) -> Metrics:
+        """So many steps."""
+        before = self._step
+        figures = self._train(steps)
+        if self._step == before:
+            self.advance(steps)
+        return _numbers(figures)
+
+    def _set_mode(self, role: Role) -> None:
+        """Put the network of a role in training, or not, in whichever mode it came."""
+        if role.player is None:
+            net = role.net
+            (net.train if self.training and role.settings is not None else net.eval)()
+            role.graph = nnx.graphdef(net)
+
+    def _replaced(self, role: str) -> None:
+        """The network of a role was replaced from outside; for subclasses that keep something about it."""
+
+    def _state(self) -> dict[str, Any]:
+        learning = {name: role.state() for name, role in self.roles.items() if role.settings is not None}
+        return {"roles": learning, "extra": self.extra}
+
+    def _restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        about = checkpoint.about
+        try:
+            if about["trainer"] != self.config.trainer:
+                raise ValueError(f"by the trainer {about['trainer']}, not {self.config.trainer}")
+            key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
+            trainable = {name: bool(about["trainable"][name]) for name in self.roles}
+            self.games, self.samples = int(about["games"]), int(about["samples"])
+            extras = dict(about["extras"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
+        state = jax.tree.map(jnp.asarray, checkpoint.state)
+        for name, role in self.roles.items():
+            role.trainable = trainable[name]
+            if role.settings is not None:
+                role.restore(state["roles"][name])
+        self.extra, self._key, self._step = state["extra"], key, checkpoint.step
+        return extras
+
+    def _lane(self, role: Role) -> Any:
+        """The games of a role, begun if they have not been."""
+        if role.lane is None:
+            settings, (er, others_er) = role.learning, self._exploration(role)
+            role.lane = self.fused_game.start(
+                role.name, settings.games, settings.n_step, self.params, self.next_key(), er, others_er
+            )
+        return role.lane
+
+    def _exploration(self, role: Role) -> tuple[Array, Array]:
+        """How often the role, and the other one meanwhile, plays something else."""
+        assert role.er_scheduler is not None
+        if not self.training:
+            return jnp.float32(0), jnp.float32(0)
+        return role.er_scheduler(self._step), jnp.float32(role.learning.others_er)
+
+    def _seat(self, given: Mapping[str, AnyNet | None], players: Mapping[str, Player | None]) -> None:
+        """Give every role its network or player."""
+        for index, name in enumerate(("host", "agent")):
+            net, player = given[name], players[name]
+            if net is not None and player is not None:
+                raise OptionError(f"{name}: expected a network or a player, got both")
+            if name not in self.roles:
+                if net is not None or player is not None or getattr(self.config, name) is not None:
+                    raise OptionError(f"{name}: {self.game.name} has no such role")
+                continue
+            role = self.roles[name]
+            named = getattr(self.config.players, name)
+            if player is None and net is None and named is not None:
+                player = rules.parse(named, self.game, name)
+            if player is not None:
+                role.obey(player)
+            elif net is not None:
+                role.follow(net)
+            elif role.settings is not None:
+                start = jax.random.fold_in(jax.random.fold_in(self._base, _INIT), index)
+                role.follow(role.build(nnx.Rngs(start)))
+            else:
+                raise TengenError(
+                    f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "
+                    f"({name}_player), or the name of a player (players.{name})"
+                )
+            self._set_mode(role)
+
+    def _parse_opponents(self) -> dict[str, dict[str, Player]]:
+        """{name: {role that it plays: player}} of those that evaluations are against."""
+        others = [name for name in self.roles if any(r.settings for r in self.roles.values() if r.name != name)]
+        found: dict[str, dict[str, Player]] = {}
+        for text in self.config.evaluation.against if others else ():
+            able = [name for name in others if not rules.unfit(text, name, self.game)]
+            try:
+                found[text] = {name: rules.parse(text, self.game, name) for name in able or others}
+            except TengenError as error:
+                raise OptionError(f"evaluation.against: {error}") from None
+        return found
+
+    def _pairings(self, name: str) -> list[tuple[str, FusedGame, dict[str, Any]]]:
+        """Who plays a learning role: (what to call it, the games, their parameters)."""
+        if len(self.roles) == 1:
+            return [(name, self.fused_game, self.params)]
+        other = "agent" if name == "host" else "host"
+        mine = self.roles[name]
+        found = [(f"{name}_vs_{other}", self.fused_game, self.params)]
+        already = self.roles[other].player
+        for text in self.config.evaluation.against:
+            if already is not None and already.name == text:
+                continue
+            player = self._opponents.get(text, {}).get(other)
+            if player is None:
+                continue
+            seats: dict[str, Any] = {name: mine.rule, other: player.rule}
+            fused = FusedGame(self.game, seats["host"], seats["agent"], self._reward)
+            label = player.name if text not in rules.NAMES else text
+            found.append((f"{name}_vs_{label}", fused, {name: mine.params, other: player.params}))
+        return found
+
+
+def _make_game(config: Any) -> Game:
+    if config.game is None:
+        raise TengenError("game: the configuration names none (null), so the program must give one: Trainer(game=...)")
+    return games.make(config.game.name, **asdict(config.game.options))
+
+
+def _whole(what: str, number: Any, least: int) -> None:
+    """OptionError if it is no whole number of at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
+
+
+def _numbers(figures: Any) -> Metrics:
+    """What `_train` returned, which somebody else wrote: numbers by name, or nothing."""
+    if not isinstance(figures, Mapping | None):
+        raise OptionError(f"_train: expected figures by name, or None, got {type(figures).__name__}")
+    found: Metrics = {}
+    for name, figure in jax.device_get(dict(figures or {})).items():
+        try:
+            found[str(name)] = float(figure)
+        except (TypeError, ValueError):
+            raise OptionError(f"_train: {name}: expected a number, got {type(figure).__name__}") from None
+    return found
+
+
+def _nobody(params: Any, key: Array, states: Any, which: Array) -> Array:
+    """Stands in where no move is asked for."""
+    raise AssertionError("nobody plays this role")

@@ -1,0 +1,19 @@
+from tengen.nets.outputs import Evaluation as Evaluation
+
+from . import dump as dump
+from .leaves import Leaves as Leaves
+from .leaves import expand as expand
+from .leaves import select as select
+from .pruning import prune as prune
+from .result import Result as Result
+from .result import summarise as summarise
+from .roots import advance as advance
+from .roots import begin as begin
+from .roots import restart as restart
+from .searching import finish as finish
+from .searching import run as run
+from .searching import simulate as simulate
+from .searching import unfinished as unfinished
+from .tree import Tree as Tree
+from .tree import bytes_needed as bytes_needed
+from .tree import plant as plant

@@ -1,0 +1,162 @@
+"""From what self-play hands out to files: chunks of rows and records of games, written in the background."""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.config.sections import DataSection
+from tengen.data.format.chunk import count_games, write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat, Rows
+from tengen.data.records.records import Record, file_name, save_records
+from tengen.data.records.starts import start_of
+from tengen.data.store.store import Store
+from tengen.data.store.writer import Writer
+from tengen.games.core import Game
+from tengen.selfplay.finished import Finished
+from tengen.selfplay.opponents import NOBODY, Opponent
+
+_RECORDS = 50  # games in a file
+
+
+class Collector:
+    """Gathers finished games until there are enough for a file. Games are never divided between files.
+
+    Each chunk notes what was played since the one before, so that a killed run can be counted from its files:
+    `session` (which start of the run), `finished` (games, also those without rows) and `evaluations`.
+    """
+
+    def __init__(
+        self,
+        base: Path,
+        store: Store,
+        game: Game,
+        form: RowFormat,
+        writer: Writer,
+        data: DataSection,
+        network: str,
+        session: int,
+        opponents: Sequence[Opponent] = (),
+    ) -> None:
+        self.network = network  # whose games they are
+        self.written_rows = self.written_games = 0  # that are in files by now
+        self.chunk = store.last()  # the number of the last one
+        self._base, self._store, self._writer, self._session = base, store, writer, session
+        self._game, self._form, self._identity = game, form, GameIdentity.of(game)
+        self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
+        self._max_rows = data.max_chunk_rows
+        self._opponents = opponents
+        self._rows: list[Rows] = []
+        self._waiting = 0
+        self._finished, self._evaluations = 0, 0.0  # that no chunk tells of
+        self._records: list[Record] = []
+        self._due = 0.0  # records that are owed, by their share
+
+    def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
+        """Games from `selfplay.on_host`, and what was evaluated meanwhile. `game` if they have a board of their own."""
+        if len(finished.rows["ply"]):
+            self._rows.append(finished.rows)
+            self._waiting += len(finished.rows["ply"])
+        self._finished += len(finished.length)
+        self._evaluations += evaluations
+        for place in range(len(finished.length)):
+            self._due += self._record_share
+            if self._due >= 1:
+                self._due -= 1
+                self._records.append(self._record(game or self._game, finished, place))
+        if self._waiting >= self._chunk_rows:
+            self._write_rows()
+        if len(self._records) >= _RECORDS:
+            self._write_records()
+
+    def flush(self) -> None:
+        """Write all there is, and wait until it is written."""
+        self._write_rows()
+        self._write_records()
+        self._writer.flush()
+
+    def under(self, network: str) -> None:
+        """From now on the games are another network's; what is there is written under the name of the one before."""
+        self._write_rows()
+        self._write_records()
+        self.network = network
+
+    def counted(self) -> None:
+        """What was played so far is known from elsewhere (a checkpoint): later chunks need not tell of it."""
+        self._finished, self._evaluations = 0, 0.0
+
+    def _write_rows(self) -> None:
+        if not self._rows:
+            return
+        rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
+        self._rows, self._waiting = [], 0
+        pieces = [{name: values[each] for name, values in rows.items()} for each in _pieces(rows, self._max_rows)]
+        for number, piece in enumerate(pieces, 1):
+            # The last file tells of the games that have no rows, too.
+            whole = number < len(pieces)
+            self._write(piece, count_games(piece["game"]) if whole else self._finished, whole)
+
+    def _write(self, rows: Rows, finished: int, whole: bool) -> None:
+        """Have one chunk written. `whole`: it is not the last one, which tells of the evaluations."""
+        path = self._store.reserve(self.network)
+        more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
+        write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
+        count = len(rows["ply"])
+
+        def job() -> None:
+            write()
+            self.written_rows += count
+            self.written_games += finished
+
+        self._writer.put(job, path)
+        self.chunk = int(path.name.partition("-")[0])
+        if whole:
+            self._finished = max(self._finished - finished, 0)
+        else:
+            self.counted()
+
+    def _write_records(self) -> None:
+        if not self._records:
+            return
+        path = self._base / "games" / self.network / file_name(self._records[0].id, self._game.name)
+        self._writer.put(partial(save_records, path, self._records), path)
+        self._records = []
+
+    def _record(self, game: Game, finished: Finished, place: int) -> Record:
+        length, opening = int(finished.length[place]), int(finished.opening[place])
+        facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
+        players = [self.network, self.network]
+        seat = int(facts.pop("opponent", NOBODY))
+        if seat != NOBODY:
+            players[self._opponents[seat].player] = self._opponents[seat].name
+        values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
+        session, number = (int(word) for word in finished.number[place])
+        return Record.of(
+            game,
+            finished.action[place, :length],
+            komi=facts.get("komi"),
+            values=tuple(values),
+            players=(players[0], players[1]),
+            result=float(finished.result[place]),
+            score=facts.get("score"),
+            network=self.network,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            id=f"{session:08d}-{number:09d}",
+            opening=opening,
+            start=start_of(game, finished.seed[place]),
+        )
+
+
+def _pieces(rows: Rows, most: int) -> Iterator[slice]:
+    """Whole games, one after the other, in pieces of at most so many rows, if no game alone has more."""
+    game = rows["game"]
+    ends = [*(np.flatnonzero((game[1:] != game[:-1]).any(-1)) + 1).tolist(), len(game)]
+    begin = 0
+    for end, following in zip(ends, [*ends[1:], None], strict=True):
+        if following is None or following - begin > most:
+            yield slice(begin, end)
+            begin = end

@@ -1,0 +1,143 @@
+"""The games of a run on this machine, and the network's shape: all that self-play needs, without learning."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from tengen import games, nets
+from tengen.config.sections import Config
+from tengen.data.format.rows import RowFormat
+from tengen.errors import TengenError
+from tengen.games.core import Game
+from tengen.nets.evaluators import Evaluator
+from tengen.search.tree import Tree
+from tengen.selfplay.finished import Finished
+from tengen.selfplay.lanes import Board, Lane, Lanes, boards, lane_devices
+from tengen.selfplay.named_opponents import opponents
+from tengen.selfplay.pacing import Pace
+from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
+
+_SECONDS = 1.0  # that one call to the device should take
+
+
+class Playing:
+    """Built from a configuration alone; knows no files. `spec` is the network's, if it is not the configuration's."""
+
+    def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
+        self.config = config
+        self.game = games.make(config.game.name, **asdict(config.game.options))
+        self.spec = spec or nets.spec(config.net.name, config.net.heads)
+        self.form = RowFormat.of(self.game, config.net.heads)
+        net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))
+        net.full_board = True  # every lane has boards of one size
+        graph, state = nnx.split(net)
+        self.evaluate = Evaluator(graph)
+        self._shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state)
+        self.opponents = opponents(config.selfplay, self.game)
+        self.boards = boards(self.game, config.selfplay)
+        self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self.form)
+        self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
+
+    def no_weights(self) -> Any:
+        """Parameters of a network that finds all moves equally good and all positions even."""
+        nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), self._shapes)
+        return jax.device_put(nothing, jax.local_devices()[0])
+
+    def weights(self, net: nets.Network) -> Any:
+        """Of a network of this spec, folded."""
+        return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
+
+    def _lanes(self, board: Board) -> list[Lane]:
+        """Those of one size of board."""
+        config, devices = self.config, lane_devices(board.games)
+        settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
+        form = RowFormat.of(board.game, config.net.heads)
+        more = [self.opponents] if self.opponents else []
+        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form, *more)
+        return [Lane(selfplay, device) for device in devices]
+
+
+class NoNumbers(TengenError):
+    """The network that plays gives numbers that are not finite."""
+
+
+class Played(NamedTuple):
+    """Finished games on the device that no file tells of yet."""
+
+    finished: Finished
+    evaluations: float
+    game: Game
+
+
+@jax.jit
+def _first_root(tree: Tree) -> Any:
+    """The state of the first game."""
+    return jax.tree.map(lambda leaf: leaf[0], tree.states(tree.root))
+
+
+class Rounds:
+    """Games that go on, a call of about a second at a time. `session` makes their numbers different from others'."""
+
+    def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
+        self._lanes, self._session, self._key = lanes, session, key
+        self._actors: tuple[Actor, ...] | None = None
+        self._first: tuple[int, ...] = ()  # numbers of the first new games of each lane, if not 0
+        self._pace = Pace(_SECONDS, most=MOST_PHASES)
+        self.seconds = self.evaluations = 0.0  # of the calls that compiled nothing
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the program is there."""
+        return self._pace.calls > 0
+
+    def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[Played]:
+        """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays.
+
+        NoNumbers if the network gave none; what was played with it is forgotten.
+        """
+        if self._actors is None:
+            start, self._key = jax.random.split(self._key)
+            self._actors = self._lanes.begin(start, self._first)
+        phases, began = self._pace.units, time.monotonic()
+        playing = self._lanes.play(weights, self._actors, phases, self._session)
+        meanwhile()
+        self._actors, finished = playing()
+        if failed := sum(int(actor.failed) for actor in self._actors):
+            self.forget()
+            raise NoNumbers(
+                f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
+            )
+        lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
+        played = [Played(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
+        seconds = time.monotonic() - began
+        if self.compiled:
+            self.seconds += seconds
+            self.evaluations += sum(each.evaluations for each in played)
+        self._pace = self._pace.after(phases, seconds)
+        return played
+
+    def board(self) -> str:
+        """The first of the games, as it now stands; empty if none was begun."""
+        if self._actors is None:
+            return ""
+        game = self._lanes.lanes[0].selfplay.game
+        return game.render(jax.device_get(_first_root(self._actors[0].tree)))
+
+    def marks(self) -> tuple[int, ...]:
+        """For `older`: which games have begun by now."""
+        return tuple(int(actor.begun) for actor in self._actors or ())
+
+    def older(self, marks: tuple[int, ...]) -> int:
+        """How many of the games that run began before `marks` was taken."""
+        numbers = ((actor.number, mark) for actor, mark in zip(self._actors or (), marks, strict=True))
+        return sum(int((number < mark).sum()) for number, mark in numbers)
+
+    def forget(self) -> None:
+        """Drop the games that run; the next call begins new ones, with numbers that none had before."""
+        self._first = self.marks() or self._first
+        self._actors = None

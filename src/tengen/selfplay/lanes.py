@@ -1,0 +1,132 @@
+"""The games of a run, divided into lanes that are played at the same time: for each board size, and in it for each
+device, or core of a CPU.
+
+XLA uses one core for most of what a network does on a CPU, so lanes have threads.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen import games
+from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.data.format.rows import RowFormat, widened
+from tengen.games.core import Game
+from tengen.selfplay.finished import Finished
+from tengen.selfplay.playing import Actor, Selfplay
+
+_FEWEST_GAMES = 32  # of a lane on a CPU: a network wants more than a few positions at once
+_MOST_LANES = 32  # of one size
+_NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
+
+
+class Lane(NamedTuple):
+    """Some of the games."""
+
+    selfplay: Selfplay
+    device: Any
+
+
+class Board(NamedTuple):
+    """What some of the games are played on."""
+
+    game: Game
+    games: int
+
+
+def boards(game: Game, settings: SelfplaySettings) -> list[Board]:
+    """The game's own, then the smaller ones."""
+    others = [size(text) for text in settings.sizes]
+    found = [
+        Board(
+            games.make(game.name, **resized(asdict(game.options), other)),
+            max(1, round(other.share * settings.games)),
+        )
+        for other in others
+    ]
+    return [Board(game, settings.games - sum(board.games for board in found)), *found]
+
+
+def lane_devices(count: int) -> list[Any]:
+    """The device of each lane, for so many games of one size; each lane has as many as any other."""
+    devices = jax.local_devices()
+    most = min(_cores(), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
+    lanes = max(n for n in range(1, max(min(most, _MOST_LANES), 1) + 1) if count % n == 0)
+    return devices[:1] * lanes if devices[0].platform == "cpu" else devices[:lanes]
+
+
+def _cores() -> int:
+    """That this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # a system without
+        return os.cpu_count() or 1
+
+
+class Lanes:
+    """Plays all of them. Rows are given in the format `form`, that of the largest board."""
+
+    def __init__(self, lanes: Iterable[Lane], form: RowFormat) -> None:
+        self.lanes = list(lanes)
+        self._threads = ThreadPoolExecutor(len(self.lanes), "lane") if len(self.lanes) > 1 else None
+        self._widen = [_widening(lane.selfplay.form, form) for lane in self.lanes]
+
+    def bytes_needed(self) -> int:
+        """Memory of the first device."""
+        first = self.lanes[0].device
+        return sum(lane.selfplay.bytes_needed() for lane in self.lanes if lane.device == first)
+
+    def begin(self, key: Array, first: Sequence[int] = ()) -> tuple[Actor, ...]:
+        """New games, for each lane; `first` are the numbers that they are counted from, if games went before."""
+        numbers = first or [lane * _NUMBERS for lane in range(len(self.lanes))]
+        return tuple(
+            jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), start), lane.device)
+            for number, (lane, start) in enumerate(zip(self.lanes, numbers, strict=True))
+        )
+
+    def play(
+        self, weights: Any, actors: Sequence[Actor], phases: int, session: int
+    ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
+        """Begin to play on for so many phases, see `Selfplay.play`; the function that is returned waits for the end.
+
+        The actors are used up. Their evaluations are counted from 0: as a float it would lose count.
+        """
+
+        def one(number: int) -> tuple[Actor, Finished]:
+            selfplay, device = self.lanes[number]
+            counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
+            own = jax.device_put(weights, device)
+            actor, finished = selfplay.play(own, counted, jnp.int32(phases), jnp.uint32(session))
+            return actor, finished._replace(rows=self._widen[number](finished.rows))
+
+        if self._threads is None:
+            actor, finished = one(0)
+            return lambda: ((actor,), (finished,))
+
+        def waited(number: int) -> tuple[Actor, Finished]:
+            return jax.block_until_ready(one(number))
+
+        jobs = [self._threads.submit(waited, number) for number in range(len(self.lanes))]
+
+        def wait() -> tuple[tuple[Actor, ...], tuple[Finished, ...]]:
+            played, finished = zip(*[job.result() for job in jobs], strict=True)
+            return played, finished
+
+        return wait
+
+
+def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
+    return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))
+
+
+def _numbered(actor: Actor, start: int) -> Actor:
+    """With numbers for its games from `start` on: those of other lanes, and of games before, are others."""
+    first = jnp.uint32(start)
+    return replace(actor, number=actor.number + first, begun=actor.begun + first)

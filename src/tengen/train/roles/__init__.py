@@ -1,1 +1,0 @@
-"""What trainers of roles are made of: schedules, replay buffers, games in lockstep, and the roles themselves."""

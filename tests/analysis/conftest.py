@@ -1,0 +1,13 @@
+"""An engine that several tests share."""
+
+import pytest
+
+from tengen.analysis import query
+from tengen.config.settings.engine import EngineSettings
+from tengen.engine.engine import Engine
+from tengen.run.finding import Found
+
+
+@pytest.fixture(scope="session")
+def engine(noughts: Found) -> Engine:
+    return Engine(noughts, query.new_game(noughts.saved).game, EngineSettings(leaves=4, slots=4096))

@@ -1,0 +1,282 @@
+"""Self-play: which network plays, under whose name its rows are written, and how it ends."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from tengen import nets
+from tengen import selfplay as games_at_once
+from tengen.data.format.chunk import read_chunk
+from tengen.data.records.records import load_records
+from tengen.data.store.store import Store
+from tengen.errors import TengenError
+from tengen.loop.parts.selfplay import SelfplayPart
+from tengen.nets import saving
+from tengen.run import registry
+from tengen.selfplay import driver
+from tengen.selfplay.driver import NoNumbers, Rounds
+from tengen.selfplay.finished import on_host
+from tests.helpers.pipeline_data import network, put
+from tests.helpers.pipelines import drive
+from tests.helpers.tiny_runs import never, tiny
+
+FIRST, SECOND, THIRD = (f"tic_tac_toe-main-s{n}-d{2 * n}" for n in (100, 200, 300))
+QUICK = ("ring.poll_seconds=0.01", "data.record_share=1")
+AT_THE_END = "ring.switch_in_game=false"
+
+
+class Worker:
+    """Self-play that remembers which network had a hand in which game."""
+
+    def __init__(self, base: Path, *overrides: str, **limits: Any) -> None:
+        self.base, self.said = base, []
+        self.players: dict[tuple[int, int], set[str]] = defaultdict(set)
+        self.weights: dict[str, Any] = {}
+        self.part = SelfplayPart(tiny(*QUICK, *overrides), base, never, self.said.append, **limits)
+
+    def run(self, calls: int) -> Any:
+        return drive(self.part, calls)
+
+    def noted(self, play: Callable[..., Any], rounds: Rounds, weights: Any, *more: Any) -> Any:
+        name = self.part.network
+        self.weights[name] = weights
+        before = running(rounds)
+        played = play(rounds, weights, *more)
+        ended = [(int(a), int(b)) for each in played for a, b in on_host(each.finished).number]
+        for number in {*before, *running(rounds), *ended}:
+            self.players[number].add(name)
+        return played
+
+    def written(self) -> dict[str, list[tuple[int, int]]]:
+        """Games in the chunks, by the names they are under."""
+        self.part.flush()
+        found: dict[str, list[tuple[int, int]]] = {}
+        for chunk in Store(self.base / "selfplay").chunks():
+            rows, meta = read_chunk(chunk.path)
+            assert meta.network == chunk.network
+            games = sorted({(int(a), int(b)) for a, b in rows["game"]})
+            found.setdefault(chunk.network, []).extend(games)
+        return found
+
+
+def running(rounds: Rounds) -> list[tuple[int, int]]:
+    return [(rounds._session, int(n)) for actor in rounds._actors or () for n in np.asarray(actor.number)]
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Worker]]:
+    made: list[Worker] = []
+    play = Rounds.play
+
+    def noted(rounds: Rounds, *args: Any) -> Any:
+        (owner,) = [each for each in made if each.part._rounds is rounds]
+        return owner.noted(play, rounds, *args)
+
+    def make(*args: Any, **more: Any) -> Worker:
+        made.append(Worker(*args, **more))
+        return made[-1]
+
+    monkeypatch.setattr(Rounds, "play", noted)
+    # Calls of about a second end hundreds of these games: short ones show more.
+    monkeypatch.setattr(driver, "_SECONDS", 0.0)
+    yield make
+    for each in made:
+        each.part.close()
+
+
+def accept(base: Path, saved: list[Path], number: int) -> str:
+    return put(base, registry.ACCEPTED, 100 * number, saved[number - 1], accepted=True, number=number).name
+
+
+def test_it_begins_with_random_play(tmp_path: Path, worker: Any) -> None:
+    one = worker(tmp_path)
+    progress = one.run(30)
+    assert one.part.network == registry.RANDOM
+    assert progress.words.startswith("playing with random: ")
+    assert list(one.written()) == [registry.RANDOM]
+    (weights,) = one.weights.values()
+    assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(weights))
+    records = [record for path in (tmp_path / "games" / "random").iterdir() for record in load_records(path)]
+    assert {record.network for record in records} == {registry.RANDOM}
+    assert len(records) == len({record.id for record in records}) == one.part.games
+
+
+def test_what_it_counts_is_what_is_written(tmp_path: Path, worker: Any) -> None:
+    one = worker(tmp_path)
+    progress = one.run(30)
+    assert progress.figures["games"] == one.part.games > 0
+    assert progress.figures["rows"] == one.part.rows
+    assert progress.figures["rows_written"] <= one.part.rows
+    one.part.flush()
+    assert Store(tmp_path / "selfplay").listing().rows == one.part.rows
+    one.run(1)
+    one.part.flush()
+    assert one.part._figures()["rows_written"] == one.part.rows
+
+
+@pytest.mark.parametrize(("limit", "what"), [("max_games", "games"), ("max_rows", "rows")])
+def test_limits(tmp_path: Path, worker: Any, limit: str, what: str) -> None:
+    one = worker(tmp_path, **{limit: 10})
+    progress = drive(one.part)
+    assert progress.ended
+    assert progress.words.startswith(f"10 {what} are played: {one.part.games} games, ")
+    assert "(0 not written yet)" in progress.words
+    assert getattr(one.part, what) >= 10
+    assert Store(tmp_path / "selfplay").listing().rows == one.part.rows, "all is written when it ends"
+
+
+def test_the_newest_accepted_network_plays(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    accept(tmp_path, saved, 2)
+    accept(tmp_path, saved, 1)
+    put(tmp_path, registry.CANDIDATES, 900, saved[2])
+    put(tmp_path, registry.REJECTED, 800, saved[2], accepted=False)
+    one = worker(tmp_path)
+    one.run(5)
+    assert list(one.weights) == [SECOND], "the one that was accepted last, from the first move on"
+    net = saving.load(saved[1], dtype="float32")
+    expected = jax.tree.leaves(nnx.state(nets.fold(net)))
+    for found, wanted in zip(jax.tree.leaves(one.weights[SECOND]), expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+    assert list(one.written()) == [SECOND]
+
+
+def test_it_looks_for_newer_ones_now_and_then(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    one = worker(tmp_path, "ring.poll_seconds=3600")
+    one.run(3)
+    accept(tmp_path, saved, 1)
+    one.run(3)
+    assert one.part.network == registry.RANDOM
+    one.part.look_now()
+    one.run(1)
+    assert one.part.network == FIRST
+    assert one.said == [f"playing with {FIRST}"]
+
+
+def test_games_go_on_with_a_newer_network(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    one = worker(tmp_path)
+    one.run(8)
+    accept(tmp_path, saved, 1)
+    one.part.look_now()
+    one.run(1)
+    assert one.part.network == FIRST, "at once"
+    one.run(8)
+    mixed = [number for number, players in one.players.items() if len(players) == 2]
+    assert mixed, "games that one network began and the other ended"
+    written = one.written()
+    assert set(written) == {registry.RANDOM, FIRST}
+    assert all(one.players[number] == {registry.RANDOM} for number in written[registry.RANDOM])
+    assert all(FIRST in one.players[number] for number in written[FIRST])
+    assert set(mixed) & set(written[FIRST])
+
+
+def test_games_end_with_the_network_that_began_them(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    one = worker(tmp_path, AT_THE_END)
+    one.run(8)
+    for number in (1, 2):
+        name, calls = accept(tmp_path, saved, number), 0
+        while one.part.network != name:
+            one.run(1)
+            calls += 1
+            assert calls < 100
+        assert calls > 1, "the games that ran were waited for"
+        one.run(12)
+    written = one.written()
+    assert set(written) == {registry.RANDOM, FIRST, SECOND}
+    for name, games in written.items():
+        assert all(one.players[number] == {name} for number in games)
+    everything = [number for games in written.values() for number in games]
+    assert len(everything) == len(set(everything)), "no two games have one number"
+
+
+def test_networks_that_come_quickly_do_not_hold_each_other_up(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    one = worker(tmp_path, AT_THE_END)
+    one.run(4)
+    number = 0
+    for number in range(1, 60):
+        put(tmp_path, registry.ACCEPTED, number, saved[number % 3], accepted=True, number=number)
+        one.part.look_now()
+        one.run(1)
+        if one.part.network != registry.RANDOM:
+            break
+    assert one.part.network == f"tic_tac_toe-main-s{number}-d{2 * number}", "the newest of them"
+
+
+def test_a_network_that_cannot_be_used(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    accept(tmp_path, saved, 1)
+    bad = put(tmp_path, registry.ACCEPTED, 200, saved[1], accepted=True, number=2)
+    (bad.path / saving.FILE_NAME).write_bytes(b"spoiled")
+    one = worker(tmp_path)
+    for _ in range(4):
+        one.part.look_now()
+        one.run(1)
+    assert one.part.network == FIRST
+    assert [said for said in one.said if said.startswith("a network cannot be used: ")] == one.said[:1]
+    assert str(bad.path) in one.said[0]
+    accept(tmp_path, saved, 3)
+    one.part.look_now()
+    one.run(1)
+    assert one.part.network == THIRD
+
+
+def test_a_network_that_gives_no_numbers(
+    tmp_path: Path, saved: list[Path], worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = accept(tmp_path, saved, 1)
+    one = worker(tmp_path, "data.chunk_rows=100000")
+    one.run(6)
+
+    def fail(*_: object) -> None:
+        raise NoNumbers("it gives none")
+
+    monkeypatch.setattr(one.part._rounds, "play", fail)
+    with pytest.raises(TengenError, match=rf"models/{name}: it gives none; remove it, and self-play goes on"):
+        one.run(1)
+    assert one.part._figures()["rows_written"] == one.part.rows > 0, "games that ended before are kept"
+
+
+@pytest.mark.slow
+def test_a_network_of_another_kind(
+    tmp_path: Path, saved: list[Path], worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "Selfplay", games_at_once.Selfplay)  # those that are shared know one kind
+    accept(tmp_path, saved, 1)
+    one = worker(tmp_path)
+    one.run(6)
+    before = one.part.rows
+    put(tmp_path, registry.ACCEPTED, 200, network(tmp_path / "n", 1, "b2c8"), accepted=True, number=2)
+    one.part.look_now()
+    one.run(12)
+    assert one.part.network == SECOND
+    assert f"{SECOND} is another kind of network: the games that run are dropped" in one.said
+    assert one.part.rows > before
+    written = one.written()
+    for name, games in written.items():
+        assert all(one.players[number] == {name} for number in games)
+    assert max(Counter(number for games in written.values() for number in games).values()) == 1
+    assert one.part._figures()["rows_written"] == one.part.rows
+
+
+def test_two_workers_know_nothing_of_each_other(tmp_path: Path, worker: Any) -> None:
+    one, other = worker(tmp_path), worker(tmp_path)
+    for _ in range(15):
+        one.run(1)
+        other.run(1)
+    one.part.flush()
+    written = other.written()[registry.RANDOM]
+    assert len(written) == len(set(written)), "no game is another's"
+    assert Store(tmp_path / "selfplay").listing().rows == one.part.rows + other.part.rows
+    assert one.part.name != other.part.name
+
+
+def test_it_says_when_it_compiles(tmp_path: Path, worker: Any) -> None:
+    one = worker(tmp_path)
+    shown: list[Any] = []
+    one.part.show = shown.append
+    one.run(3)
+    assert [each.words for each in shown] == ["compiling the games, to play with random"]

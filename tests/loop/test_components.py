@@ -1,0 +1,50 @@
+"""What the loop is made of, without the loop."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tengen.data.format.rows import blank
+from tengen.data.store import buffer
+from tengen.errors import OptionError
+from tengen.loop import components
+from tengen.loop.components import Parts
+from tests.helpers.tiny_runs import tiny
+
+
+@pytest.fixture(scope="module")
+def made() -> Parts:
+    return Parts(tiny())
+
+
+def test_rows_from_the_host_come_in_order(made: Parts) -> None:
+    count = made.selfplay.rows_room + 7  # more than one block
+    old = blank(made.form, count)
+    old["ply"] = np.arange(count, dtype=np.int16)
+    loaded = made.load(made.make_ring(), old, count)
+    assert buffer.total(loaded) == count
+    kept = buffer.newest(loaded, count)["ply"]
+    np.testing.assert_array_equal(kept, old["ply"][-made.capacity :])
+
+
+def test_memory_is_that_of_the_arrays(made: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = made.memory()
+    rows = jax.tree.leaves(made.make_ring().rows)
+    assert memory["rows"] == sum(leaf.nbytes for leaf in rows)
+    made.check_memory()  # a CPU does not say what it has
+    monkeypatch.setattr(components, "device_memory", lambda: int(sum(memory.values()) / 0.9) + 1)
+    made.check_memory()
+    monkeypatch.setattr(components, "device_memory", lambda: sum(memory.values()))
+    with pytest.raises(OptionError, match="lower selfplay.games, search.simulations or data.ring_rows"):
+        made.check_memory()
+
+
+def test_weights_are_those_of_the_network_folded(made: Parts) -> None:
+    observation = made.game.observe(made.game.init(jax.random.key(0)))
+    batch = jax.tree.map(lambda leaf: leaf[None], observation)
+    said = made.evaluate(made.weights(), batch)
+    outputs = made.trainer.network()(batch.planes, batch.scalars)
+    np.testing.assert_allclose(said.logits, outputs.policy, atol=1e-4)
+    chances = jax.nn.softmax(outputs.value)
+    np.testing.assert_allclose(said.value, jnp.asarray(chances[:, 0] - chances[:, 2]), atol=1e-4)

@@ -1,0 +1,34 @@
+"""Which of the shipped runs are too much for a CPU, by their own settings."""
+
+from tengen.config import load
+from tengen.config.loading import load_any
+from tengen.config.sections import Config
+from tengen.config.source import shipped
+from tengen.loop import cpu_advice
+
+KNOWN = [(name, config) for name in shipped() if isinstance(config := load_any(name), Config)]
+
+
+def test_shipped_ones() -> None:
+    assert {name for name, config in KNOWN if cpu_advice.is_too_much(config, 2)} == {"connect_four_gpu", "go9", "go19"}
+
+
+def test_it_follows_from_the_settings() -> None:
+    small = load("go9", ["net.name=b2c16", "data.first_rows=1000"])
+    assert not cpu_advice.is_too_much(small, 2)
+    assert cpu_advice.is_too_much(load("tic_tac_toe", ["net.name=b20c256", "data.first_rows=100000"]), 2)
+    long = cpu_advice.seconds_until_learning(load("go9"), 1)
+    assert long == 4 * cpu_advice.seconds_until_learning(load("go9"), 4)
+    assert cpu_advice.seconds_until_learning(load("go9", ["selfplay.cheap_weight=0.5"]), 1) < long, (
+        "all moves give rows"
+    )
+
+
+def test_what_is_said() -> None:
+    text = cpu_advice.advice(load("go9"), 2, KNOWN)
+    assert text.startswith(
+        "go9 is a job for a GPU, and JAX finds none here: on 2 CPU cores self-play would take about 3 h"
+    )
+    assert "What suits a CPU: tengen run go5\n" in text, "the same game"
+    other = cpu_advice.advice(load("go9"), 1, [one for one in KNOWN if one[0] in ("tic_tac_toe", "hironaka", "go19")])
+    assert "What suits a CPU: tengen run hironaka, tengen run tic_tac_toe\n" in other

@@ -1,0 +1,72 @@
+"""From speeds to times, by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tengen.loop.estimate import Estimate, describe, describe_disk, describe_memory
+from tests.helpers.tiny_runs import tiny
+
+# A game takes 0.1 s to play, and gives 5 rows, of which 20 samples take another 0.1 s.
+FOUND = Estimate(
+    compiling=30.0,
+    moves_per_second=100.0,
+    evaluations_per_second=2500.0,
+    samples_per_second=200.0,
+    moves_per_game=10.0,
+    guessed=False,
+    rows_per_game=5.0,
+    samples_per_row=4.0,
+)
+
+
+def test_playing_and_learning_add_up() -> None:
+    assert FOUND.games_per_second == 10
+    assert FOUND.seconds(1000) == pytest.approx(200)
+    assert FOUND.learning_share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("goal", "games"),
+    [
+        ((None, None, None, None), float("inf")),
+        ((1.0, None, None, None), 150),  # half a minute is left after compiling
+        ((0.1, None, None, None), 0),
+        ((None, 70, None, None), 70),
+        ((None, None, 500, None), 100),
+        ((None, None, None, 400), 20),
+        ((10.0, 70, 500, 400), 20),
+    ],
+)
+def test_what_a_goal_needs(goal: tuple[float | None, ...], games: float) -> None:
+    assert FOUND.games(*goal) == pytest.approx(games)
+
+
+def test_words() -> None:
+    config = tiny("goal.games=600", "goal.steps=1000000")
+    assert list(describe(FOUND, config)) == [
+        "compiling      00:00:30, counted apart",
+        "evaluations    2,500/s while playing",
+        "games          10/s while playing (10 searched moves each)",
+        "rows           50/s while playing",
+        "samples        200/s while learning",
+        "learning       50 % of the time",
+        "1,000 games    00:03:20",
+        "10,000 games   00:33:20",
+        "100,000 games  05:33:20",
+        "the goal       00:02:30 for 600 games or 1,000,000 steps, compiling included and matches not: "
+        "about 600 games, 3,000 rows, 12,000 samples",
+    ]
+    *_, last = describe(replace(FOUND, guessed=True), tiny())
+    assert last.endswith("none, the run goes on until it is stopped")
+    assert "guessed from random games" in list(describe(replace(FOUND, guessed=True), tiny()))[2]
+
+
+def test_memory_and_disk() -> None:
+    assert list(describe_memory({"games": 3 * 2**20, "rows": 512}, 2**31)) == [
+        "games     3 MiB",
+        "rows      512 B",
+        "together  3 MiB of 2.0 GiB",
+    ]
+    assert list(describe_memory({"rows": 2**40}, None))[-1] == "together  1,024.0 GiB"
+    assert describe_disk(1024) == "100,000 rows take 97.7 MiB on the disk"

@@ -1,0 +1,53 @@
+"""Openings are different, playable, reached by their moves, and long enough."""
+
+import jax
+import numpy as np
+import pytest
+
+from tengen.errors import TengenError
+from tengen.match.openings import openings
+from tests.helpers.game_recording import make
+from tests.oracles.tic_tac_toe import TicTacToe
+
+
+def boards(actions: np.ndarray) -> set[tuple[tuple[int, int], ...]]:
+    """The positions after these moves, by slow rules, which refuse what is not legal."""
+    found = set()
+    for row in actions.tolist():
+        game = TicTacToe()
+        for action in row:
+            game.play(action)
+        assert not game.over
+        found.add(tuple(sorted(game.board.items())))
+    return found
+
+
+def test_all_different_and_running() -> None:
+    start = openings(make("tic_tac_toe"), jax.random.key(0), 40, 2)
+    assert start.actions.shape == (40, 2)
+    assert len(boards(np.asarray(start.actions))) == 40
+
+
+def test_longer_where_there_are_too_few() -> None:
+    start = openings(make("tic_tac_toe"), jax.random.key(0), 30, 0)
+    assert start.actions.shape == (30, 2)  # none has 1 position, one has 9, two have 72
+    assert len(boards(np.asarray(start.actions))) == 30
+
+
+def test_one_game_may_start_from_the_beginning() -> None:
+    assert openings(make("tic_tac_toe"), jax.random.key(0), 1, 0).actions.shape == (1, 0)
+
+
+def test_states_and_seeds_belong_to_the_moves() -> None:
+    game = make("hironaka", dimension=3, max_points=4)  # begins with random points
+    start = openings(game, jax.random.key(3), 6, 2)
+    states = jax.vmap(game.init)(jax.random.wrap_key_data(np.asarray(start.seeds)))
+    for ply in range(2):
+        states = jax.vmap(game.step)(states, start.actions[:, ply])
+    for one, other in zip(jax.tree.leaves(states), jax.tree.leaves(start.states), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_game_without_that_many_says_so() -> None:
+    with pytest.raises(TengenError, match="tic_tac_toe: there are no 3000 different openings; play fewer games"):
+        openings(make("tic_tac_toe"), jax.random.key(0), 3000, 7)

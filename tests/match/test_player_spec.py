@@ -1,0 +1,119 @@
+"""Who is meant by a text, and which game two players have in common."""
+
+from pathlib import Path
+
+import pytest
+from flax import nnx
+
+from tengen import games, nets
+from tengen.config.settings.search import SearchSettings
+from tengen.errors import TengenError
+from tengen.match import player_spec, players
+from tengen.match.engines.engine import Terms
+from tengen.match.engines.pool import Crew
+from tengen.nets import saving
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with networks: of two games of Go, and one of tic-tac-toe; and a run."""
+    folder = tmp_path_factory.mktemp("nets")
+    for name, game in (
+        ("go5", games.make("go", size=5, komi=6.5)),
+        ("go7", games.make("go", size=7)),
+        ("other/go5", games.make("go", size=5, komi=6.5)),
+        ("run/models/s10", games.make("tic_tac_toe")),
+    ):
+        saving.save(nets.build(nets.spec("b1c8"), game, nnx.Rngs(0)), folder / name, game, {"seconds": 1.0, "step": 1})
+    return folder
+
+
+def read(*texts: object) -> tuple[player_spec.Entrant, player_spec.Entrant]:
+    a, b = (player_spec.read(str(text)) for text in texts)
+    return player_spec.pair(a, b)
+
+
+def test_who_is_meant(saved: Path) -> None:
+    kinds = [player_spec.read(text).kind for text in ("random", "mcts:20", "gtp:gnugo --mode gtp", "uci:stockfish")]
+    assert kinds == ["plain", "plain", "engine", "engine"]
+    assert player_spec.read(str(saved / "go5")).name == "go5"
+    assert player_spec.read(str(saved / "run")).name == "s10"
+    told = (("Skill Level", "3"),)
+    assert player_spec.read("uci:stockfish", told).name == "uci:stockfish Skill Level=3"
+    assert player_spec.read("gtp:gnugo", told).name == "gtp:gnugo"
+
+
+@pytest.mark.parametrize("text", ["", "nothing/there", "randm", "katago"])
+def test_nobody_is_meant(text: str) -> None:
+    with pytest.raises(TengenError, match="expected a network, a run, random, mcts:200"):
+        player_spec.read(text)
+
+
+def test_gnu_go_is_given_the_rules_of_the_game() -> None:
+    options = vars(games.make("go", ko="situational").options)
+    found = player_spec.informed(player_spec.read("gtp:gnugo --mode gtp"), "go", options)
+    assert found.added == "--chinese-rules --capture-all-dead --situational-superko"
+    assert found.name == found.text == f"gtp:gnugo --mode gtp {found.added}"
+    assert found.added in player_spec.explained(found)
+    assert player_spec.informed(found, "go", options) == found
+    for text in ("random", "uci:stockfish", "gtp:katago gtp"):
+        assert player_spec.informed(player_spec.read(text), "go", options) == player_spec.read(text)
+
+
+def test_names_differ(saved: Path) -> None:
+    assert [one.name for one in read("random", "random")] == ["random", "random#2"]
+    assert [one.name for one in read(saved / "go5", saved / "go5")] == ["go5", "go5#2"]
+    assert [one.name for one in read(saved / "go5", saved / "other/go5")] == [
+        str(saved / "go5"),
+        str(saved / "other/go5"),
+    ]
+
+
+def test_the_game_is_that_of_the_networks(saved: Path) -> None:
+    game = player_spec.common_game(*read(saved / "go5", "random"), None, {})
+    assert (game.name, game.options.size, game.options.komi) == ("go", 5, 6.5)
+    game = player_spec.common_game(*read(saved / "go5", saved / "other/go5"), None, {"komi": 0.5})
+    assert (game.options.size, game.options.komi) == (5, 0.5)
+    game = player_spec.common_game(*read(saved / "go5", saved / "go7"), "go9", {"ko": "simple"})
+    assert (game.options.size, game.options.ko) == (9, "simple")
+    assert player_spec.common_game(*read("random", "mcts:2"), "hex", {"size": 4}).name == "hex"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "name", "words"),
+    [
+        ("random", "mcts:2", None, "neither player is a network, so say what they play"),
+        ("go5", "go7", None, "trained on different games .*size: expected 5, got 7.*--game"),
+        ("go5", "run", None, "expected the game go, got tic_tac_toe"),
+        ("go5", "random", "connect_four", "a network for go, and the game is connect_four"),
+        ("random", "mcts:0", "go", "expected 1 to"),
+        ("random", "mcts:many", "go", "number of playouts"),
+        ("random", "random", "no_such_game", "--game no_such_game: neither a game .* nor a configuration"),
+        ("random", "gtp:no-such-engine", "go", "no such program"),
+        ("run", "gtp:gnugo", None, "play Go .* and this is tic_tac_toe"),
+        ("random", "uci:stockfish", "go", "play chess .* and this is go"),
+    ],
+)
+def test_no_game_in_common(a: str, b: str, name: str | None, words: str, saved: Path) -> None:
+    there = [saved / text if (saved / text).exists() else text for text in (a, b)]
+    with pytest.raises(TengenError, match=words):
+        player_spec.common_game(*read(*there), name, {})
+
+
+def test_options_that_are_none() -> None:
+    with pytest.raises(TengenError, match="size"):
+        player_spec.common_game(*read("random", "random"), "go", {"size": 99})
+
+
+def test_those_who_play(saved: Path) -> None:
+    game = games.make("go", size=5)
+    a, b = read(saved / "go5", "gtp:true")
+    settings = players.strongest(SearchSettings(), 2)
+    net = player_spec.side(a, game, settings, Terms(), "float32")
+    assert isinstance(net, players.Player)
+    assert (net.name, net.on_host) == ("go5", False)
+    assert isinstance(player_spec.side(b, game, settings, Terms(), "float32"), Crew)
+    _, second = read("random", "random")
+    assert player_spec.side(second, game, settings, Terms(), "float32").name == "random#2"
+    with pytest.raises(TengenError, match="a network for go, expected one for tic_tac_toe"):
+        player_spec.side(a, games.make("tic_tac_toe"), settings, Terms(), "float32")

@@ -1,0 +1,170 @@
+"""Players choose legal moves, those that they should, and what they are called is understood."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.search import SearchSettings
+from tengen.errors import OptionError
+from tengen.games.core import Game, Observation
+from tengen.match import players
+from tengen.match.device_match import play
+from tengen.match.players import Player, parse
+from tengen.match.solvers import tic_tac_toe as solved
+from tengen.nets.outputs import Evaluation
+from tests.helpers.game_recording import jit, make
+from tests.helpers.match_seats import from_host
+from tests.helpers.search_positions import DOUBLE_MOVE, after, hashed, roots, stacked
+from tests.oracles.tic_tac_toe import TicTacToe
+
+BATCH = 16
+SEARCH = SearchSettings(algorithm="gumbel", simulations=24, gumbel_scale=0.0, value_scale=1.0)
+
+
+def knows_nothing(params: Any, observation: Observation) -> Evaluation:
+    return hashed(observation, 9, 0.0, 0.0, xp=jnp)
+
+
+def likes(params: Any, observation: Observation) -> Evaluation:
+    """`params` Float32[9] are the logits everywhere."""
+    count = len(observation.planes)
+    return Evaluation(jnp.broadcast_to(params, (count, 9)), jnp.zeros(count))
+
+
+@cache
+def everybody(game: Game) -> dict[str, Player]:
+    found = [
+        players.random(game),
+        players.policy("policy", knows_nothing, game),
+        players.policy("drawn policy", knows_nothing, game, temperature=1.0),
+        players.network("network", knows_nothing, game, SEARCH),
+        players.network("drawn network", knows_nothing, game, SEARCH, temperature=1.0),
+        players.mcts(12, game),
+    ]
+    return {player.name: player for player in found}
+
+
+NAMES = ["random", "policy", "drawn policy", "network", "drawn network", "mcts:12"]
+
+
+@cache
+def program(player: Player) -> Any:
+    return jit(player.choose)
+
+
+def choose(player: Player, states: Any, which: Any, seed: int = 0) -> np.ndarray:
+    return np.asarray(program(player)(jax.random.key(seed), states, jnp.asarray(which)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_are_legal(name: str) -> None:
+    states = roots(DOUBLE_MOVE, BATCH)
+    over = np.asarray(jax.vmap(DOUBLE_MOVE.is_over)(states))
+    legal = np.asarray(jax.vmap(DOUBLE_MOVE.legal_actions)(states))
+    which = ~over & (np.arange(BATCH) % 3 > 0)
+    for seed in range(3):
+        actions = choose(everybody(DOUBLE_MOVE)[name], states, which, seed)
+        assert actions.shape == (BATCH,)
+        assert actions.dtype == np.int32
+        assert legal[np.arange(BATCH), actions][which].all()
+
+
+def test_the_policy_plays_its_best_legal_move() -> None:
+    game = make("tic_tac_toe")
+    logits = jnp.array([0.0, 9.0, 3.0, 8.0, 1.0, 2.0, 7.0, 4.0, 5.0])
+    states = stacked([after(game, moves) for moves in ([], [1], [1, 3], [1, 3, 6])])
+    player = players.policy("policy", likes, game, logits)
+    assert choose(player, states, np.ones(4, bool)).tolist() == [1, 3, 6, 8]
+
+
+def test_a_policy_with_temperature_draws_from_the_sharpened_policy() -> None:
+    game = make("tic_tac_toe")
+    logits = np.log(np.array([1, 2, 3, 4, 5, 6, 7, 8, 9.0]))
+    states = jax.tree.map(lambda leaf: np.repeat(leaf, 4000, 0), stacked([after(game, [8])]))
+    actions = choose(players.policy("p", likes, game, jnp.asarray(logits), 0.5), states, np.ones(4000, bool))
+    expected = np.arange(1, 10.0) ** 2 * (np.arange(9) != 8)
+    np.testing.assert_allclose(np.bincount(actions, minlength=9) / 4000, expected / expected.sum(), atol=0.03)
+
+
+TACTICS = {  # moves so far: the only good move
+    "wins at once": ([0, 3, 1, 4], 2),
+    "wins at once, the second player": ([0, 3, 1, 4, 8], 5),
+    "stops a line": ([0, 4, 1], 2),
+    "stops a line, the first player": ([4, 0, 8, 1], 2),
+}
+
+
+@pytest.mark.parametrize("player", ["mcts:300", "network"])
+def test_tactics(player: str) -> None:
+    game = make("tic_tac_toe")
+    settings = players.strongest(SEARCH, 200)
+    chosen = parse(player, game) if ":" in player else players.network("n", knows_nothing, game, settings)
+    states = stacked([after(game, moves) for moves, _ in TACTICS.values()])
+    actions = choose(chosen, states, np.ones(len(TACTICS), bool))
+    assert actions.tolist() == [good for _, good in TACTICS.values()]
+
+
+@pytest.mark.slow
+def test_more_playouts_beat_fewer_and_those_beat_random() -> None:
+    game, settings = make("tic_tac_toe"), MatchSettings(games=60, opening_moves=1)
+    weak = play(game, parse("mcts:20", game), parse("random", game), jax.random.key(0), settings)
+    assert weak.score.share > 0.75
+    strong = play(game, parse("mcts:150", game), parse("mcts:20", game), jax.random.key(0), settings)
+    assert strong.score.share > 0.55
+    assert not weak.forfeits.any()
+    assert not strong.forfeits.any()
+
+
+def test_what_is_there_for_variety_can_be_switched_off() -> None:
+    found = players.strongest(SearchSettings(simulations=5, c_init=3.0), 7)
+    assert (found.simulations, found.c_init) == (7, 3.0)
+    assert found.gumbel_scale == found.noise_share == found.forced_playouts == 0
+    assert players.strongest(SearchSettings(simulations=5)).simulations == 5
+
+
+def test_the_perfect_player_never_loses_and_varies() -> None:
+    game = make("tic_tac_toe")
+    match = play(game, solved.player(), from_host(players.random(game)), jax.random.key(0), MatchSettings(40, 0))
+    for number in range(40):  # the opening may have thrown the game away already: judge from there
+        slow = TicTacToe()
+        for move in match.actions[number, : match.opening_moves].tolist():
+            slow.play(move)
+        stones = [sum(1 << p for p, owner in slow.board.items() if owner == seat) for seat in (0, 1)]
+        worth = solved.value(stones[slow.to_play], stones[1 - slow.to_play])
+        mine = slow.to_play == (0 if match.a_first[number] else 1)
+        assert match.results[number] >= (worth if mine else -worth)
+    empty = jax.tree.map(lambda leaf: np.repeat(leaf, 60, 0), stacked([after(game, [])]))
+    assert set(solved.player().choose(jax.random.key(0), empty, np.ones(60, bool)).tolist()) == set(range(9))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mcts", "mcts: expected the number of playouts per move, as in mcts:200"),
+        ("mcts:", "expected the number of playouts"),
+        ("mcts:many", "expected the number of playouts"),
+        ("mcts:-3", "expected the number of playouts"),
+        ("mcts:1.5", "expected the number of playouts"),
+        ("mcts:٣", "expected the number of playouts"),
+        ("mcts:0", "mcts: expected 1 to 16000 playouts per move, got 0"),
+        ("mcts:99999", "got 99999"),
+        ("random:3", "random:3: random takes no number"),
+        ("rndom", "write random or mcts:200"),
+        ("", "write random or mcts:200"),
+    ],
+)
+def test_names_that_mean_nothing(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse(text, make("tic_tac_toe"))
+
+
+def test_names() -> None:
+    game = make("tic_tac_toe")
+    assert parse(" random ", game).name == "random"
+    assert parse("mcts:0200", game).name == "mcts:200"
+    assert parse("mcts:200", game).rule == parse("mcts:200", game).rule != parse("mcts:100", game).rule

@@ -1,0 +1,175 @@
+"""Ratings against closed forms, derivatives taken numerically, and players whose strength is known."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tengen.errors import TengenError
+from tengen.match.ratings import DRAWN, evidence, fit
+from tengen.match.results import Result
+from tengen.match.scores import ELO, SURE
+
+
+def expected(difference: float) -> float:
+    return 1 / (1 + 10 ** (-difference / 400))
+
+
+@pytest.mark.parametrize(("wins", "draws", "losses"), [(60, 0, 40), (10, 70, 20), (1, 0, 3)])
+def test_two_players_have_a_closed_form(wins: int, draws: int, losses: int) -> None:
+    games = wins + draws + losses + DRAWN
+    share = (wins + draws / 2 + DRAWN / 2) / games
+    found = fit([Result("a", "b", wins, draws, losses)], anchor="b")
+    assert found["a"].elo == pytest.approx(400 * math.log10(share / (1 - share)), abs=1e-4)
+    assert found["a"].error == pytest.approx(SURE * ELO / math.sqrt(games * share * (1 - share)), rel=1e-6)
+    assert (found["b"].elo, found["b"].error) == (0, 0)
+
+
+def test_the_anchor_only_moves_the_scale() -> None:
+    results = [Result("a", "b", 60, 0, 40), Result("b", "c", 30, 10, 60), Result("c", "a", 5, 0, 5)]
+    one, other = fit(results, anchor="a"), fit(results, anchor="c", elo=1000)
+    assert other["c"].elo == 1000
+    for x, y in itertools.permutations("abc", 2):
+        assert one[x].elo - one[y].elo == pytest.approx(other[x].elo - other[y].elo, abs=1e-4)
+        assert one.difference(x, y)[1] == pytest.approx(other.difference(x, y)[1], rel=1e-6)
+
+
+def test_the_order_of_results_and_of_players_in_them_does_not_matter() -> None:
+    results = [Result("a", "b", 7, 1, 2), Result("b", "c", 3, 3, 4), Result("a", "b", 1, 1, 8)]
+    turned = [Result(r.b, r.a, r.losses, r.draws, r.wins) for r in reversed(results)]
+    one, other = fit(results, "a"), fit(turned, "a")
+    assert [p.name for p in one.players] == [p.name for p in other.players]
+    assert [p.elo for p in one.players] == pytest.approx([p.elo for p in other.players])
+
+
+def random_points(seed: int, count: int = 4) -> np.ndarray:
+    """[N, N] what players scored against each other; some never met, some results are one-sided."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 6, (count, count)).astype(float)
+    points *= rng.random((count, count)) < 0.7
+    np.fill_diagonal(points, 0)
+    return points
+
+
+def results_of(points: np.ndarray) -> list[Result]:
+    pairs = itertools.combinations(range(len(points)), 2)
+    return [Result(f"p{i}", f"p{j}", int(points[i, j]), 0, int(points[j, i])) for i, j in pairs]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_more_likely(seed: int) -> None:
+    points = random_points(seed)
+    found = fit(results_of(points), anchor="p0")
+    strength = np.array([found[f"p{i}"].elo / ELO for i in range(4)])
+    known = evidence(points, 0)
+    best = known.log_likelihood(strength)
+    rng = np.random.default_rng(seed)
+    for size in (1e-3, 0.1, 1.0, 5.0):
+        for _ in range(50):
+            step = rng.normal(size=4) * size
+            step[0] = 0
+            assert known.log_likelihood(strength + step) < best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_derivatives_are_those_of_the_function(seed: int) -> None:
+    points, strength = random_points(seed), np.random.default_rng(seed).normal(size=4)
+    strength[0] = 0
+    known = evidence(points, 0)
+    gradient, hessian = known.derivatives(strength)
+    h = 1e-4
+    unit = np.eye(4) * h
+    value = known.log_likelihood
+    for i in range(1, 4):
+        slope = (value(strength + unit[i]) - value(strength - unit[i])) / (2 * h)
+        assert gradient[i] == pytest.approx(slope, abs=1e-5)
+        for j in range(1, 4):
+            steps = [value(strength + a * unit[i] + b * unit[j]) * a * b for a in (1, -1) for b in (1, -1)]
+            assert hessian[i, j] == pytest.approx(-sum(steps) / (4 * h * h), abs=1e-4)
+
+
+def test_error_bars_hold_the_truth_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(1)
+    truth = {"random": 0.0, "one": 150.0, "two": 320.0, "three": 400.0}
+    held = total = 0
+    for _ in range(100):
+        results = []
+        for a, b in itertools.combinations(truth, 2):
+            wins = int(rng.binomial(40, expected(truth[a] - truth[b])))
+            results.append(Result(a, b, wins, 0, 40 - wins))
+        found = fit(results, anchor="random")
+        for name in list(truth)[1:]:
+            held += abs(found[name].elo - truth[name]) <= found[name].error
+            total += 1
+    assert 0.9 < held / total < 0.99
+
+
+def test_one_sided_results_are_finite_and_uncertain() -> None:
+    found = fit([Result("net", "random", 100, 0, 0), Result("better", "net", 50, 0, 0)], anchor="random")
+    assert 700 < found["net"].elo < 1100
+    assert found["better"].elo - found["net"].elo > 500
+    assert all(math.isfinite(p.elo) and 0 < p.error < 2000 for p in found.players if p.name != "random")
+
+
+def test_players_without_a_chain_of_games_to_the_anchor_are_as_uncertain_as_can_be() -> None:
+    found = fit([Result("a", "random", 6, 0, 4), Result("x", "y", 6, 0, 4)], anchor="random")
+    assert found["x"].error > 3000 > 500 > found["a"].error
+    assert found["x"].elo - found["y"].elo == pytest.approx(found["a"].elo, abs=1e-4)
+    assert found.difference("x", "y")[1] == pytest.approx(found["a"].error, rel=1e-6)
+
+
+def test_an_anchor_that_never_played() -> None:
+    found = fit([], anchor="random")
+    assert [(p.name, p.elo, p.error, p.games) for p in found.players] == [("random", 0, 0, 0)]
+    assert str(found).splitlines()[1].split() == ["random", "0", "0"]
+
+
+def test_games_against_oneself() -> None:
+    with pytest.raises(TengenError, match="against itself"):
+        fit([Result("a", "a", 1, 0, 0)], anchor="a")
+
+
+def test_a_chain_of_many_players() -> None:
+    results = [Result(f"net{i + 1}", f"net{i}", 64, 0, 36) for i in range(60)]
+    found = fit(results, anchor="net0")
+    assert [p.name for p in found.players] == [f"net{i}" for i in range(60, -1, -1)]
+    assert found["net60"].elo == pytest.approx(60 * 400 * math.log10(64.5 / 36.5))
+    errors = [found[f"net{i}"].error for i in range(61)]
+    assert errors == sorted(errors)
+
+
+def test_the_table() -> None:
+    found = fit([Result("mcts:200", "random", 98, 1, 1), Result("s1", "mcts:200", 30, 0, 70)], anchor="random")
+    header, *rows = str(found).splitlines()
+    assert header.split() == ["player", "Elo", "+-", "games", "score"]
+    assert [row.split()[0] for row in rows] == ["mcts:200", "s1", "random"]
+    assert rows[0].split()[-3:] == ["200", "84.2", "%"]
+    assert len({len(row) for row in [header, *rows]}) == 1
+
+
+def test_centred_errors_tell_how_well_players_know_each_other() -> None:
+    lost = Result("random", "a", 0, 0, 40)
+    found = fit([lost, Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "random")
+    centred = found.centred()
+    assert [(p.name, p.elo) for p in centred.players] == [(p.name, p.elo) for p in found.players]
+    assert centred.difference("a", "c") == found.difference("a", "c")
+    for name in "abc":
+        assert found[name].error > 400, "nobody knows how far below random play is"
+        assert centred[name].error < 60
+    assert centred["random"].error > 400
+    # The same players without the one who loses every game have about the same errors.
+    alone = fit([Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "b").centred()
+    assert centred["a"].error == pytest.approx(alone["a"].error, rel=0.1)
+
+
+def test_two_players_have_one_difference() -> None:
+    found = fit([Result("a", "b", 20, 0, 0)], "b")
+    assert found.centred() is found
+    assert fit([], "random").centred().players[0].error == 0
+
+
+def test_the_table_has_errors_for_all_who_have_one() -> None:
+    found = fit([Result("a", "b", 6, 0, 4), Result("b", "c", 5, 0, 5)], "c")
+    assert [len(line.split()) for line in str(found).splitlines()[1:]] == [6, 6, 5]
+    assert [len(line.split()) for line in str(found.centred()).splitlines()[1:]] == [6, 6, 6]

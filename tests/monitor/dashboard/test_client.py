@@ -1,0 +1,225 @@
+"""Those that the dashboard listens to, without a screen. Each test drives an event loop of its own."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.monitor.dashboard.client import Attached, Child, Client, Staying, log_of, understood
+from tengen.monitor.dashboard.model import Ended, Garbled, Said, Started
+from tengen.protocol.encoding import encode
+from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus
+from tests.helpers.patience import LONG
+
+STANDIN = [sys.executable, "-m", "tests.helpers.fake_daemon"]
+
+
+async def until(found: Callable[[], Any]) -> None:
+    async with asyncio.timeout(LONG):
+        while not found():
+            await asyncio.sleep(0.02)
+
+
+def listen(client: Client) -> list[Any]:
+    heard: list[Any] = []
+    client.hear = heard.append
+    return heard
+
+
+def kinds(heard: list[Any], kind: type) -> list[Any]:
+    return [event for event in heard if isinstance(event, kind)]
+
+
+def test_a_child_from_start_to_end() -> None:
+    async def main() -> None:
+        client = Child([*STANDIN, "--log", "3"])
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        assert client.send(StopTraining())
+        await until(lambda: Log("info", "got StopTraining()") in heard)
+        assert client.ask_to_end()
+        await until(lambda: kinds(heard, Ended))
+        assert isinstance(heard[0], Started)
+        assert heard[-1] == Ended("the daemon has ended", 0)
+        assert [Said(f"line {number}") for number in range(3)] == kinds(heard, Said)[1:4]
+        assert not client.alive
+        assert not client.send(StopTraining())
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_a_child_that_dies_can_be_started_again() -> None:
+    async def main() -> None:
+        client = Child([*STANDIN, "--fragile"])
+        heard = listen(client)
+        for number in (1, 2):
+            await client.start()
+            await until(lambda: len(kinds(heard, Started)) == number and client.send(StopTraining()))
+            await until(lambda: len(kinds(heard, Ended)) == number)
+        assert kinds(heard, Ended) == [Ended("the daemon has ended with code 3", 3)] * 2
+        assert Said("Traceback: the stand-in breaks") in heard
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_a_child_that_is_killed_and_one_that_is_no_program() -> None:
+    async def main() -> None:
+        client = Child(STANDIN)
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        client.signal(signal.SIGKILL)
+        await until(lambda: kinds(heard, Ended))
+        assert heard[-1] == Ended("the daemon was killed by SIGKILL", -9)
+        none = Child(["/no/such/program"])
+        heard = listen(none)
+        await none.start()
+        await until(lambda: kinds(heard, Ended))
+        assert heard[-1].words == "the daemon: No such file or directory"
+        await none.close()
+
+    asyncio.run(main())
+
+
+def test_a_grandchild_that_keeps_the_pipes_does_not_keep_us() -> None:
+    async def main() -> None:
+        client = Child(["/bin/sh", "-c", "sleep 3600 & echo $! >&2; exit 4"])
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, Ended))
+        os.kill(int(kinds(heard, Said)[0].text), signal.SIGKILL)
+        assert heard[-1] == Ended("the daemon has ended with code 4", 4)
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_closing_takes_a_child_along() -> None:
+    async def main() -> None:
+        client = Child(STANDIN)
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        assert client._process is not None
+        number = client._process.pid
+        await client.close()
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+
+    asyncio.run(main())
+
+
+def test_garbage_is_told_as_such_and_the_rest_is_heard() -> None:
+    async def main() -> None:
+        client = Child([*STANDIN, "--garbage"])
+        heard = listen(client)
+        await client.start()
+        await until(lambda: len(kinds(heard, Garbled)) >= 9 and isinstance(heard[-1], TrainingStatus))
+        reasons = [event.why for event in kinds(heard, Garbled)]
+        assert "expected at most 4,194,304" in reasons[-2]
+        assert any("training_status.run: expected text, got 7" in reason for reason in reasons)
+        assert "StopTraining is for the daemon, not from it" in reasons
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_lines_that_are_no_messages() -> None:
+    assert isinstance(understood(b"\xff\xff"), Garbled)
+    assert isinstance(understood(encode(GetStatus())), Garbled)
+    assert understood(encode(Log("info", "x"))) == Log("info", "x")
+
+
+def test_joining_one_that_listens(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.sock"
+
+    async def main() -> None:
+        server = await asyncio.create_subprocess_exec(
+            *STANDIN, "--listen", str(path), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
+        )
+        log_of(path).write_text("an old line\n")
+        await until(path.exists)
+        client = Attached(path)
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        assert Said("an old line") in heard
+        assert client.send(StopTraining())
+        await until(lambda: Log("info", "got StopTraining()") in heard)
+        await client.close()
+        assert server.returncode is None  # it goes on without us
+        again = Attached(path)
+        heard = listen(again)
+        await again.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        again.send(Shutdown())
+        await until(lambda: kinds(heard, Ended))
+        assert heard[-1] == Ended("the daemon has closed the connection")
+        assert await server.wait() == 0
+        await again.close()
+
+    asyncio.run(main())
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    async def main() -> None:
+        client = Attached(tmp_path / "nothing.sock")
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, Ended))
+        assert "does the daemon listen there?" in heard[-1].words
+        await client.close()
+
+    asyncio.run(main())
+
+
+def test_one_that_stays_outlives_us_and_writes_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.sock"
+
+    async def main() -> subprocess.Popen[bytes]:
+        client = Staying([*STANDIN, "--listen", str(path), "--log", "2"], path)
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        await until(lambda: Said("line 1") in heard)
+        assert client._process is not None
+        await client.close()
+        return client._process
+
+    process = asyncio.run(main())
+    assert process.poll() is None
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        connection.sendall(encode(Shutdown()))
+        while connection.recv(65536):
+            pass
+    assert process.wait(LONG) == 0
+    assert "line 1" in log_of(path).read_text()
+    assert log_of(path).stat().st_mode & 0o077 == 0
+
+
+def test_one_that_stays_tells_of_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.sock"
+
+    async def main() -> None:
+        client = Staying([*STANDIN, "--listen", str(path), "--fragile"], path)
+        heard = listen(client)
+        await client.start()
+        await until(lambda: kinds(heard, TrainingStatus))
+        assert client.send(StopTraining())
+        await until(lambda: kinds(heard, Ended))
+        assert heard[-1] == Ended("the daemon has ended with code 3", 3)
+        assert Said("Traceback: the stand-in breaks") in heard
+        await client.close()
+
+    asyncio.run(main())

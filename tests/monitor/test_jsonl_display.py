@@ -1,0 +1,100 @@
+"""A run's progress as messages of the daemon."""
+
+import io
+from dataclasses import replace
+from typing import Any
+
+from tengen.monitor.jsonl_display import StatusDisplay
+from tengen.monitor.pipeline_display import Ring, Row
+from tengen.monitor.progress import Goal, Progress, Rated
+from tengen.protocol.encoding import decode
+from tengen.protocol.messages import TrainingStatus
+
+NOW = Progress(
+    stage="learning",
+    elapsed=130.0,
+    network="c4-s100-d200",
+    games=1204,
+    games_per_second=9.1,
+    rows=21_400,
+    evaluations_per_second=1e6,
+    window=20_000,
+    steps=310,
+    steps_per_second=2.5,
+    loss=2.31,
+    losses={"policy": 1.72, "value": 0.59},
+    goal=Goal(minutes=10.0, steps=1000),
+    board="  a b\n1 . x",
+)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def statuses(clock: Clock, *updates: Progress) -> TrainingStatus:
+    """After all of them."""
+    lines = io.BytesIO()
+    shown = StatusDisplay(lines, None, "c4", now=clock)
+    for update in updates:
+        shown.update(update)
+        clock.now += 5
+    shown.tick()
+    return decode(lines.getvalue().splitlines()[-1])
+
+
+def test_the_figures_of_a_run() -> None:
+    found = statuses(Clock(), NOW)
+    assert (found.run, found.uptime) == ("c4", 5.0)
+    assert (found.schedule.stage, found.schedule.since) == ("TRAINING", 5.0)
+    assert found.schedule.words == "learning; 31 % of 1,000 steps, 00:04:36 left"
+    training, selfplay = found.training, found.selfplay
+    assert (training.step, training.steps, training.total_steps) == (310, 1000, 310)
+    assert (training.loss, training.losses) == (2.31, {"policy": 1.72, "value": 0.59})
+    assert (selfplay.games, selfplay.rows, selfplay.window) == (1204, 21_400, 20_000)
+    assert (selfplay.board, found.loader) == ("  a b\n1 . x", None)
+
+
+def test_stages() -> None:
+    def stage(**change: Any) -> str:
+        return statuses(Clock(), replace(NOW, **change)).schedule.stage
+
+    assert stage(waiting="1 of 2 rows") == "WAITING_FOR_DATA"
+    assert stage(stage="saving the network") == "EXPORTING"
+    assert stage(stage="done") == "IDLE"
+    assert stage(stage="playing") == "TRAINING"
+
+
+def test_networks_are_those_that_were_rated() -> None:
+    first = replace(NOW, network="one", rating=Rated(100.0, 5.0, "random"))
+    second = replace(NOW, network="two", rating=Rated(200.0, 5.0, "random"))
+    found = statuses(Clock(), NOW, first, replace(first, network="one and a bit"), second)
+    assert [(each.name, each.rating, each.seconds) for each in found.networks] == [
+        ("two", 200.0, 5.0),
+        ("one", 100.0, 15.0),
+    ]
+    assert (found.schedule.networks_done, found.schedule.previous_cycle_seconds) == (2, 10.0)
+    assert found.selfplay.rating == "200 +-5 against random"
+
+
+def test_parts_of_a_ring() -> None:
+    row = Row("train main", "trained 4,096 samples", seconds=7.0, share=0.5, restarts=2)
+    found = statuses(Clock(), Ring(network="one", accepted=3, shown=(row, Row("gate", "a network", waiting=True))))
+    train, gate = found.loader.stages
+    assert (train.name, train.doing, train.since) == ("train main", "trained 4,096 samples (2 restarts)", 7.0)
+    assert (train.filled, train.capacity) == (50, 100)
+    assert (gate.doing, gate.capacity) == ("waiting: a network", 0)
+    assert [each.name for each in found.networks] == ["one"]
+    assert found.schedule.networks_done == 3
+
+
+def test_words_go_elsewhere_and_a_closed_output_does_no_harm() -> None:
+    lines, words = io.BytesIO(), io.StringIO()
+    with StatusDisplay(lines, words, "c4", every=0.01) as shown:
+        shown.update(NOW)
+        shown.say("a match")
+        lines.close()
+    assert words.getvalue() == "a match\n"

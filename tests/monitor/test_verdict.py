@@ -1,0 +1,90 @@
+"""What is said of a network at the end of a run."""
+
+from tengen import match
+from tengen.match.results import Result
+from tengen.monitor import verdict
+from tengen.monitor.verdict import Rated
+
+FIRST = [Result("untrained", "random", 28, 0, 12), Result("untrained", "mcts:50", 2, 0, 38)]
+MIDDLE = [Result("n1", "random", 38, 0, 2), Result("n1", "mcts:50", 16, 0, 24), Result("n1", "untrained", 36, 0, 4)]
+LAST = [Result("n2", "random", 40, 0, 0), Result("n2", "mcts:50", 34, 2, 4), Result("n2", "n1", 34, 0, 6)]
+
+
+def rated(*results: Result, names: tuple[str, ...] = ("untrained", "n1", "n2")) -> Rated:
+    networks = [(100.0 * number, name) for number, name in enumerate(names)]
+    return Rated(match.fit(results, "random").centred(), results, networks)
+
+
+def told(found: Rated | None) -> list[str]:
+    return verdict.hints(found, "untrained", "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
+
+
+def test_strength_in_words() -> None:
+    found = rated(*FIRST, *MIDDLE, *LAST)
+    text = verdict.strength(found, 200.0, "untrained")
+    assert text.startswith(
+        "After 00:03:20 the network scores 88 % against mcts:50 (74 to 95 %, 40 games), "
+        "100 % against random (91 to 100 %, 40 games). It is "
+    )
+    gap, error = found.ratings.difference("n2", "random")
+    assert f"{gap:.0f} +-{error:.0f} Elo above random play" in text
+    gap, error = found.ratings.difference("n2", "untrained")
+    assert f"{gap:.0f} +-{error:.0f} Elo above the untrained network" in text
+
+
+def test_a_network_weaker_than_random_play() -> None:
+    text = verdict.strength(rated(Result("n1", "random", 2, 0, 18), names=("n1",)), 60.0, "untrained")
+    assert "Elo below random play" in text
+
+
+def test_a_network_that_met_only_networks_still_has_a_place() -> None:
+    text = verdict.strength(rated(*FIRST, *MIDDLE, LAST[2]), 200.0, "untrained")
+    assert text.startswith("It is ")
+
+
+def test_a_curve_that_rises_asks_for_time() -> None:
+    hints = told(rated(*FIRST, *MIDDLE, *LAST))
+    assert hints[0].startswith("train it further (the command is below): it still improves, by ")
+    assert hints[0].endswith("Elo since 00:01:40")
+    assert hints[1] == "let it search more when it plays: tengen play R --visits 3200"
+    assert hints[2].endswith("tengen run larger")
+    assert len(hints) == 3
+
+
+def test_a_curve_that_is_flat_asks_for_something_else_first() -> None:
+    same = [Result("n2", one.b, one.wins, one.draws, one.losses) for one in MIDDLE[:2]]
+    hints = told(rated(*FIRST, *MIDDLE, *same, Result("n2", "n1", 20, 0, 20)))
+    assert hints[0].startswith("let it search more")
+    assert hints[-1].startswith("train it further (the command is below); whether that helps is not certain: ")
+
+
+def test_who_has_learned_next_to_nothing_needs_time() -> None:
+    weak = [Result("n1", "random", 15, 0, 5), Result("n1", "mcts:50", 3, 0, 17)]
+    hints = told(rated(*FIRST, *weak, names=("untrained", "n1")))
+    assert hints[0].startswith("train it further (the command is below): it has not learned enough yet")
+
+
+def test_too_few_ratings_to_see_anything() -> None:
+    assert "too few ratings" in told(rated(Result("n1", "random", 12, 0, 8), names=("n1",)))[0]
+    assert told(None) == told(rated(*FIRST, names=("untrained",))) == ["train it further (the command is below)"]
+
+
+def test_who_beats_everybody_needs_a_stronger_opponent() -> None:
+    hints = told(rated(*FIRST, Result("n1", "random", 40, 0, 0), Result("n1", "mcts:50", 39, 0, 1), names=("n1",)))
+    assert hints[-1].endswith("add a stronger opponent: --set 'rating.references=[random, mcts:50, mcts:200]'")
+
+
+def test_references_that_it_did_not_meet_are_named() -> None:
+    hints = told(rated(*FIRST, Result("n1", "random", 40, 0, 0), names=("untrained", "n1")))
+    assert hints[-1].endswith("there was none for matches against mcts:50")
+
+
+def test_larger_networks() -> None:
+    from tengen import nets
+
+    for name in ("b2c16", "b4c32", "b6c96-se-mish", "b18c384nbt", "mlp3x256"):
+        larger = verdict.larger_network(name)
+        assert larger != name
+        assert nets.spec(larger)
+    assert verdict.larger_network("b4c32") == "b6c56"
+    assert verdict.larger_network("what") == ""

@@ -1,0 +1,322 @@
+"""What `Trainer` gives to those who derive from it."""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from tengen import train
+from tengen.config import render
+from tengen.config.loading import load_as
+from tengen.config.trainers import TrainerConfig
+from tengen.errors import OptionError, TengenError
+from tengen.games.players import First, Player, Random
+from tengen.train import optimizers
+from tests.helpers import paths
+from tests.helpers.toy_trainers import Chain, Turns, small
+
+EXAMPLE = paths.EXAMPLES / "actor_critic.py"
+
+
+class Fitting(train.Trainer[TrainerConfig]):
+    """Learns to give every action the number 1, and counts what it was asked to do."""
+
+    asked = 0
+
+    def _train(self, steps: int) -> dict[str, Any]:
+        self.asked += steps
+        figures: dict[str, Any] = {}
+        for _ in range(steps):
+            for role in self.learning:
+                figures = self.update(role, self._loss, self.roll_out(role, 8))
+            self.advance()
+        return figures
+
+    def _loss(self, net: Any, batch: train.Transition) -> Any:
+        error = net(batch.observations["planes"], batch.observations["scalars"]).policy - 1
+        return (error**2).mean(), {"worst": jnp.abs(error).max()}
+
+
+class Idle(train.Trainer[TrainerConfig]):
+    """Says nothing of its steps."""
+
+    def _train(self, steps: int) -> dict[str, Any]:
+        return {"asked": float(steps)}
+
+
+@pytest.fixture
+def make() -> Callable[..., Fitting]:
+    def make(*overrides: str, kind: Any = Fitting, **given: Any) -> Any:
+        game = given.setdefault("game", Turns())
+        if len(game.roles) == 2:
+            given.setdefault("agent_player", Player("first", First(game)))
+        return kind(small(*overrides), **given)
+
+    return make
+
+
+def test_everything_has_a_name(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make(
+        "host.optimizer.learning_rate=0.01", "host.lr_schedule.kind=linear", "host.lr_schedule.final=0.5"
+    )
+    assert float(trainer.host_lr_scheduler(0)) == pytest.approx(0.01)
+    assert float(trainer.host_lr_scheduler(1)) == pytest.approx(0.005)
+    assert float(trainer.host_er_scheduler(0)) == 1.0
+    assert trainer.host_replay_buffer.capacity == 512
+    assert trainer.host_optimizer is not None
+    planes, scalars = jnp.zeros((3, 1, 1, 0), bool), jnp.zeros((3, 2))
+    assert trainer.host_net(planes, scalars).policy.shape == (3, 3)
+    assert trainer.agent_net is None
+    assert trainer.agent_optimizer is None
+    assert trainer.agent_lr_scheduler is None
+    assert trainer.agent_er_scheduler is None
+    assert trainer.agent_replay_buffer is None
+    assert trainer.fused_game.game is trainer.game
+    assert trainer.learning == ["host"]
+
+
+def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> None:
+    trainer = make("host.lr_schedule.kind=linear", "host.lr_schedule.final=0.0", "host.lr_schedule.length=2")
+    role, batch = trainer.role("host"), trainer.roll_out("host", 8)
+    graph, old = role.graph, role.parameters
+
+    def loss(parameters: Any) -> Any:
+        from tengen.roles import rules
+
+        return trainer._loss(rules.network(graph, parameters), batch)[0]
+
+    made = optimizers.make(role.settings.optimizer)
+
+    @jax.jit
+    def expected(old: Any) -> tuple[Any, Any]:
+        value, gradient = jax.value_and_grad(loss)(old)
+        return value, made.update(gradient, made.init(old), old)[0]
+
+    value, updates = expected(old)
+    trainer.advance()  # so that the learning rate is half of what it was
+    figures = trainer.update("host", trainer._loss, batch)
+    assert float(figures["loss"]) == pytest.approx(float(value), rel=1e-5)
+    assert float(figures["learning_rate"]) == pytest.approx(0.0005)
+    assert set(figures) == {"loss", "worst", "gradient", "learning_rate"}
+    for name, leaf in role.parameters.items():
+        np.testing.assert_allclose(leaf, old[name] + 0.0005 * updates[name], atol=1e-6)
+
+
+def test_training_and_evaluations(make: Callable[..., Fitting]) -> None:
+    told: list[tuple[str, int]] = []
+    trainer = make(report=lambda kind, figures: told.append((kind, figures["steps"])))
+    first = trainer.train(1)["loss"]
+    figures = trainer.train(24, evaluation_interval=10)
+    assert (figures["step"], figures["steps"]) == (25, 24)
+    assert figures["loss"] < first
+    assert "host_vs_agent" in figures
+    assert told == [("training", n) if kind else ("evaluation", n) for kind, n in _expected()]
+    assert trainer.asked == 25
+    assert trainer.train(0) == {"step": 25, "steps": 0}
+    for steps in (-1, 1.5, True, "many"):
+        with pytest.raises(OptionError, match="steps: expected a whole number of at least 0, got"):
+            trainer.train(steps)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="evaluation_interval: expected"):
+        trainer.train(1, evaluation_interval=0)
+
+
+def _expected() -> list[tuple[bool, int]]:
+    return [(True, 1), (True, 10), (False, 10), (True, 20), (False, 20), (True, 25)]
+
+
+def test_steps_that_nobody_counts(make: Callable[..., Fitting]) -> None:
+    assert make(kind=Idle).train(7) == {"asked": 7.0, "step": 7, "steps": 7}
+
+
+class Threes(Idle):
+    """Makes three steps or none."""
+
+    def _train(self, steps: int) -> dict[str, Any]:
+        self.advance(3)
+        return {}
+
+
+def test_steps_in_threes_are_evaluated_too(make: Callable[..., Fitting]) -> None:
+    told: list[int] = []
+    trainer: Any = make(kind=Threes, report=lambda kind, figures: told.append(figures["steps"]))
+    trainer.evaluate = lambda: {"evaluated": 1.0}
+    assert trainer.train(10, evaluation_interval=5) == {"evaluated": 1.0, "step": 12, "steps": 12}
+    assert told == [3, 6, 6, 9, 12, 12]
+
+
+class Quiet(Idle):
+    """Returns whatever it was told to."""
+
+    returned: Any = None
+
+    def _train(self, steps: int) -> Any:
+        return self.returned
+
+
+def test_figures_that_are_none(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make(kind=Quiet)
+    assert trainer.train(2) == {"step": 2, "steps": 2}
+    trainer.returned = {"loss": jnp.arange(3)}
+    with pytest.raises(OptionError, match="_train: loss: expected a number, got ndarray"):
+        trainer.train(1)
+    trainer.returned = 3.0
+    with pytest.raises(OptionError, match="_train: expected figures by name, or None, got float"):
+        trainer.train(1)
+
+
+def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    """`load` gives back what was saved last, or `save` says why it would not."""
+    trainer: Any = make()
+    trainer.save(tmp_path)
+    trainer.update("host", trainer._loss, trainer.roll_out("host", 8))
+    trainer.save(tmp_path)
+    again: Any = make()
+    again.load(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, again.role("host").parameters, trainer.role("host").parameters)
+    trainer.train(1)
+    trainer.save(tmp_path)
+    with pytest.raises(TengenError, match="has a checkpoint of step 1, later than this one of step 0"):
+        again.save(tmp_path)
+
+
+def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match='evaluation.against: "randm": unknown player, did you mean random'):
+        make("evaluation.against=[randm]")
+    with pytest.raises(OptionError, match="evaluation.against: .*/x/model.safetensors: there is no such file"):
+        make("evaluation.against=[/tmp/x]")
+
+
+def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(OptionError, match="reward: expected returns, because turns has no points"):
+        Fitting(replace(small(), reward="finished"), game=Turns())
+
+
+def test_roll_outs(make: Callable[..., Fitting]) -> None:
+    trainer = make()
+    observations, actions, rewards, dones, after = trainer.roll_out("host", 13)
+    assert actions.shape == rewards.shape == dones.shape == (13,)
+    assert observations["scalars"].shape == after["scalars"].shape == (13, 2)
+    assert trainer.samples == 13
+    trainer.set_training(False)  # without exploration the games are all the same
+    trainer.role("host").lane = None
+    assert len(set(trainer.roll_out("host", 8).actions.tolist())) == 1
+    trainer.collect("host", 20)
+    assert len(trainer.host_replay_buffer) == 20
+    with pytest.raises(TengenError, match="agent has no section in the configuration"):
+        trainer.roll_out("agent", 8)
+    with pytest.raises(OptionError, match="role: expected one of host, agent, got 'guest'"):
+        trainer.roll_out("guest", 8)
+    with pytest.raises(OptionError, match="n: expected"):
+        trainer.roll_out("host", 0)
+
+
+def test_roles_without_a_section_must_be_given(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(TengenError, match=r"agent: has no section .* \(agent_net\), a player \(agent_player\)"):
+        Fitting(small(), game=Turns())
+    with pytest.raises(TengenError, match="game: the configuration names none"):
+        Fitting(small())
+    with pytest.raises(OptionError, match="host has a section and learns"):
+        make(host_player=Player("x", Random(Turns())))
+    with pytest.raises(OptionError, match="expected a network or a player, got both"):
+        make(agent_net=make().host_net)
+    with pytest.raises(OptionError, match="runs on the host"):
+        make(agent_player=Player("x", lambda *_: 0, on_host=True))
+    with pytest.raises(OptionError, match="agent: chain has no such role"):
+        make(game=Chain(), agent_player=Player("x", Random(Chain())))
+    fixed = make(agent_player=None, agent_net=make().host_net)
+    before = fixed.role("agent").parameters
+    fixed.train(1)
+    assert fixed.role("agent").parameters is before
+    assert fixed.agent_net is not None
+    with pytest.raises(TengenError, match="so it cannot learn"):
+        fixed.set_trainable("agent", True)
+    named = Fitting(replace(small(), players=replace(small().players, agent="last")), game=Turns())
+    assert named.role("agent").player.name == "last"
+    with pytest.raises(OptionError, match='"randm": unknown player, did you mean random'):
+        Fitting(replace(small(), players=replace(small().players, agent="randm")), game=Turns())
+
+
+def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
+    class Mine(nnx.Module):
+        """With dropout, which must be off in evaluations."""
+
+        def __init__(self, actions: int) -> None:
+            rngs = nnx.Rngs(0)
+            self.layer, self.dropout = nnx.Linear(2, actions, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, planes: Any, scalars: Any) -> Any:
+            return self.dropout(self.layer(scalars))
+
+    trainer = make()
+    with pytest.raises(TengenError, match="host_net: expected a number for each of 3 actions, got \\[2\\]"):
+        trainer.replace_nets(host_net=Mine(2))
+    with pytest.raises(OptionError, match="host_net: expected a flax nnx.Module or the path"):
+        trainer.replace_nets(host_net=3)
+    with pytest.raises(TengenError, match="there is no such file"):
+        trainer.replace_nets(host_net="/nowhere/net")
+    mine = Mine(3)
+    trainer.replace_nets(host_net=mine)
+    np.testing.assert_array_equal(trainer.host_net.layer.kernel[...], mine.layer.kernel[...])
+    assert set(trainer.role("host").parameters) == {"layer.kernel", "layer.bias"}
+    trainer.set_training(False)
+    assert trainer.host_net.dropout.deterministic
+    trainer.set_training(True)
+    assert not trainer.host_net.dropout.deterministic
+    trainer.roll_out("host", 8)
+    with pytest.raises(TengenError, match="only networks of tengen.nets can be saved"):
+        trainer.save_net("host", "/tmp/never")
+
+
+def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
+    trainer = make(reward=lambda role, state, after, done: after.moves - state.moves)
+    assert set(trainer.roll_out("host", 16).rewards.tolist()) <= {1.0, 3.0, 2.0}  # own move, and up to two others
+    trainer.replace_reward(lambda role, state, after, done: -1.0 * (role == "host"))
+    assert (trainer.roll_out("host", 16).rewards < 0).all()
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location("actor_critic", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["actor_critic"] = module
+    spec.loader.exec_module(module)
+    overrides = ("game.dimension=2", "game.max_points=2", "host.games=16", "host.samples=16", "host.net.name=mlp1x8")
+    figures = module.main(3, (*overrides, "evaluation.games=8"))
+    assert figures["step"] == 3
+    assert {"critic_loss", "entropy", "loss"} <= set(figures)
+    assert capsys.readouterr().out.startswith("before {'host_vs_agent': ")
+    path = EXAMPLE.with_suffix(".yaml")
+    assert render(load_as(module.Config, path)) == path.read_text()
+
+
+class Dropping(nnx.Module):
+    """Gives every action 0, or forgets to."""
+
+    def __init__(self) -> None:
+        self.bias = nnx.Param(jnp.zeros(3))
+        self.dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+
+    def __call__(self, planes: Any, scalars: Any) -> Any:
+        return self.dropout(jnp.zeros((len(scalars), 3)) + self.bias[...])
+
+
+def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fitting]) -> None:
+    """In whichever mode they came; those that never learn are never in training."""
+    given = Dropping()
+    given.eval()
+    trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    trainer.set_training(False)
+    trainer.replace_nets(host_net=Dropping())
+    assert trainer.host_net.dropout.deterministic
+    trainer.set_training(True)
+    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)

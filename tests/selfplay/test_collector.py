@@ -1,0 +1,140 @@
+"""From finished games to files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen import games
+from tengen.data.format.chunk import read_chunk
+from tengen.data.records.records import load_records
+from tengen.data.store.store import Store
+from tengen.data.store.writer import Writer
+from tengen.selfplay.collector import Collector
+from tengen.selfplay.finished import Finished
+from tengen.selfplay.opponents import NOBODY, Opponent
+from tests.helpers.rows import PLAIN, joined, rows, same
+from tests.helpers.tiny_runs import tiny
+
+GAME = games.make("tic_tac_toe")
+MOVES = [4, 0, 1, 2, 7]  # the middle column: player 0 wins
+
+
+def finished(count: int, seed: int, row_count: int) -> Finished:
+    """`count` times the same game, and rows that have nothing to do with it."""
+    fields: dict[str, Any] = {name: np.zeros((count, 2), np.uint32) for name in Finished._fields}
+    fields |= {
+        "rows": rows(row_count, seed, PLAIN),
+        "number": np.stack([np.full(count, 3), 100 * seed + np.arange(count)], -1).astype(np.uint32),
+        "action": np.tile(np.array([*MOVES, -1, -1, -1, -1], np.int16), (count, 1)),
+        "value": np.full((count, 9), 0.25, np.float16),
+        "length": np.full(count, 5, np.int32),
+        "opening": np.full(count, 2, np.int32),
+        "result": np.ones(count, np.float32),
+        "extra": {},
+    }
+    return Finished(**fields)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "selfplay")
+
+
+def collector(base: Path, store: Store, writer: Writer, *overrides: str) -> Collector:
+    data = tiny("data.chunk_rows=20", *overrides).data
+    return Collector(base, store, GAME, PLAIN, writer, data, "net-s0-d0", session=3)
+
+
+def test_chunks_of_whole_calls_that_say_what_was_played(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer)
+        for seed, (count, row_count) in enumerate([(2, 8), (0, 0), (3, 12), (1, 4)]):
+            found.add(finished(count, seed, row_count), 10.0 * (seed + 1))
+        assert found.chunk == 0
+        found.network = "net-s5-d20"
+        found.flush()
+        assert found.chunk == 1
+        found.flush()  # nothing new
+    first, second = store.chunks()
+    assert (first.network, second.network) == ("net-s0-d0", "net-s5-d20")
+    content, meta = read_chunk(first.path)
+    assert same(content, joined(rows(8, 0, PLAIN), rows(12, 2, PLAIN)))
+    assert meta.more == {"session": 3, "finished": 5, "evaluations": 60.0}
+    assert read_chunk(second.path)[1].more == {"session": 3, "finished": 1, "evaluations": 40.0}
+
+
+def test_what_a_checkpoint_has_counted_is_not_told_again(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer)
+        found.add(finished(2, 0, 0), 10.0)  # games without rows
+        found.counted()
+        found.add(finished(1, 1, 4), 5.0)
+        found.flush()
+    (chunk,) = store.chunks()
+    assert read_chunk(chunk.path)[1].more == {"session": 3, "finished": 1, "evaluations": 5.0}
+
+
+def test_it_counts_on_from_the_chunks_that_are_there(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        first = collector(tmp_path, store, writer)
+        assert first.chunk == -1
+        first.add(finished(1, 1, 4), 5.0)
+        first.flush()
+        assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0
+
+
+def test_records_of_a_share_of_the_games(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer, "data.record_share=0.4")
+        for seed in range(10):
+            found.add(finished(5, seed, 0), 0.0)
+        found.flush()
+    (file,) = (tmp_path / "games" / "net-s0-d0").iterdir()
+    records = load_records(file)
+    assert len(records) == 20
+    assert file.stem == records[0].id == "00000003-000000002"
+    assert len({record.id for record in records}) == 20
+    assert records[0].result == 1
+    assert records[0].opening == 2
+    assert records[0].values == (None, None, 0.25, 0.25, 0.25)
+    assert records[0].network == "net-s0-d0"
+
+
+def test_records_name_the_opponent_where_there_was_one(tmp_path: Path, store: Store) -> None:
+    data = tiny("data.chunk_rows=20", "data.record_share=1.0").data
+    opponents = [Opponent("first", 1, 0.5, lambda *_: np.zeros(0)), Opponent("all", 0, 0.2, lambda *_: np.zeros(0))]
+    with Writer() as writer:
+        found = Collector(tmp_path, store, GAME, PLAIN, writer, data, "net-s0-d0", 3, opponents)
+        found.add(finished(3, 1, 0)._replace(extra={"opponent": np.array([0, NOBODY, 1], np.int8)}), 0.0)
+        found.flush()
+    (file,) = (tmp_path / "games" / "net-s0-d0").iterdir()
+    players = [record.players for record in load_records(file)]
+    assert players == [("net-s0-d0", "first"), ("net-s0-d0", "net-s0-d0"), ("all", "net-s0-d0")]
+
+
+def test_files_never_have_more_rows_than_may_be_read(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        found = collector(tmp_path, store, writer, "data.max_chunk_rows=10000")
+        found.add(finished(6_000, 0, 24_002), 10.0)  # games of four rows, and one of two
+        found.flush()
+    read = [read_chunk(chunk.path, limit=10_000) for chunk in store.chunks()]
+    assert [len(content["ply"]) for content, _ in read] == [10_000, 10_000, 4_002]
+    assert same(joined(*(content for content, _ in read)), rows(24_002, 0, PLAIN))
+    assert [(meta.games, meta.more["finished"], meta.more["evaluations"]) for _, meta in read] == [
+        (2500, 2500, 0.0),
+        (2500, 2500, 0.0),
+        (1001, 1000, 10.0),
+    ]
+    assert (found.written_rows, found.written_games, found.chunk) == (24_002, 6_000, 2)
+
+
+def test_a_stray_number_is_not_the_last_one(tmp_path: Path, store: Store) -> None:
+    with Writer() as writer:
+        first = collector(tmp_path, store, writer)
+        first.add(finished(1, 1, 4), 5.0)
+        first.flush()
+        (path,) = (tmp_path / "selfplay").glob("*/*.npz")
+        path.with_name("9999999999-x.npz").write_bytes(path.read_bytes())
+        assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0

@@ -1,0 +1,105 @@
+"""Games on this machine without learning: random play is even, and games have numbers of their own."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tengen.nets import saving
+from tengen.selfplay.driver import NoNumbers, Playing, Rounds
+from tengen.selfplay.finished import on_host
+from tests.helpers.tiny_runs import tiny
+
+
+@pytest.fixture(scope="module")
+def playing() -> Playing:
+    return Playing(tiny())
+
+
+def numbers(played: list[Any]) -> list[tuple[int, int]]:
+    """Of all games that have ended."""
+    return [(int(a), int(b)) for each in played for a, b in on_host(each.finished).number]
+
+
+def test_without_weights_all_moves_are_equally_good(playing: Playing) -> None:
+    game = playing.game
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
+    states = jax.vmap(game.step)(states, np.array([0, 4, 8]))
+    said = playing.evaluate(playing.no_weights(), jax.vmap(game.look)(states).observation)
+    logits = np.asarray(said.logits)
+    np.testing.assert_array_equal(logits, np.broadcast_to(logits[:, :1], logits.shape))
+    np.testing.assert_array_equal(np.asarray(said.value), 0)
+
+
+def test_weights_are_those_of_the_file(playing: Playing, tmp_path: Path) -> None:
+    from tests.helpers.pipeline_data import network
+
+    net = saving.load(network(tmp_path, 5), playing.game, dtype="float32")
+    game = playing.game
+    seen = jax.vmap(game.look)(jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))).observation
+    said = playing.evaluate(playing.weights(net), seen)
+    outputs = net(seen.planes, seen.scalars)
+    np.testing.assert_allclose(said.logits, outputs.policy, atol=1e-4)
+    win = jax.nn.softmax(outputs.value)
+    np.testing.assert_allclose(said.value, win[:, 0] - win[:, 2], atol=1e-4)
+    assert np.ptp(np.asarray(said.logits)) > 0
+
+
+def test_numbers_go_on_when_games_are_dropped(playing: Playing) -> None:
+    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+    weights = playing.no_weights()
+    seen: list[tuple[int, int]] = []
+    for call in range(9):
+        seen += numbers(rounds.play(weights))
+        if call in (2, 5):
+            rounds.forget()
+            rounds.forget()  # with nothing to drop
+    assert len(seen) == len(set(seen)) > 20
+    assert {session for session, _ in seen} == {7}
+
+
+def test_which_games_began_before(playing: Playing) -> None:
+    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+    assert rounds.marks() == ()
+    assert not rounds.compiled
+    assert rounds.older(()) == 0
+    weights = playing.no_weights()
+    rounds.play(weights)
+    assert rounds.compiled
+    marks = rounds.marks()
+    assert rounds.older(marks) == 8
+    calls = 0
+    while left := rounds.older(marks):
+        rounds.play(weights)
+        calls += 1
+        assert rounds.older(marks) <= left
+        assert calls < 100
+    assert rounds.older(rounds.marks()) == 8
+    assert rounds.evaluations > 0
+
+
+def test_what_is_done_meanwhile(playing: Playing) -> None:
+    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+    done: list[str] = []
+    played = rounds.play(playing.no_weights(), lambda: done.append("this"))
+    assert done == ["this"]
+    assert [each.game.name for each in played] == [playing.game.name]
+    assert played[0].evaluations > 0
+
+
+def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(playing: Playing) -> None:
+    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+    weights = playing.no_weights()
+    rounds.play(weights)
+    bad = jax.tree.map(lambda leaf: leaf * np.nan, weights)
+
+    def play_on() -> None:
+        for _ in range(5):  # a call may be too short for a search to end
+            rounds.play(bad)
+
+    with pytest.raises(NoNumbers, match=r"numbers that are not finite: [\d,]+ searches found no move or value"):
+        play_on()
+    assert rounds.board() == ""
+    rounds.play(weights)  # nothing of it is left

@@ -1,0 +1,138 @@
+"""Games in several lanes: by cores, by devices, by sizes of boards."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from tengen import games
+from tengen.config import load
+from tengen.config.problems import ConfigError
+from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.data.format.chunk import read_chunk
+from tengen.data.format.rows import unpack_planes
+from tengen.data.records.records import load_records
+from tengen.data.store.store import Store
+from tengen.loop.fused import Fused
+from tengen.selfplay import lanes
+from tengen.selfplay.finished import on_host
+from tengen.selfplay.lanes import boards, lane_devices
+from tests.helpers.tiny_runs import Listener, never, settings
+
+GO = (
+    "game.size=3",
+    "game.max_moves=12",
+    "game.komi=2.0",
+    "net.heads=[ownership, score, opponent_policy]",
+    'selfplay.sizes=["2:0.5:1.0"]',
+    "selfplay.opening_moves=0",
+    "selfplay.komi_spread=0.0",
+    "rating.references=[]",
+)
+
+
+def go(*overrides: str) -> Any:
+    return load("go5", settings(*GO, *overrides))
+
+
+@pytest.mark.parametrize(
+    ("cores", "count", "expected"), [(2, 256, 2), (1, 256, 1), (16, 256, 8), (2, 63, 1), (3, 100, 2), (64, 8192, 32)]
+)
+def test_lanes_on_a_cpu(cores: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_cores", lambda: cores)
+    found = lane_devices(count)
+    assert len(found) == expected
+    assert count % len(found) == 0
+    assert set(found) == {jax.local_devices()[0]}
+
+
+@pytest.mark.parametrize(("devices", "count", "expected"), [(4, 4096, 4), (4, 6, 3), (1, 7, 1), (2, 7, 1)])
+def test_lanes_on_gpus(devices: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gpu:
+        platform = "gpu"
+
+    made = [Gpu() for _ in range(devices)]
+    monkeypatch.setattr(jax, "local_devices", lambda: made)
+    assert lane_devices(count) == made[:expected]
+
+
+def test_boards_share_the_games() -> None:
+    game = games.make("go", size=9, komi=7.0)
+    found = boards(game, SelfplaySettings(games=100, sizes=("7:0.25:9.0", "5:.1")))
+    assert [(board.game.options.size, board.game.options.komi, board.games) for board in found] == [
+        (9, 7.0, 65),
+        (7, 9.0, 25),
+        (5, 7.0, 10),
+    ]
+    assert found[0].game is game
+    assert boards(game, SelfplaySettings(games=100)) == [(game, 100)]
+
+
+@pytest.fixture
+def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores, and few games in a lane; the tests that ask for this share compiled programs."""
+    monkeypatch.setattr(lanes, "_FEWEST_GAMES", 2)
+    monkeypatch.setattr(lanes, "_cores", lambda: 2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("four_lanes")
+def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path) -> None:
+    with Fused(go(), tmp_path, Listener()) as loop:
+        loop.prepare()
+        parts = loop.parts
+        assert [(lane.selfplay.game.options.size, lane.selfplay.settings.games) for lane in parts.lanes.lanes] == [
+            (3, 2), (3, 2), (2, 2), (2, 2)
+        ]  # fmt: skip
+        actors, numbers = parts.lanes.begin(jax.random.key(0)), []
+        assert actors[0].key != actors[1].key
+        for _ in range(2):
+            actors, finished = parts.lanes.play(parts.weights(), actors, 12, session=3)()
+            for lane in map(on_host, finished):
+                numbers += [tuple(number) for number in np.asarray(lane.number).tolist()]
+                assert set(map(tuple, np.asarray(lane.rows["game"]).tolist())) <= set(numbers)
+    assert len(numbers) > 8
+    assert len(set(numbers)) == len(numbers)
+    assert {number // 100_000_000 for _, number in numbers} == {0, 1, 2, 3}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("four_lanes")
+def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
+    with Fused(go("goal.rows=300", "data.record_share=1.0"), tmp_path, Listener()) as loop:
+        loop.prepare()
+        loop.run(never)
+        assert loop.trainer.step > 0
+    shape, kinds = loop.parts.form.planes_shape, set()
+    for chunk in Store(tmp_path / "selfplay").chunks():
+        rows, _ = read_chunk(chunk.path)
+        points = unpack_planes(rows["planes"], shape)[..., 0]
+        for on, policy, ownership in zip(points, rows["policy"], rows["ownership"], strict=True):
+            side = int(np.sqrt(on.sum()))
+            kinds.add(side)
+            assert on[:side, :side].all()
+            assert on.sum() == side * side
+            assert not policy[:-1].reshape(3, 3)[~on].any()
+            assert not ownership[~on].any()
+    assert kinds == {2, 3}
+    records = [record for file in (tmp_path / "games").rglob("*.sgf") for record in load_records(file)]
+    assert {record.options["size"]: record.options["komi"] for record in records} == {2: 1.0, 3: 2.0}
+    with Fused(go("goal.rows=350", "data.record_share=1.0"), tmp_path, Listener()) as again:  # and it goes on
+        again.prepare()
+        assert again.counts.rows == loop.counts.rows
+
+
+@pytest.mark.parametrize(
+    ("config", "sizes", "problem"),
+    [
+        ("connect_four", '["3:0.5"]', "expected none, because only go is played on boards of several sizes"),
+        ("go5", '["5:0.5"]', "expected sizes below the game's own, 5, got 5"),
+        ("go5", '["1:0.5"]', "1:0.5: "),
+        ("go5", '["4"]', "expected SIZE:SHARE or SIZE:SHARE:KOMI"),
+    ],
+)
+def test_sizes_that_cannot_be_played(config: str, sizes: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load(config, [f"selfplay.sizes={sizes}"])
