@@ -34,7 +34,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_programs() -> Iterator[None]:
-    """`Selfplay` and `Learner` are functions of their arguments, so runs with equal arguments share compiled programs."""
+    """`Selfplay` and `Learner` are functions of their arguments, so equal arguments may share one."""
     known: dict[str, Any] = {}
 
     def selfplay(game: Any, evaluate: Any, *settings: Any) -> Selfplay:

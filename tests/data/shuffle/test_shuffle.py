@@ -545,8 +545,10 @@ def test_killed(tmp_path: Path, when: str) -> None:
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     for n in range(5):
         add(tmp_path, 20, n)
-    code = "import sys\nfrom pathlib import Path\nfrom tests.data.shuffle.test_shuffle import make\n"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.data.shuffle.test_shuffle import make\n"
         "while True: make(Path(sys.argv[1]))"
+    )
     for delay in (0.0, 0.011, 0.023, 0.05):
         process = subprocess.Popen(
             [sys.executable, "-c", code, str(tmp_path)],
