@@ -27,13 +27,13 @@ from tengen.match import players
 from tengen.monitor.progress import display
 from tengen.nets.evaluators import saved
 from tengen.run import finding
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 
 
 class Timed(Fused):
     """A run whose clock stands still while something is compiled or matches are played."""
 
-    def _now(self) -> Counts:
+    def _now(self) -> RunCounts:
         return dataclasses.replace(self.counts, seconds=sum(self._seconds))
 
 

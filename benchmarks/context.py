@@ -20,7 +20,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.context import GameContext, batches
 from tengen.context.batches import Batch
 from tengen.context.group import Group
-from tengen.context.program import Plan, program
+from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import Guessing, Searching
 
@@ -59,7 +59,7 @@ def plainly(game: Any, args: argparse.Namespace, settings: SearchSettings | None
     thinking = Guessing(game) if settings is None else Searching(game, settings, True)
     numbers = itertools.count()
     options = ContextSettings(num_games=args.batch, batch_size=args.batch, temperature=1.0)
-    group = Group(program(Plan(thinking, args.batch, 0, None)), lambda: next(numbers), options)
+    group = Group(program(ContextPlan(thinking, args.batch, 0, None)), lambda: next(numbers), options)
     group.start(jax.random.key(0), args.batch)
     batch, callback = batches.for_actor("actor_black", game, args.batch), Callback(args.callback_ms)
     count = evaluations = 0

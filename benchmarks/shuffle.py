@@ -30,7 +30,9 @@ from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, blank
-from tengen.data.shuffle.shuffle import Survey, clean, plan, shuffle
+from tengen.data.shuffle.folders import clean
+from tengen.data.shuffle.plan import WindowSurvey, plan
+from tengen.data.shuffle.shuffle import shuffle
 from tengen.data.store.store import Store
 
 FORM = RowFormat((9, 9, 17), 8, 82, ("opponent_policy", "ownership", "score"))
@@ -128,7 +130,7 @@ def measure_shuffle(args: argparse.Namespace) -> dict[str, Any]:
     )
     clean(args.folder, settings)
     before, began = _peak(), time.perf_counter()
-    what = plan(Survey(Store(args.folder / "selfplay"), FORM, GAME), settings, WindowSettings(min_rows=10**12))
+    what = plan(WindowSurvey(Store(args.folder / "selfplay"), FORM, GAME), settings, WindowSettings(min_rows=10**12))
     planned = time.perf_counter()
     changes: dict[str, float] = {}
     done = shuffle(what, args.folder, 0, lambda step: changes.update({step.doing: time.perf_counter()}))

@@ -41,7 +41,7 @@ class ActorCritic(train.Trainer[Config]):
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
         for role in self.roles.values():
-            role.rule_of = rules.Drawn  # play by the policy, not always the best action
+            role.rule_of = rules.SampledRule  # play by the policy, not always the best action
 
     def _train(self, steps: int) -> dict[str, Any]:
         figures: dict[str, Any] = {}

@@ -14,8 +14,8 @@ import pytest
 import tengen
 from tengen import config, files
 from tengen.config.settings.daemon import UploadSettings
-from tengen.daemon.http import Http
-from tengen.daemon.senders import Copy
+from tengen.daemon.http import HttpSender
+from tengen.daemon.senders import CopySender
 from tengen.data.format import chunk, peek
 from tengen.data.records.records import load_records
 from tengen.data.shuffle import folders
@@ -25,13 +25,13 @@ from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
 from tengen.match import folder as book
 from tengen.match import results
-from tengen.monitor.totals import Counter
+from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import buffer
 from tengen.run import directory, metrics, part_status, registry
-from tengen.run.children import Child
+from tengen.run.children import ChildProcess
 from tengen.sweep import copying, trial
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 
 KINDS = ("FIFO", "socket", "folder", "device", "dangling link")
 
@@ -94,7 +94,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "results of matches": ("results.jsonl", lambda path: results.read(path) if path.exists() else missing()),
     "the games of a match": ("games.jsonl", lambda path: book._read(path, 2) if path.exists() else missing()),
     "what a match is": ("about.json", lambda path: book._check(path, {"a": 1}) or missing()),
-    "the plan of a sweep": ("plan.json", lambda path: Folder(path.parent).open()),
+    "the plan of a sweep": ("plan.json", lambda path: SweepFolder(path.parent).open()),
     "a run that is copied": (
         "run/a.json",
         lambda path: copying.copy_run(path.parent, path.parent.parent / "copy") or missing(),
@@ -115,7 +115,7 @@ def locked(base: Path) -> None:
 
 def copied(path: Path) -> None:
     """An upload passes over what is no file; what arrives without a network is an error of the caller's."""
-    Copy(path.parent.parent / "target").send("net", path.parent)
+    CopySender(path.parent.parent / "target").send("net", path.parent)
     assert not (path.parent.parent / "target" / "net" / path.name).exists()
     missing()
 
@@ -140,7 +140,7 @@ PASSING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the log of a trial": ("a.log", lambda path: trial._last_lines(path) == ()),
     "chunks to be counted": (
         "selfplay/net/0000000000-a.npz",
-        lambda path: Counter(path.parents[2]).look().chunks == 0,
+        lambda path: TotalsCounter(path.parents[2]).look().chunks == 0,
     ),
     "shuffles": ("shuffled/00000000-01234567/index.json", lambda path: folders.newest(path.parents[2]) is None),
 }
@@ -157,7 +157,7 @@ def test_readers_that_do_without(tmp_path: Path, reader: str, kind: str) -> None
 def test_logs_are_not_waited_for(tmp_path: Path, kind: str) -> None:
     log = put(tmp_path / "selfplay.log", kind)
     with pytest.raises(OSError, match="not a regular file"):
-        Child("selfplay", ["true"], log)._begin()
+        ChildProcess("selfplay", ["true"], log)._begin()
     if kind != "device":
         with pytest.raises(TengenError, match="the log cannot be written"):
             serving._opened(log)
@@ -177,7 +177,7 @@ def test_a_log_may_be_a_terminal_or_what_somebody_reads(tmp_path: Path) -> None:
 def test_an_upload_of_something_else(tmp_path: Path) -> None:
     fifo = put(tmp_path / "model.safetensors", "FIFO")
     with pytest.raises(TengenError, match="is a FIFO"):
-        Http(UploadSettings(kind="http", target="http://127.0.0.1:9/")).send("net", fifo.parent)
+        HttpSender(UploadSettings(kind="http", target="http://127.0.0.1:9/")).send("net", fifo.parent)
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "device"])

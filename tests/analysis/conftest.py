@@ -5,9 +5,9 @@ import pytest
 from tengen.analysis import query
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 
 @pytest.fixture(scope="session")
-def engine(noughts: Found) -> Engine:
+def engine(noughts: FoundNetwork) -> Engine:
     return Engine(noughts, query.new_game(noughts.saved).game, EngineSettings(leaves=4, slots=4096))

@@ -8,7 +8,7 @@ from tengen.analysis import picture, query, report, tree_file
 from tengen.analysis.analysis import Analysis, analyze, as_dict
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tests.helpers.analyses import elements
 
 QUICK = EngineSettings(leaves=4, slots=2048)
@@ -106,7 +106,7 @@ def test_the_whole_tree_is_dumped(engine: Engine, tmp_path) -> None:
     assert len(re.findall(r"\d visits", (tmp_path / "tree.txt").read_text())) == known.thought.nodes
 
 
-def test_ownership_is_turned_to_the_first_player(go5: Found) -> None:
+def test_ownership_is_turned_to_the_first_player(go5: FoundNetwork) -> None:
     game = query.new_game(go5.saved)
     engine = Engine(go5, game.game, QUICK)
     for moves in ("", "C3"):

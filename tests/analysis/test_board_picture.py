@@ -7,7 +7,7 @@ import pytest
 
 from tengen.analysis import bars
 from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
-from tengen.analysis.board_picture import Layers, draw
+from tengen.analysis.board_picture import PictureLayers, draw
 from tests.helpers.analyses import elements, make, state_after
 
 # Options, moves, and where the stones of both lie then, worked out by hand.
@@ -25,7 +25,7 @@ def test_every_stone_of_the_position_is_drawn_where_it_lies(name: str) -> None:
     options, moves, expected = POSITIONS[name]
     game = make(name, **options)
     board = board_of(game, state_after(game, moves))
-    svg = draw(board, Layers())
+    svg = draw(board, PictureLayers())
     for player, names in enumerate(expected):
         there = {board.columns[column] + board.rows[row] for row, column in np.argwhere(board.stones == player)}
         assert there == set(names.split())
@@ -34,7 +34,7 @@ def test_every_stone_of_the_position_is_drawn_where_it_lies(name: str) -> None:
 
 def test_stones_are_at_the_crossings_that_are_named_beside_them() -> None:
     game = make("go", size=5)
-    svg = draw(board_of(game, state_after(game, "B2 E5")), Layers())
+    svg = draw(board_of(game, state_after(game, "B2 E5")), PictureLayers())
     names = {(each.text, round(float(each.get("x", 0)))) for each in elements(svg, "coordinate")}
     heights = {each.text: float(each.get("y", 0)) for each in elements(svg, "coordinate")}
     (black,), (white,) = elements(svg, "stone p0"), elements(svg, "stone p1")
@@ -61,7 +61,7 @@ def test_names_of_columns_and_rows_are_those_of_the_moves() -> None:
 def test_likely_moves_are_stronger_and_full_places_are_left_alone() -> None:
     game = make("tic_tac_toe")
     board = board_of(game, state_after(game, "a1"))
-    svg = draw(board, Layers(heat=np.array([0.3, 0.6, 0.05, 0.001, 0, 0, 0, 0, 0.02])))
+    svg = draw(board, PictureLayers(heat=np.array([0.3, 0.6, 0.05, 0.001, 0, 0, 0, 0, 0.02])))
     cells = elements(svg, "heat")
     strength = [float(cell.get("fill-opacity", 0)) for cell in cells]
     assert len(cells) == 3
@@ -72,7 +72,7 @@ def test_likely_moves_are_stronger_and_full_places_are_left_alone() -> None:
 def test_the_expected_line_is_numbered_and_discs_fall_on_each_other() -> None:
     game = make("connect_four")
     board = board_of(game, state_after(game, "4"))
-    svg = draw(board, Layers(line=[(1, 3), (0, 3), (1, 0)]))
+    svg = draw(board, PictureLayers(line=[(1, 3), (0, 3), (1, 0)]))
     discs = elements(svg, "expected")
     assert [each.get("class") for each in discs] == ["expected p1", "expected p0", "expected p1"]
     assert [each.text for each in elements(svg, "number")] == ["1", "2", "3"]
@@ -85,7 +85,7 @@ def test_the_expected_line_is_numbered_and_discs_fall_on_each_other() -> None:
 def test_a_pass_and_a_second_stone_on_the_same_point_have_no_number() -> None:
     game = make("go", size=5)
     board = board_of(game, game.init(jax.random.key(0)))
-    svg = draw(board, Layers(line=[(0, 4), (1, 25), (0, 4), (1, 0)]))
+    svg = draw(board, PictureLayers(line=[(0, 4), (1, 25), (0, 4), (1, 0)]))
     assert [each.text for each in elements(svg, "number")] == ["1", "4"]
 
 
@@ -94,7 +94,7 @@ def test_ownership_shows_whose_and_how_surely() -> None:
     board = board_of(game, game.init(jax.random.key(0)))
     ownership = np.zeros((5, 5))
     ownership[0, :3] = 1.0, -1.0, 0.25
-    svg = draw(board, Layers(ownership=ownership))
+    svg = draw(board, PictureLayers(ownership=ownership))
     black, white = elements(svg, "owner p0"), elements(svg, "owner p1")
     assert (len(black), len(white)) == (2, 1)
     assert float(black[0].get("width", 0)) == pytest.approx(2 * float(black[1].get("width", 0)), abs=0.02)
@@ -140,7 +140,7 @@ def test_squares_of_ownership_are_centred_on_their_points(name: str, options: di
     stones = np.arange(board.stones.size).reshape(board.shape) % 2  # a stone on every point, to know where it is
     board = dataclasses.replace(board, stones=stones)
     ownership = np.where(stones == 0, 0.9, -0.3)
-    svg = draw(board, Layers(ownership=ownership))
+    svg = draw(board, PictureLayers(ownership=ownership))
     for player in (0, 1):
         points = [middle(each) for each in elements(svg, f"stone p{player}")]
         squares = [middle(each) for each in elements(svg, f"owner p{player}")]
@@ -155,7 +155,7 @@ def test_percentages_hide_lines_and_stars_and_are_clear_of_squares(owned: bool) 
     heat, ownership = np.zeros(82), np.full((9, 9), -1.0)
     heat[[2 * 9 + 2, 2 * 9 + 6, 8, 77]] = 0.55, 0.0073, 0.25, 0.12
     line = [(1, 6 * 9 + 2)]
-    svg = draw(board, Layers(heat, ownership if owned else None, line, last=40))
+    svg = draw(board, PictureLayers(heat, ownership if owned else None, line, last=40))
     plates, chances = elements(svg, "plate"), elements(svg, "chance")
     assert [each.text for each in chances] == ["25%", "55%", "0.7%", "12%"]
     for plate, chance in zip(plates, chances, strict=True):
@@ -181,7 +181,7 @@ def test_percentages_hide_lines_and_stars_and_are_clear_of_squares(owned: bool) 
 
 def test_the_last_move_is_marked_on_its_own_stone() -> None:
     game = make("connect_four")
-    svg = draw(board_of(game, state_after(game, "4 4")), Layers(last=3))
+    svg = draw(board_of(game, state_after(game, "4 4")), PictureLayers(last=3))
     (mark,) = elements(svg, "last")
     (stone,) = elements(svg, "stone p1")
     assert (mark.get("cx"), mark.get("cy")) == (stone.get("cx"), stone.get("cy"))
@@ -190,13 +190,13 @@ def test_the_last_move_is_marked_on_its_own_stone() -> None:
 def test_words_that_mean_something_in_xml_stay_words() -> None:
     game = make("tic_tac_toe")
     words = 'a <b> & "c" \x00\x1b ]]> end'
-    root = xml.fromstring(draw(board_of(game, game.init(jax.random.key(0))), Layers(), [words], words))
+    root = xml.fromstring(draw(board_of(game, game.init(jax.random.key(0))), PictureLayers(), [words], words))
     assert any("<b> &" in (each.text or "") for each in root.iter())
 
 
 def test_hexagons_touch_and_edges_have_the_colours_of_the_players() -> None:
     game = make("hex", size=3)
-    svg = draw(board_of(game, game.init(jax.random.key(0))), Layers())
+    svg = draw(board_of(game, game.init(jax.random.key(0))), PictureLayers())
     assert len(elements(svg, "ground")) == 9
     assert len({each.get("stroke") for each in elements(svg, "edge")}) == 2
 

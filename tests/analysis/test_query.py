@@ -6,18 +6,18 @@ import pytest
 from tengen import nets
 from tengen.analysis import query
 from tengen.errors import TengenError
-from tengen.nets.saving import Saved
+from tengen.nets.saving import NetworkFile
 
-GO = Saved(nets.spec("b1c8"), "go", 1, {"size": 5, "komi": 7.0, "ko": "positional", "suicide": False}, {})
-THREE = Saved(nets.spec("b1c8"), "tic_tac_toe", 1, {}, {})
+GO = NetworkFile(nets.spec("b1c8"), "go", 1, {"size": 5, "komi": 7.0, "ko": "positional", "suicide": False}, {})
+THREE = NetworkFile(nets.spec("b1c8"), "tic_tac_toe", 1, {}, {})
 
 
-def _read(tmp_path: Path, content: str, saved: Saved = GO, name: str = "game.sgf", **rest: object) -> query.Asked:
+def _read(tmp_path: Path, content: str, saved: NetworkFile = GO, name: str = "game.sgf", **rest: object) -> query.Query:
     (tmp_path / name).write_text(content)
     return query.read_game(tmp_path / name, saved, **rest)
 
 
-def _stones(found: query.Asked) -> str:
+def _stones(found: query.Query) -> str:
     return found.game.render(found.states()[-1])
 
 
@@ -32,7 +32,7 @@ def test_an_sgf_brings_its_komi_and_its_handicap_stones(tmp_path: Path) -> None:
 
 
 def test_komi_that_is_not_said_is_the_networks(tmp_path: Path) -> None:
-    found = _read(tmp_path, "(;SZ[5]AB[bb];W[cc])", Saved(GO.spec, "go", 1, {**GO.options, "komi": 3.5}, {}))
+    found = _read(tmp_path, "(;SZ[5]AB[bb];W[cc])", NetworkFile(GO.spec, "go", 1, {**GO.options, "komi": 3.5}, {}))
     assert "komi: 3.5" in _stones(found)
     found = _read(tmp_path, "(;SZ[5]AB[bb];W[cc])", options={"komi": 9.5})
     assert "komi: 9.5" in _stones(found)
@@ -97,7 +97,7 @@ def test_a_game_that_its_players_rules_allowed_is_played_by_these(tmp_path: Path
 
 
 def test_more_moves_than_the_network_plays_are_no_end(tmp_path: Path) -> None:
-    saved = Saved(GO.spec, "go", 1, {**GO.options, "max_moves": 2}, {})
+    saved = NetworkFile(GO.spec, "go", 1, {**GO.options, "max_moves": 2}, {})
     found = _read(tmp_path, "(;SZ[5];B[aa];W[bb];B[cc])", saved)
     assert found.game.max_moves == 3 + 2
     assert not bool(found.game.is_over(found.states()[-1]))

@@ -10,9 +10,9 @@ import pytest
 from tengen.analysis import query, review_text
 from tengen.analysis.review import Review, as_dict, review
 from tengen.engine.engine import Engine
-from tengen.engine.search_report import Candidate, Thought
+from tengen.engine.search_report import Candidate, SearchReport
 from tengen.match.solvers import tic_tac_toe as solver
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 MOVES = "a1 b1 a2 b2 c3 b3"
 """b1 loses by force, c3 instead of a3 gives the win away, and b3 then wins for o."""
@@ -75,7 +75,7 @@ class _Scripted:
 
     found = SimpleNamespace(name="scripted")
 
-    def __init__(self, thoughts: list[Thought]) -> None:
+    def __init__(self, thoughts: list[SearchReport]) -> None:
         self.thoughts = thoughts
 
     def reset(self, state: Any) -> None:
@@ -84,13 +84,13 @@ class _Scripted:
     def play(self, action: int) -> None:
         del action
 
-    def think(self, *limits: Any) -> Thought:
+    def think(self, *limits: Any) -> SearchReport:
         del limits
         return self.thoughts.pop(0)
 
 
-def test_signs_follow_who_moves_and_not_the_number_of_the_move(noughts: Found) -> None:
-    first = Thought(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4, 0)), Candidate(0, 1, 0.2, 0.1, (0,))], 9)
+def test_signs_follow_who_moves_and_not_the_number_of_the_move(noughts: FoundNetwork) -> None:
+    first = SearchReport(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4, 0)), Candidate(0, 1, 0.2, 0.1, (0,))], 9)
     game = query.new_game(noughts.saved).then("a1")
     for player, after in ((1, -0.3), (0, 0.3)):  # the second as in games where one may move twice
         found = review(_Scripted([first, replace(first, player=player, value=0.3)]), game, 9)
@@ -100,8 +100,8 @@ def test_signs_follow_who_moves_and_not_the_number_of_the_move(noughts: Found) -
     assert as_dict(found)["moves"][0]["line"] == ["b2", "a1"]
 
 
-def test_a_move_that_turns_out_better_than_the_best_loses_nothing(noughts: Found) -> None:
-    first = Thought(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4,))], 9)
+def test_a_move_that_turns_out_better_than_the_best_loses_nothing(noughts: FoundNetwork) -> None:
+    first = SearchReport(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4,))], 9)
     found = review(
         _Scripted([first, replace(first, player=1, value=-0.9)]), query.new_game(noughts.saved).then("a1"), 9
     )
@@ -109,8 +109,8 @@ def test_a_move_that_turns_out_better_than_the_best_loses_nothing(noughts: Found
     assert (move.loss, move.rank, move.verdict) == (0.0, None, "")
 
 
-def test_a_mistake_is_compared_with_the_best_move_searched_as_long(noughts: Found) -> None:
-    first = Thought(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4,))], 9)
+def test_a_mistake_is_compared_with_the_best_move_searched_as_long(noughts: FoundNetwork) -> None:
+    first = SearchReport(0, 9, 0.5, 0.1, 9, [Candidate(4, 8, 0.6, 0.3, (4,))], 9)
     game, played = query.new_game(noughts.saved).then("a1"), replace(first, player=1, value=0.2)
     for better, loss in ((-0.5, 0.7), (0.1, 0.1), (0.9, 0.0)):
         second = _Scripted([replace(first, player=1, value=better)])

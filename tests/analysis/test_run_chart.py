@@ -10,11 +10,11 @@ import pytest
 
 from tengen import match
 from tengen.analysis import run_chart
-from tengen.monitor.summary import Point
+from tengen.monitor.summary import RatingPoint
 
 _SVG = "{http://www.w3.org/2000/svg}"
 RATINGS = match.fit([match.Result("n1", "random", 8, 0, 2), match.Result("n1", "mcts:50", 4, 0, 6)], "random")
-CURVE = (Point(0, -20, 90), Point(60, 200, 80), Point(120, 300, 5000))
+CURVE = (RatingPoint(0, -20, 90), RatingPoint(60, 200, 80), RatingPoint(120, 300, 5000))
 LOSSES = {"loss": [(30.0, 2.5), (120.0, 2.0)], "policy": [(30.0, 1.5), (120.0, 1.25)]}
 
 
@@ -52,8 +52,8 @@ def test_losses_and_ratings_over_the_same_time() -> None:
 @pytest.mark.parametrize(
     "lines", [{}, {"loss": [(5.0, 1.0)]}, {"loss": [(n, 1e9 if n == 3 else 1.0) for n in range(5000)]}]
 )
-@pytest.mark.parametrize("curve", [(), CURVE[:1], (Point(9e6, 1), Point(9e6, 1))])
-def test_there_is_always_a_picture(lines: dict[str, list[tuple[float, float]]], curve: tuple[Point, ...]) -> None:
+@pytest.mark.parametrize("curve", [(), CURVE[:1], (RatingPoint(9e6, 1), RatingPoint(9e6, 1))])
+def test_there_is_always_a_picture(lines: dict[str, list[tuple[float, float]]], curve: tuple[RatingPoint, ...]) -> None:
     text = run_chart.draw("run", lines, None, curve)
     assert len(elements(text, "network")) == len(curve)
     assert ("nothing was learned yet" in text) == (not lines)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tengen.analysis import saving
-from tengen.analysis.board import Board
-from tengen.analysis.board_picture import Layers, draw
+from tengen.analysis.board import BoardView
+from tengen.analysis.board_picture import PictureLayers, draw
 from tengen.analysis.drawing import Drawing
 from tengen.analysis.geometry import LOOKS, Geometry
 from tengen.errors import TengenError
@@ -18,8 +18,8 @@ def _rgb(colour: str) -> tuple[int, ...]:
 
 
 def test_a_png_is_twice_as_large_and_has_the_stones_where_they_lie(tmp_path: Path) -> None:
-    board = Board("points", np.array([[0, -1, -1], [-1, -1, -1], [-1, -1, 1]]), ("A", "B", "C"), ("3", "2", "1"))
-    saving.save_picture(tmp_path / "board.PNG", draw(board, Layers()))
+    board = BoardView("points", np.array([[0, -1, -1], [-1, -1, -1], [-1, -1, 1]]), ("A", "B", "C"), ("3", "2", "1"))
+    saving.save_picture(tmp_path / "board.PNG", draw(board, PictureLayers()))
     image = pixels((tmp_path / "board.PNG").read_bytes())
     width, height = Geometry(board).size
     assert image.shape == (2 * height, 2 * width, 4)

@@ -9,7 +9,7 @@ import pytest
 
 from tengen import nets
 from tengen.commands import main
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.nets import saving
 from tengen.run import directory, locks, registry

@@ -16,7 +16,7 @@ from flax import nnx
 
 from tengen import games, match, nets
 from tengen.commands import main
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.nets import saving
 from tests.helpers.foreign_engines import GNUGO
 from tests.helpers.patience import LONG
@@ -81,7 +81,9 @@ def test_a_table_needs_no_games_to_be_played(tmp_path: Path, capsys: pytest.Capt
     run = make_run(tmp_path / "run")
     assert rate(run, "--no-play") == 0
     assert "no games so far" in capsys.readouterr().out
-    match.append(run / "ratings" / "results.jsonl", Result("n1", "random", 9, 0, 1), Result("gone", "n1", 5, 0, 5))
+    match.append(
+        run / "ratings" / "results.jsonl", MatchResult("n1", "random", 9, 0, 1), MatchResult("gone", "n1", 5, 0, 5)
+    )
     assert rate(run, "--no-play", "--zero", "n1") == 0
     text = capsys.readouterr().out
     assert "gone" in text

@@ -16,10 +16,10 @@ from tengen.commands.run import _commands, _verdict
 from tengen.config import load
 from tengen.data.store.store import Store
 from tengen.match.ratings import fit
-from tengen.match.results import Result
-from tengen.monitor.verdict import Rated
+from tengen.match.results import MatchResult
+from tengen.monitor.verdict import RatedStrength
 from tengen.run import metrics
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.tiny_runs import settings
 
@@ -97,9 +97,9 @@ def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
     """Also when Ctrl-C came while a run ended whose time was over."""
     goal = load("tic_tac_toe", ["goal.minutes=2"]).goal
     args = Namespace(mode="fused", parts=None, tensorboard=False)
-    assert _commands(args, tmp_path, goal, Counts(seconds=119.0), 5) == {"go on": f"tengen run {tmp_path}"}
+    assert _commands(args, tmp_path, goal, RunCounts(seconds=119.0), 5) == {"go on": f"tengen run {tmp_path}"}
     further = {"train further": f"tengen run {tmp_path} --set goal.minutes=4"}
-    assert _commands(args, tmp_path, goal, Counts(seconds=120.0), 5) == further
+    assert _commands(args, tmp_path, goal, RunCounts(seconds=120.0), 5) == further
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
 def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name: str, larger: str | None) -> None:
     """What was --set stands in the run's configuration alone."""
     config = load("tic_tac_toe", [f"net.name={name}"])
-    results = [Result("new", "random", 9, 0, 1)]
+    results = [MatchResult("new", "random", 9, 0, 1)]
     loop = SimpleNamespace(
         config=config,
         base=tmp_path,
-        counts=Counts(rows=10**6, seconds=60.0),
+        counts=RunCounts(rows=10**6, seconds=60.0),
         trainer=SimpleNamespace(step=5),
-        rater=SimpleNamespace(rated=lambda: Rated(fit(results, "random"), results, [(9.0, "new")])),
+        rater=SimpleNamespace(rated=lambda: RatedStrength(fit(results, "random"), results, [(9.0, "new")])),
     )
     told = _verdict(loop)
     command = f"tengen run {tmp_path} --base {tmp_path}-{larger} --set net.name={larger}"

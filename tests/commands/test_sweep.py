@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.tiny_runs import settings
 
@@ -99,8 +99,8 @@ def test_a_trial_that_cannot_run_and_ctrl_c(tmp_path: Path) -> None:
     assert "trial 001 stopped, and will go on from there" in text
     assert f"stopped by Ctrl-C; to go on: tengen sweep --base {base}" in text
     assert "Traceback" not in text
-    (job, _) = Folder(base).rounds()[0].jobs
-    result = Folder(base).result(job, 0)
+    (job, _) = SweepFolder(base).rounds()[0].jobs
+    result = SweepFolder(base).result(job, 0)
     assert result is not None
     assert result.status == "failed"
     assert "is a file or lies below one" in result.why

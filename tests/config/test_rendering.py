@@ -16,7 +16,7 @@ from tengen.config.rendering import render_value
 from tengen.config.sections import Config, DataSection, GameSection, GoalSection, NetSection, RatingSection, RunSection
 from tengen.config.settings.daemon import DaemonSettings, UploadSettings
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.parts import GateSettings, RingSettings
+from tengen.config.settings.parts import GateSettings, PipelineSettings
 from tengen.config.settings.search import SearchSettings as SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.config.settings.shuffle import ShuffleSettings
@@ -148,7 +148,7 @@ _configs = st.builds(
     data=_datas,
     train=_trains,
     shuffle=st.builds(ShuffleSettings),
-    ring=st.builds(RingSettings, selfplay_games=_or_none(_counts), switch_in_game=st.booleans()),
+    ring=st.builds(PipelineSettings, selfplay_games=_or_none(_counts), switch_in_game=st.booleans()),
     gate=st.builds(GateSettings, kind=st.sampled_from(["none", "share", "sprt"])),
     daemon=_daemons,
     rating=_ratings,

@@ -11,8 +11,8 @@ import pytest
 from tengen import nets
 from tengen.daemon import core as core_module
 from tengen.daemon.core import Core
-from tengen.daemon.session import Session
-from tengen.daemon.status import Reporter
+from tengen.daemon.session import DaemonSession
+from tengen.daemon.status import DaemonReporter
 from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.protocol import messages
@@ -139,7 +139,7 @@ def test_killed_after_the_checkpoint_the_network_is_exported_under_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks(tmp_path, 0, 6)
-    monkeypatch.setattr(Session, "export", lambda self: (_ for _ in ()).throw(RuntimeError("killed")))
+    monkeypatch.setattr(DaemonSession, "export", lambda self: (_ for _ in ()).throw(RuntimeError("killed")))
     with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
         core.post(START)
         eventually(lambda: stage(core) == "ERROR", told.lines)
@@ -166,7 +166,7 @@ def test_files_that_are_no_chunks_are_counted_and_named(tmp_path: Path) -> None:
         core.post(START)
         eventually(lambda: told.networks, told.lines)
         eventually(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, told.lines)
-        status = Reporter(core).status()
+        status = DaemonReporter(core).status()
     assert status.loader.rejected == {"corrupt": 3, "foreign": 0, "unreadable": 0}
     assert sorted(name for name in ("empty", "text", "half") for text in status.loader.last_rejected if name in text)
     assert sum(status.loader.chunks.values()) == 4
@@ -186,7 +186,7 @@ def test_a_bad_configuration_is_told_and_it_goes_on(tmp_path: Path, path: str) -
 
 def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunks(tmp_path, 0, 6)
-    monkeypatch.setattr(Session, "begin", lambda self: 1 / 0)
+    monkeypatch.setattr(DaemonSession, "begin", lambda self: 1 / 0)
     with running(tmp_path) as (core, told):
         core.post(START)
         eventually(lambda: stage(core) == "ERROR")
@@ -273,7 +273,7 @@ def test_old_networks_make_room(tmp_path: Path) -> None:
 def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     told = Told()
     core = Core(told.messages.append, told.log, tmp_path, overrides("daemon.test=0.4", "daemon.chunks_per_network=12"))
-    reporter = Reporter(core)
+    reporter = DaemonReporter(core)
     idle = reporter.status()
     assert (idle.schedule.stage, idle.loader, idle.training, idle.networks) == ("IDLE", None, None, ())
     chunks(tmp_path, 0, 12)

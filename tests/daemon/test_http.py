@@ -12,7 +12,7 @@ import pytest
 
 from tengen import redact
 from tengen.config.settings.daemon import UploadSettings
-from tengen.daemon.http import Http, SendError
+from tengen.daemon.http import HttpSender, SendError
 from tengen.daemon.uploads import Uploads
 from tests.daemon.test_uploads import Said, http, network
 from tests.helpers.patience import eventually
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> tuple[str, Path]:
     return name, tmp_path / "models" / name
 
 
-def refused(sender: Http, file: tuple[str, Path]) -> str:
+def refused(sender: HttpSender, file: tuple[str, Path]) -> str:
     with pytest.raises(SendError) as caught:
         sender.send(*file)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -65,7 +65,7 @@ def test_a_password_in_basic_authorization_is_kept_secret_too(
     monkeypatch.setenv(VARIABLE, value)
     with receiving("echo", f"http://me:{password}@elsewhere.example/") as receiver:
         asked = Recorded(receiver)
-        sender = Http(http(receiver.address, token_variable=VARIABLE, timeout=30.0))
+        sender = HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=30.0))
         first, second = refused(sender, file), refused(sender, file)
     assert asked.authorization == [value, value]
     assert password not in first + second
@@ -89,7 +89,7 @@ def test_a_token_in_the_address(file: tuple[str, Path], monkeypatch: pytest.Monk
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving() as receiver:
         asked = Recorded(receiver)
-        Http(http(receiver.address + "/{name}?key={token}", token_variable=VARIABLE, timeout=30.0)).send(*file)
+        HttpSender(http(receiver.address + "/{name}?key={token}", token_variable=VARIABLE, timeout=30.0)).send(*file)
     assert list(receiver.stored) == [f"/{file[0]}?key=s3cr%2Bt%2Fwith%3Dsigns%2642"]
     assert asked.authorization == [None]
 
@@ -97,16 +97,16 @@ def test_a_token_in_the_address(file: tuple[str, Path], monkeypatch: pytest.Monk
 def test_redirects_are_not_followed(file: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving() as other, receiving(other.address + "/nets") as receiver:
-        said = refused(Http(http(receiver.address, token_variable=VARIABLE, timeout=30.0)), file)
+        said = refused(HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=30.0)), file)
     assert other.asked == []
     assert f"answered 307 Temporary Redirect: redirects are not followed; this one is to {other.address}/nets" in said
 
 
 def test_a_network_that_is_gone_is_named_and_not_the_receiver(tmp_path: Path) -> None:
-    said = refused(Http(http("http://receiver.invalid")), ("n", tmp_path))
+    said = refused(HttpSender(http("http://receiver.invalid")), ("n", tmp_path))
     assert said == f"{tmp_path / 'model.safetensors'}: No such file or directory"
     os.mkfifo(tmp_path / "model.safetensors")
-    assert "model.safetensors: is a FIFO" in refused(Http(http("http://receiver.invalid")), ("n", tmp_path))
+    assert "model.safetensors: is a FIFO" in refused(HttpSender(http("http://receiver.invalid")), ("n", tmp_path))
 
 
 def test_an_answer_that_never_ends_is_cut_off_at_the_deadline(file: tuple[str, Path]) -> None:
@@ -114,7 +114,7 @@ def test_an_answer_that_never_ends_is_cut_off_at_the_deadline(file: tuple[str, P
     with receiving("trickle") as receiver:
         now = [0]
         receiver.tick = lambda: now.__setitem__(0, next(seconds))
-        sender = Http(http(receiver.address, timeout=20.0, deadline=100.0), clock=lambda: now[0])
+        sender = HttpSender(http(receiver.address, timeout=20.0, deadline=100.0), clock=lambda: now[0])
         assert refused(sender, file) == "127.0.0.1 took longer than the deadline, 100 s"
         assert now[0] >= 80  # the last wait may have been of the 20 seconds before the deadline
         sender.send(*file)  # the next attempt has all the time again
@@ -125,7 +125,7 @@ def test_a_body_that_is_taken_too_slowly_is_cut_off_at_the_deadline(tmp_path: Pa
     name = network(tmp_path, 1, 5_000_000)  # twenty blocks
     with receiving() as receiver:
         clock = itertools.count(0, 10)  # each look at it takes ten seconds
-        sender = Http(http(receiver.address, timeout=20.0, deadline=100.0), clock=clock.__next__)
+        sender = HttpSender(http(receiver.address, timeout=20.0, deadline=100.0), clock=clock.__next__)
         assert "took longer than the deadline" in refused(sender, (name, tmp_path / "models" / name))
     assert receiver.stored == {}
     assert next(clock) < 150
@@ -146,13 +146,13 @@ def test_encrypted_and_with_the_same_deadline(
         now = itertools.count()
         settings = http(receiver.address, token_variable=VARIABLE, timeout=20.0, deadline=100.0)
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-        assert "CERTIFICATE_VERIFY_FAILED" in refused(Http(settings), file)
+        assert "CERTIFICATE_VERIFY_FAILED" in refused(HttpSender(settings), file)
         assert receiver.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        sender = Http(settings, clock=now.__next__)
+        sender = HttpSender(settings, clock=now.__next__)
         assert sender.warning == ""
         assert refused(sender, file) == "localhost took longer than the deadline, 100 s"
-        Http(settings).send(*file)
+        HttpSender(settings).send(*file)
     assert len(receiver.stored) == 1
 
 

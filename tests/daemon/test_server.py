@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tengen.daemon.clients import Client
+from tengen.daemon.clients import DaemonClient
 from tengen.daemon.server import STANDARD, Server
 from tengen.errors import TengenError
 from tengen.protocol import messages
@@ -32,7 +32,7 @@ class Listening:
         self.closed = threading.Event()
         self.server = Server(self._hear, lambda level, text: self.logged.append(text), self.closed.set)
 
-    def _hear(self, client: Client, message: Any) -> None:
+    def _hear(self, client: DaemonClient, message: Any) -> None:
         self.heard.append(message)
         client.tell(messages.Log("info", f"heard {type(message).__name__}"))
 

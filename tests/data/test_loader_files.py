@@ -13,13 +13,13 @@ from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.loader.loader import Loader
-from tengen.data.loader.sources import FileList, Folder, Found, Source
+from tengen.data.loader.sources import FileList, FileSource, Folder, FoundFile
 from tengen.errors import OptionError
 from tests.helpers import loading
 from tests.helpers import rows as made
 
 
-def loader(source: Source, **options: Any) -> Loader:
+def loader(source: FileSource, **options: Any) -> Loader:
     return Loader(source, made.FORM, made.GAME, LoaderSettings(**{"batch": 8, "poll_seconds": 0.005, **options}))
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
     paths = loading.files(tmp_path, (8, 8, 8))
 
     class Unlucky(Folder):
-        def look(self) -> list[Found]:
+        def look(self) -> list[FoundFile]:
             found = super().look()
             paths[1].unlink(missing_ok=True)
             return found

@@ -10,12 +10,12 @@ from tengen.data.records.moves import replay
 from tengen.data.records.records import load_records
 from tengen.engine.console import Console
 from tengen.engine.engine import Engine
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tests.helpers.networks import QUICK, untrained
 
 
 @pytest.fixture(scope="module")
-def engine(noughts: Found) -> Engine:
+def engine(noughts: FoundNetwork) -> Engine:
     return Engine(noughts, settings=QUICK)
 
 
@@ -95,7 +95,7 @@ def test_games_are_saved_whole(engine: Engine, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_go_is_saved_as_sgf(go5: Found, tmp_path: Path) -> None:
+def test_go_is_saved_as_sgf(go5: FoundNetwork, tmp_path: Path) -> None:
     go = Engine(go5, settings=QUICK)
     assert "Saved to" in _play(go, ["c3", "pass", f"save {tmp_path}/game"])
     (record,) = load_records(tmp_path / "game.sgf")

@@ -9,7 +9,7 @@ import pytest
 
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import device
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 _BOTH = """
 import sys
@@ -49,7 +49,7 @@ print("same")
 
 
 @pytest.mark.slow
-def test_a_tree_beside_its_network_is_the_same(noughts: Found, tmp_path: Path) -> None:
+def test_a_tree_beside_its_network_is_the_same(noughts: FoundNetwork, tmp_path: Path) -> None:
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     words = [sys.executable, "-c", _BOTH, str(noughts.path), str(tmp_path)]

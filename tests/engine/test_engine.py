@@ -9,14 +9,14 @@ from tengen import games, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import Thought
+from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tests.helpers.networks import QUICK, untrained
 
 
 @pytest.fixture(scope="module")
-def noughts_engine(noughts: Found) -> Engine:
+def noughts_engine(noughts: FoundNetwork) -> Engine:
     return Engine(noughts, settings=QUICK)
 
 
@@ -26,7 +26,7 @@ def engine(noughts_engine: Engine) -> Engine:
     return noughts_engine
 
 
-def _consistent(engine: Engine, thought: Thought) -> None:
+def _consistent(engine: Engine, thought: SearchReport) -> None:
     assert thought.visits == 1 + sum(c.visits for c in thought.candidates)
     assert [c.visits for c in thought.candidates] == sorted((c.visits for c in thought.candidates), reverse=True)
     legal = engine.position.legal()
@@ -129,7 +129,7 @@ def test_seconds_end_it(engine: Engine) -> None:
     assert engine.think(seconds=0.05).visits > 1
 
 
-def test_a_full_tree_forgets_and_goes_on(noughts: Found) -> None:
+def test_a_full_tree_forgets_and_goes_on(noughts: FoundNetwork) -> None:
     engine = Engine(noughts, settings=EngineSettings(leaves=2, slots=100))  # the whole tree has 231 positions
     engine.reset(actions=(0, 3, 1))
     thought = engine.think(visits=400)
@@ -159,7 +159,7 @@ def _check_tree(tree: search.Tree) -> None:
 
 
 @pytest.mark.slow
-def test_large_trees_are_numbered_in_more_bits(noughts: Found) -> None:
+def test_large_trees_are_numbered_in_more_bits(noughts: FoundNetwork) -> None:
     small, large = (Engine(noughts, settings=EngineSettings(leaves=3, slots=slots)) for slots in (300, 40000))
     for engine in (small, large):
         engine.think(visits=150)
@@ -169,7 +169,7 @@ def test_large_trees_are_numbered_in_more_bits(noughts: Found) -> None:
     assert large.tree.child.dtype == np.int32
 
 
-def test_look_is_from_the_movers_side(go5: Found) -> None:
+def test_look_is_from_the_movers_side(go5: FoundNetwork) -> None:
     engine = Engine(go5, settings=QUICK)
     look = engine.look()
     assert look.player == 0
@@ -189,7 +189,7 @@ def test_look_is_from_the_movers_side(go5: Found) -> None:
 
 
 @pytest.mark.slow
-def test_other_boards_if_the_network_fits(go5: Found) -> None:
+def test_other_boards_if_the_network_fits(go5: FoundNetwork) -> None:
     engine = Engine(go5, games.make("go", size=7, komi=3.5), QUICK)
     assert engine.think(visits=8).visits == 8
 
@@ -203,7 +203,7 @@ def test_networks_that_do_not_fit_are_named(tmp_path: Path) -> None:
         Engine(fours, games.make("go"), QUICK)
 
 
-def test_leaves_come_from_device_and_visits(noughts: Found) -> None:
+def test_leaves_come_from_device_and_visits(noughts: FoundNetwork) -> None:
     assert Engine(noughts, settings=EngineSettings(visits=8, slots=64)).leaves == 1
     assert Engine(noughts, settings=EngineSettings(visits=800, slots=64)).leaves >= 4
     with pytest.raises(TengenError, match="leaves"):

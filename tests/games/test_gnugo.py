@@ -21,7 +21,7 @@ import pytest
 
 from tengen.games.go import Go
 from tengen.games.text import GO_LETTERS
-from tengen.match.engines.gtp_client import Client, points
+from tengen.match.engines.gtp_client import GtpClient, points
 from tengen.match.engines.process import Process
 from tests.helpers.game_recording import jit, make, start
 from tests.oracles.go import Go as SlowGo
@@ -99,11 +99,13 @@ def eyes(board: np.ndarray, colour: np.ndarray, size: int) -> np.ndarray:
 
 
 @contextmanager
-def gnugo(game: Go) -> Iterator[Client]:
+def gnugo(game: Go) -> Iterator[GtpClient]:
     """One process that follows all games."""
     assert GNUGO is not None
     suicide = "--allow-suicide" if game.options.suicide else "--forbid-suicide"
-    client = Client(Process([GNUGO, "--mode", "gtp", "--chinese-rules", KO[game.options.ko], suicide, "--level", "1"]))
+    client = GtpClient(
+        Process([GNUGO, "--mode", "gtp", "--chinese-rules", KO[game.options.ko], suicide, "--level", "1"])
+    )
     try:
         client.ask(f"boardsize {game.size}", SECONDS)
         client.ask(f"komi {KOMI}", SECONDS)

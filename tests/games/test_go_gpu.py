@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.games.core import Game, Look, Observation
+from tengen.games.core import Game, Observation, PositionInfo
 from tengen.games.go import Go
 from tests.helpers.game_recording import Record, jit, make, record, start
 
@@ -52,7 +52,7 @@ def played(game: Go, batch: int, moments: int | None) -> Record:
 def compare(game: Go, times: range, batch: int = 64, moments: int | None = None) -> None:
     """Step random games from these times; the next moment of their record is what must come out."""
     plain = played(game, batch, moments)
-    look = Look(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns)
+    look = PositionInfo(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns)
     for t in times:
         now, then = (jax.tree.map(lambda leaf, t=t: leaf[t, :16], (plain.states, look)) for t in (t, t + 1))
         stay = np.arange(len(now[0].turn)) % 5 == 4

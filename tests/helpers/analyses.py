@@ -12,7 +12,7 @@ import numpy as np
 
 from tengen import games
 from tengen.analysis.analysis import follow
-from tengen.analysis.review import Review, Reviewed
+from tengen.analysis.review import Review, ReviewedMove
 from tengen.data.records.records import Record
 from tengen.games.core import Game
 
@@ -73,7 +73,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 def judged(
     game: Game, state: Any, number: int, made: str, best: Sequence[str], after: float, better: float
-) -> Reviewed:
+) -> ReviewedMove:
     """A move as a review might judge it."""
     actions, here = [], state
     for name in best:
@@ -82,7 +82,7 @@ def judged(
     line = tuple(follow(game, state, actions))
     played = follow(game, state, [game.parse_action(state, made)])[0]
     rank = 1 if line[0].action == played.action else 3
-    return Reviewed(number, played, better - 0.05, after, line, better, rank, 0.25, 100)
+    return ReviewedMove(number, played, better - 0.05, after, line, better, rank, 0.25, 100)
 
 
 def go_review(players: tuple[str, str] = ("Shusai", "Go ] \\ Seigen"), until: int = 4) -> Review:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tengen.selfplay import Selfplay, driver
 from tengen.train import alpha_zero
 from tengen.train.learner import Learner
@@ -15,12 +15,12 @@ from tests.helpers.pipeline_data import network
 
 
 @pytest.fixture(scope="session")
-def noughts(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def noughts(tmp_path_factory: pytest.TempPathFactory) -> FoundNetwork:
     return untrained(tmp_path_factory.mktemp("nets") / "noughts", "tic_tac_toe", heads=("moves_left",))
 
 
 @pytest.fixture(scope="session")
-def go5(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def go5(tmp_path_factory: pytest.TempPathFactory) -> FoundNetwork:
     heads = ("ownership", "score")
     return untrained(tmp_path_factory.mktemp("nets") / "go5", "go", heads=heads, size=5, komi=0.5)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import games
-from tengen.games.core import Game, Look
+from tengen.games.core import Game, PositionInfo
 
 ANY = -1  # in place of an action: draw one
 
@@ -77,7 +77,7 @@ def alone(game: Game) -> Any:
     def after(state: Any, action: Any) -> tuple[Any, ...]:
         state = game.step(state, action)
         parts = game.legal_actions(state), game.observe(state), game.is_over(state), game.returns(state)
-        return state, Look(*parts), game.to_play(state), game.final_targets(state)
+        return state, PositionInfo(*parts), game.to_play(state), game.final_targets(state)
 
     return jit(after)
 

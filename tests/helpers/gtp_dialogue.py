@@ -4,19 +4,19 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from tengen.engine.gtp.commands import Dialect
-from tengen.engine.gtp.session import Session
+from tengen.engine.gtp.commands import GtpCommands
+from tengen.engine.gtp.session import GtpSession
 from tests.helpers.patience import LONG
 
 
 class Controller:
     """A session in a thread of its own, at the other end of two pipes."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: GtpCommands) -> None:
         self._to: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._from: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._rest = ""
-        self.thread = threading.Thread(target=Session(dialect, self._lines(), self._from.put).run, daemon=True)
+        self.thread = threading.Thread(target=GtpSession(dialect, self._lines(), self._from.put).run, daemon=True)
         self.thread.start()
 
     def _lines(self) -> Iterator[bytes]:

@@ -8,12 +8,14 @@ from flax import nnx
 from tengen import games, nets
 from tengen.config.settings.engine import EngineSettings
 from tengen.nets import saving
-from tengen.run.finding import Found, find
+from tengen.run.finding import FoundNetwork, find
 
 QUICK = EngineSettings(visits=30, leaves=2, slots=256)
 
 
-def untrained(folder: Path, game: str, net: str = "b1c8", heads: tuple[nets.Head, ...] = (), **options: Any) -> Found:
+def untrained(
+    folder: Path, game: str, net: str = "b1c8", heads: tuple[nets.Head, ...] = (), **options: Any
+) -> FoundNetwork:
     """A network that knows nothing, saved in `folder`."""
     made = games.make(game, **options)
     saving.save(nets.build(nets.spec(net, heads), made, nnx.Rngs(0)), folder, made)

@@ -15,7 +15,7 @@ import numpy as np
 from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tests.helpers.game_recording import jit
 from tests.helpers.search_positions import hashed
@@ -37,7 +37,7 @@ class Recorded(NamedTuple):
 
     begun: Tree  # [M, B, ...] before the first step of each move
     trees: Tree  # [M, T, B, ...] after each step
-    results: Result  # [M, T, B, ...] what `summarise` says at temperature 0 after each step
+    results: SearchResult  # [M, T, B, ...] what `summarise` says at temperature 0 after each step
     actions: Any  # Int32[M, B]: the moves made
     left: Tree  # [M, B, ...] after them
 
@@ -48,7 +48,7 @@ def _program(plan: Plan) -> Any:
     steps = -(-settings.simulations // settings.leaves) + 2  # one more than it takes
 
     def program(states: Any, evaluator: tuple[Any, Any], given: Any) -> Recorded:
-        def step(tree: Tree, _: None) -> tuple[Tree, tuple[Tree, Result]]:
+        def step(tree: Tree, _: None) -> tuple[Tree, tuple[Tree, SearchResult]]:
             leaves = search.select(tree)
             tree = search.expand(tree, leaves, hashed(leaves.observation, game.num_actions, *evaluator, xp=jnp))
             return tree, (tree, search.summarise(tree, jax.random.key(0)))

@@ -6,7 +6,7 @@ from pathlib import Path
 from tengen.config import load
 from tengen.config.sections import Config
 from tengen.loop.fused import Fused
-from tengen.monitor.progress import Display, Progress
+from tengen.monitor.progress import Display, RunProgress
 
 TINY = (
     "net.name=b1c8",
@@ -43,9 +43,9 @@ class Listener(Display):
     def __init__(self) -> None:
         super().__init__(3600.0, lambda: 0.0)
         self.said: list[str] = []
-        self.shown: list[Progress] = []
+        self.shown: list[RunProgress] = []
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: RunProgress) -> None:
         super().update(progress)
         self.shown.append(progress)
 

@@ -18,7 +18,7 @@ from tengen.data.store.store import Store
 from tengen.errors import OptionError
 from tengen.loop import asynchronous
 from tengen.loop.asynchronous import Asynchronous
-from tengen.monitor.pipeline_display import Ring
+from tengen.monitor.pipeline_display import PipelineView
 from tengen.run import metrics, part_status
 from tengen.run.children import KINDS, Hopeless
 from tests.helpers import paths
@@ -169,7 +169,7 @@ def test_steps_are_those_that_train_shows(tmp_path: Path) -> None:
         shown = found._display.shown  # type: ignore[attr-defined]
     assert (found.reason, found.steps) == ("50 steps are learned", 77)
     assert "train ends" in (tmp_path / "logs" / "train.log").read_text()
-    rows = [row for ring in shown if isinstance(ring, Ring) for row in ring.shown]
+    rows = [row for ring in shown if isinstance(ring, PipelineView) for row in ring.shown]
     assert ("train main", "train works", 0.25) in [(row.part, row.words, row.share) for row in rows]
     assert part_status.look(tmp_path) == []
 

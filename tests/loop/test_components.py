@@ -9,16 +9,16 @@ from tengen.data.format.rows import blank
 from tengen.data.store import buffer
 from tengen.errors import OptionError
 from tengen.loop import components
-from tengen.loop.components import Parts
+from tengen.loop.components import Components
 from tests.helpers.tiny_runs import tiny
 
 
 @pytest.fixture(scope="module")
-def made() -> Parts:
-    return Parts(tiny())
+def made() -> Components:
+    return Components(tiny())
 
 
-def test_rows_from_the_host_come_in_order(made: Parts) -> None:
+def test_rows_from_the_host_come_in_order(made: Components) -> None:
     count = made.selfplay.rows_room + 7  # more than one block
     old = blank(made.form, count)
     old["ply"] = np.arange(count, dtype=np.int16)
@@ -28,7 +28,7 @@ def test_rows_from_the_host_come_in_order(made: Parts) -> None:
     np.testing.assert_array_equal(kept, old["ply"][-made.capacity :])
 
 
-def test_memory_is_that_of_the_arrays(made: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_that_of_the_arrays(made: Components, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = made.memory()
     rows = jax.tree.leaves(made.make_ring().rows)
     assert memory["rows"] == sum(leaf.nbytes for leaf in rows)
@@ -40,7 +40,7 @@ def test_memory_is_that_of_the_arrays(made: Parts, monkeypatch: pytest.MonkeyPat
         made.check_memory()
 
 
-def test_weights_are_those_of_the_network_folded(made: Parts) -> None:
+def test_weights_are_those_of_the_network_folded(made: Components) -> None:
     observation = made.game.observe(made.game.init(jax.random.key(0)))
     batch = jax.tree.map(lambda leaf: leaf[None], observation)
     said = made.evaluate(made.weights(), batch)

@@ -7,7 +7,7 @@ import pytest
 
 from tengen import games
 from tengen.loop import measure as measuring
-from tengen.loop.components import Parts
+from tengen.loop.components import Components
 from tengen.loop.measure import measure
 from tests.helpers.tiny_runs import tiny
 
@@ -15,7 +15,7 @@ from tests.helpers.tiny_runs import tiny
 @pytest.mark.parametrize(("seconds", "guessed"), [(1.0, True), (120.0, False)])
 def test_what_was_played_in_how_many_ticks(seconds: float, guessed: bool) -> None:
     config, said, ticks = tiny(), [], itertools.count()
-    found = measure(Parts(config), config, seconds, said.append, lambda: float(next(ticks)))
+    found = measure(Components(config), config, seconds, said.append, lambda: float(next(ticks)))
     assert said == ["compiling the games", "compiling the learner", "measuring the games", "measuring the learner"]
     assert found.guessed == guessed
     # A call plays one phase and takes one tick; in a phase each game makes one move, each of 4 evaluations at most.

@@ -12,10 +12,10 @@ from tengen import games, match
 from tengen.errors import TengenError
 from tengen.loop import rating
 from tengen.loop.rating import UNTRAINED, Rater, anchor
-from tengen.match.device_match import Match, Underway
-from tengen.match.results import Result
+from tengen.match.device_match import Match, MatchUnderway
+from tengen.match.results import MatchResult
 from tengen.run import safe_exit
-from tengen.run.networks import Saved
+from tengen.run.networks import SavedNetwork
 from tests.helpers.tiny_runs import tiny
 
 KEY = jax.random.key(0)
@@ -25,7 +25,7 @@ class Folder:
     """Networks by name; `lost` ones cannot be read."""
 
     def __init__(self, *names: str, lost: str = "") -> None:
-        self.saved = [Saved(10.0 * step, step, name) for step, name in enumerate(names, 1)]
+        self.saved = [SavedNetwork(10.0 * step, step, name) for step, name in enumerate(names, 1)]
         self.lost, self.read = lost, []
 
     def parameters(self, name: str) -> Any:
@@ -57,12 +57,12 @@ class Table:
         self.a, self.b, self.size = a, b, at_once
         self.count = -(-pairs // at_once)
 
-    def stepwise(self, number: int, *, enough: Any, apart: bool) -> Iterator[Underway]:
+    def stepwise(self, number: int, *, enough: Any, apart: bool) -> Iterator[MatchUnderway]:
         assert apart
         kind = self.b.name if ":" in self.b.name or self.b.name == "random" else "network"
         self.clock.time += self.compiling * (kind not in self.known)
         self.known.add(kind)
-        yield Underway(0, 1)
+        yield MatchUnderway(0, 1)
         games = 2 * self.size
         self.clock.time += self.playing / 2
         cut = enough()
@@ -103,7 +103,7 @@ def test_references_and_the_newest_of_the_earlier_networks(tmp_path: Path, match
     list(found.rate("d", "weights", KEY))
     assert [names[:2] for names in matches] == [("d", "mcts:9"), ("d", "random"), ("d", "c"), ("d", "b")]
     assert matches[2][2:] == ("weights", "c"), "one is played with what is in memory, the other with what was saved"
-    networks.saved.append(Saved(50.0, 5, "e"))
+    networks.saved.append(SavedNetwork(50.0, 5, "e"))
     list(found.rate("e", "new", KEY))
     assert ("e", "d", "new", "weights") in matches, "what has been in memory is not read again"
     assert networks.read == ["c", "b"]
@@ -118,7 +118,7 @@ def test_the_untrained_network_begins_the_curve(tmp_path: Path, matches: list[An
     found = rater(tmp_path, networks, "rating.references=[random,mcts:9]")
     list(found.rate(UNTRAINED, "weights", KEY))
     assert {names[:2] for names in matches} == {(UNTRAINED, "random")}, "nobody else is worth the time"
-    networks.saved.append(Saved(50.0, 5, "e"))
+    networks.saved.append(SavedNetwork(50.0, 5, "e"))
     list(found.rate("e", "new", KEY))
     assert [point.elapsed for point in found.curve()] == [0.0, 50.0]
     assert found.rated().networks == [(0.0, UNTRAINED), (50.0, "e")]
@@ -199,14 +199,14 @@ def test_those_come_first_from_whom_most_can_be_learned(tmp_path: Path, matches:
     found = rater(tmp_path, networks, "rating.references=[random,mcts:9,mcts:99]", "rating.earlier=1")
     assert found._in_order("b") == ["random", "mcts:9", "mcts:99", "a"], "nothing is known"
     found.results += [
-        Result("a", "random", 100, 0, 0),
-        Result("a", "mcts:9", 60, 0, 40),
-        Result("a", "mcts:99", 40, 0, 60),
+        MatchResult("a", "random", 100, 0, 0),
+        MatchResult("a", "mcts:9", 60, 0, 40),
+        MatchResult("a", "mcts:99", 40, 0, 60),
     ]
     assert found._in_order("b") == ["mcts:9", "a", "mcts:99", "random"], (
         "who waited longest; what is certain comes last"
     )
-    found.results.append(Result("b", "mcts:9", 50, 0, 50))
+    found.results.append(MatchResult("b", "mcts:9", 50, 0, 50))
     assert found._in_order("c")[:2] == ["mcts:99", "b"]
 
 
@@ -239,4 +239,4 @@ def test_a_network_that_is_gone_is_named_and_left_out(tmp_path: Path, matches: l
     ],
 )
 def test_the_scale_begins_with_the_weakest_reference_that_played(names: list[str], zero: str) -> None:
-    assert anchor([Result("x" if name != "s1" else "y", name, 1, 0, 0) for name in names]) == zero
+    assert anchor([MatchResult("x" if name != "s1" else "y", name, 1, 0, 0) for name in names]) == zero

@@ -13,12 +13,12 @@ from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.loop import resuming
 from tengen.loop.resuming import Resumed
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tests.helpers.rows import PLAIN, rows, same
 
 GAME = games.make("tic_tac_toe")
-BEFORE = Counts(games=10, rows=100, evaluations=1000.0, seconds=50.0, sessions=3)
+BEFORE = RunCounts(games=10, rows=100, evaluations=1000.0, seconds=50.0, sessions=3)
 
 
 def add_chunk(base: Path, number: int, count: int, **more: Any) -> Path:
@@ -35,7 +35,7 @@ def resume(base: Path, extras: dict[str, Any] | None, set_aside: tuple[str, ...]
 
 def test_from_nothing(tmp_path: Path) -> None:
     found = resume(tmp_path, None)
-    assert (found.counts, found.kept, found.notes) == (Counts(sessions=1), 0, ())
+    assert (found.counts, found.kept, found.notes) == (RunCounts(sessions=1), 0, ())
 
 
 def test_chunks_after_the_checkpoint_are_added_and_others_are_not(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_chunks_after_the_checkpoint_are_added_and_others_are_not(tmp_path: Path
     add_chunk(tmp_path, 1, 12, session=4, finished=7, evaluations=20.0)
     add_chunk(tmp_path, 2, 4, session=5, finished=2, evaluations=300.0)
     found = resume(tmp_path, resuming.extras(BEFORE, 0))
-    assert found.counts == Counts(games=19, rows=116, evaluations=1320.0, seconds=50.0, sessions=6)
+    assert found.counts == RunCounts(games=19, rows=116, evaluations=1320.0, seconds=50.0, sessions=6)
     assert found.kept == 24
     assert "going on from step 40" in found.notes
     everything = resume(tmp_path, None)
@@ -61,7 +61,7 @@ def test_the_newest_rows_come_back(tmp_path: Path) -> None:
 def test_chunks_that_know_nothing_of_sessions_count_by_their_games(tmp_path: Path) -> None:
     add_chunk(tmp_path, 0, 8)
     add_chunk(tmp_path, 1, 12, session="x", finished=None, evaluations=-5)
-    assert resume(tmp_path, None).counts == Counts(games=5, rows=20, sessions=1)
+    assert resume(tmp_path, None).counts == RunCounts(games=5, rows=20, sessions=1)
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.loop.sync import Sync
 from tengen.run import metrics, registry

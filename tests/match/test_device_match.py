@@ -11,16 +11,16 @@ from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
 from tengen.match import device_match as matches
 from tengen.match import players
-from tengen.match.device_match import Limits, Match, play
+from tengen.match.device_match import Match, MatchLimits, play
 from tengen.match.openings import openings
 from tengen.match.players import Player
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tests.helpers.game_recording import make
 from tests.helpers.match_seats import from_host, highest, lowest, moves_of, replay, seats
 from tests.helpers.search_positions import DOUBLE_MOVE
 
 GAMES = MatchSettings(games=24, opening_moves=2)
-NO_LIMITS = Limits()
+NO_LIMITS = MatchLimits()
 EDGES = {"lowest": lambda legal: min(legal), "highest": lambda legal: max(legal)}
 
 
@@ -48,7 +48,7 @@ def test_counts() -> None:
     match = edges("tic_tac_toe")
     results = match.results.tolist()
     counts = [results.count(r) for r in (1.0, 0.0, -1.0)]
-    assert match.result == Result("lowest", "highest", *counts)
+    assert match.result == MatchResult("lowest", "highest", *counts)
     assert (match.score.wins, match.score.draws, match.score.losses) == tuple(counts)
     assert str(match).startswith("lowest - highest: ")
     assert "not legal" not in str(match)
@@ -199,7 +199,7 @@ def test_odd_numbers_of_games(games: int) -> None:
         edges("tic_tac_toe", settings=MatchSettings(games=games))
 
 
-def given(name: str, until: Limits = NO_LIMITS, host: bool = False) -> Match:
+def given(name: str, until: MatchLimits = NO_LIMITS, host: bool = False) -> Match:
     """A match of the edges from openings that are made beforehand."""
     game = make(name)
     start = openings(game, jax.random.split(jax.random.key(0))[0], 12, 2)
@@ -213,8 +213,8 @@ def test_openings_may_be_given() -> None:
 
 
 @pytest.mark.parametrize("host", [False, True])
-@pytest.mark.parametrize("until", [Limits(a=4), Limits(b=5.5), Limits(a=20, b=3)])
-def test_a_match_may_end_as_soon_as_it_is_decided(until: Limits, host: bool) -> None:
+@pytest.mark.parametrize("until", [MatchLimits(a=4), MatchLimits(b=5.5), MatchLimits(a=20, b=3)])
+def test_a_match_may_end_as_soon_as_it_is_decided(until: MatchLimits, host: bool) -> None:
     whole, match = edges("tic_tac_toe"), given("tic_tac_toe", until, host)
     done = match.finished
     assert 0 < done.sum() < 24
@@ -231,7 +231,7 @@ def test_a_match_may_end_as_soon_as_it_is_decided(until: Limits, host: bool) -> 
 
 
 def test_other_limits_need_no_new_program() -> None:
-    given("tic_tac_toe", Limits(a=4))
+    given("tic_tac_toe", MatchLimits(a=4))
     before = matches._play._cache_size()
-    given("tic_tac_toe", Limits(b=7.5))
+    given("tic_tac_toe", MatchLimits(b=7.5))
     assert matches._play._cache_size() == before

@@ -12,12 +12,12 @@ import pytest
 from tengen import games
 from tengen.errors import TengenError
 from tengen.match import players
-from tengen.match.engine_match import Hall, Side
+from tengen.match.engine_match import EngineMatch, Side
 from tengen.match.engines.engine import Terms
 from tengen.match.engines.faults import Fault
-from tengen.match.engines.pool import Crew
-from tengen.match.game_record import Played
-from tengen.match.openings import Openings
+from tengen.match.engines.pool import EnginePool
+from tengen.match.game_record import PlayedGame
+from tengen.match.openings import MatchOpenings
 from tengen.match.players import Player
 from tengen.match.referee import Referee
 from tests.helpers.foreign_engines import GNUGO, HASTY, PATIENT, fake
@@ -30,9 +30,9 @@ KEY = jax.random.key(0)
 
 
 @pytest.fixture
-def start() -> Openings:
+def start() -> MatchOpenings:
     """Three openings of two moves."""
-    return Openings((), np.array([[12, 6], [0, 24], [7, 17]], np.int32), np.zeros((3, 2), np.uint32))
+    return MatchOpenings((), np.array([[12, 6], [0, 24], [7, 17]], np.int32), np.zeros((3, 2), np.uint32))
 
 
 def never() -> bool:
@@ -40,17 +40,17 @@ def never() -> bool:
 
 
 def play(
-    start: Openings, a: Side, b: Side, games: int = 6, parallel: int = 2, stop: Callable[[], bool] = never
-) -> list[Played]:
-    hall = Hall(GAME, (a, b), lambda: start, KEY, parallel, tables=parallel)
+    start: MatchOpenings, a: Side, b: Side, games: int = 6, parallel: int = 2, stop: Callable[[], bool] = never
+) -> list[PlayedGame]:
+    hall = EngineMatch(GAME, (a, b), lambda: start, KEY, parallel, tables=parallel)
     return [game for game in hall.play(range(games), stop) if game is not None]
 
 
-def crew(behaviour: str, terms: Terms = PATIENT, log: Path | None = None) -> Crew:
-    return Crew(fake("gtp", behaviour, log), GAME, terms)
+def crew(behaviour: str, terms: Terms = PATIENT, log: Path | None = None) -> EnginePool:
+    return EnginePool(fake("gtp", behaviour, log), GAME, terms)
 
 
-def check_rules(played: Played, start: Openings) -> SlowGo:
+def check_rules(played: PlayedGame, start: MatchOpenings) -> SlowGo:
     """Play the game again by slow rules, which refuse what is not legal."""
     slow = SlowGo(5, komi=6.5, max_moves=60)
     for action in played.actions:
@@ -60,7 +60,7 @@ def check_rules(played: Played, start: Openings) -> SlowGo:
     return slow
 
 
-def test_games_with_an_engine_that_passes(start: Openings) -> None:
+def test_games_with_an_engine_that_passes(start: MatchOpenings) -> None:
     played = play(start, players.random(GAME), crew("fine"))
     assert sorted(game.number for game in played) == list(range(6))
     for game in played:
@@ -75,7 +75,7 @@ def test_games_with_an_engine_that_passes(start: Openings) -> None:
         assert all(action == PASS for ply, action in enumerate(game.actions) if ply >= 2 and ply % 2 == engine)
 
 
-def test_two_engines(start: Openings) -> None:
+def test_two_engines(start: MatchOpenings) -> None:
     played = play(start, crew("fine"), crew("resign"))
     assert len(played) == 6
     for game in played:
@@ -93,7 +93,7 @@ def test_two_engines(start: Openings) -> None:
         ("refuse", "refused move", "forfeit", "refused 'play"),
     ],
 )
-def test_who_misbehaves_loses(behaviour: str, fault: str, ending: str, words: str, start: Openings) -> None:
+def test_who_misbehaves_loses(behaviour: str, fault: str, ending: str, words: str, start: MatchOpenings) -> None:
     played = play(start, players.random(GAME), crew(behaviour, HASTY if fault == "time" else PATIENT), games=2)
     assert len(played) == 2
     for game in played:
@@ -102,7 +102,7 @@ def test_who_misbehaves_loses(behaviour: str, fault: str, ending: str, words: st
         assert words in game.reason
 
 
-def test_an_illegal_move_loses(start: Openings) -> None:
+def test_an_illegal_move_loses(start: MatchOpenings) -> None:
     """It always plays in the corner, which is legal at most until somebody is there."""
     played = play(start, crew("illegal"), players.random(GAME))
     lost = [game for game in played if game.fault]
@@ -114,7 +114,7 @@ def test_an_illegal_move_loses(start: Openings) -> None:
         assert not slow.legal_actions()[20]
 
 
-def test_one_of_ours_that_breaks_the_rules_loses_too(start: Openings) -> None:
+def test_one_of_ours_that_breaks_the_rules_loses_too(start: MatchOpenings) -> None:
     def rule(params: Any, key: Any, states: Any, which: Any) -> Any:
         return np.full(len(which), 999, np.int32)
 
@@ -122,13 +122,13 @@ def test_one_of_ours_that_breaks_the_rules_loses_too(start: Openings) -> None:
     assert [(game.result, game.fault) for game in played] == [(-1.0, "illegal move")] * 2
 
 
-def test_an_engine_is_started_again_after_a_crash(start: Openings, tmp_path: Path) -> None:
+def test_an_engine_is_started_again_after_a_crash(start: MatchOpenings, tmp_path: Path) -> None:
     played = play(start, players.random(GAME), crew("crash", log=tmp_path / "log"))
     assert sorted(game.fault for game in played) == ["", "", "", "", "crash", "crash"]
     assert len((tmp_path / "log").read_text().splitlines()) == 4, "one that is well plays one game after the other"
 
 
-def test_processes_end_with_the_match(start: Openings, tmp_path: Path) -> None:
+def test_processes_end_with_the_match(start: MatchOpenings, tmp_path: Path) -> None:
     log, moved = tmp_path / "log", 0
 
     def stop() -> bool:
@@ -143,7 +143,7 @@ def test_processes_end_with_the_match(start: Openings, tmp_path: Path) -> None:
     assert all(gone(number) for number in numbers)
 
 
-def test_ctrl_c_while_an_engine_starts(start: Openings, tmp_path: Path) -> None:
+def test_ctrl_c_while_an_engine_starts(start: MatchOpenings, tmp_path: Path) -> None:
     log, asked = tmp_path / "log", 0
 
     def stop() -> bool:
@@ -155,15 +155,15 @@ def test_ctrl_c_while_an_engine_starts(start: Openings, tmp_path: Path) -> None:
     assert all(gone(int(line)) for line in log.read_text().splitlines())
 
 
-def test_one_that_no_longer_starts_ends_the_match(start: Openings) -> None:
+def test_one_that_no_longer_starts_ends_the_match(start: MatchOpenings) -> None:
     with pytest.raises(TengenError, match="did not start: crash: ended with exit status 1; it said: no licence"):
         play(start, players.random(GAME), crew("stillborn"))
 
 
 @pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
-def test_gnugo_beats_random_play(start: Openings) -> None:
+def test_gnugo_beats_random_play(start: MatchOpenings) -> None:
     rules = "--chinese-rules --capture-all-dead --positional-superko"
-    gnugo = Crew(f"gtp:{shlex.quote(GNUGO or '')} --mode gtp --level 1 {rules}", GAME, PATIENT)
+    gnugo = EnginePool(f"gtp:{shlex.quote(GNUGO or '')} --mode gtp --level 1 {rules}", GAME, PATIENT)
     played = play(start, players.random(GAME), gnugo, games=4)
     for game in played:
         slow = check_rules(game, start)

@@ -9,20 +9,20 @@ import pytest
 from tengen import games, match
 from tengen.data.records.records import load_records
 from tengen.errors import TengenError
-from tengen.match.folder import Book
-from tengen.match.game_record import Played, from_line
+from tengen.match.folder import MatchFolder
+from tengen.match.game_record import PlayedGame, from_line
 
 GAME = games.make("go", size=5)
 ABOUT: dict[str, Any] = {"seed": 1, "game": {"size": 5, "komi": 7.0}}
 NAMES = ("net", "gtp:x --y")
 
 
-def game(number: int, result: float = 1.0, **more: Any) -> Played:
-    return Played(number=number, actions=(12, 25, 25), opening=1, seed=(0, 7), result=result, **more)
+def game(number: int, result: float = 1.0, **more: Any) -> PlayedGame:
+    return PlayedGame(number=number, actions=(12, 25, 25), opening=1, seed=(0, 7), result=result, **more)
 
 
 def opened(folder: Path, games: int = 4, about: dict[str, Any] = ABOUT, names: tuple[str, str] = NAMES) -> Any:
-    return Book.opened(folder, names, games, about)
+    return MatchFolder.opened(folder, names, games, about)
 
 
 def test_games_are_there_again(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tengen.config.settings.parts import GateSettings
 from tengen.errors import OptionError
-from tengen.match.gate_match import Contest, Plan, decide, needed_points
+from tengen.match.gate_match import GateMatch, GatePlan, decide, needed_points
 from tests.helpers.game_recording import make
 from tests.helpers.match_seats import highest, lowest
 from tests.helpers.pipeline_data import gate_config
@@ -20,7 +20,7 @@ ALL = np.ones(400, bool)
 
 
 def decided(settings: GateSettings, results: list[int]) -> bool | None:
-    found = decide(settings, Plan.of(settings), np.array(results, float), ALL[: len(results)])
+    found = decide(settings, GatePlan.of(settings), np.array(results, float), ALL[: len(results)])
     return None if found is None else found.accepted
 
 
@@ -45,13 +45,13 @@ def test_draws_are_half_a_point() -> None:
 def test_rounding_asks_for_no_more_than_the_share() -> None:
     for games, share, needed in ((400, 0.55, 220.0), (200, 0.57, 114.0), (100, 0.555, 55.5), (100, 0.551, 55.5)):
         settings = replace(SHARE, games=games, round_games=games, share=share)
-        assert needed_points(settings, Plan.of(settings)) == needed
+        assert needed_points(settings, GatePlan.of(settings)) == needed
 
 
 def test_unfinished_games_do_not_count() -> None:
     results, finished = np.array([1.0, 1, 1, -1, -1, -1]), np.array([True, True, False, False, True, True])
-    assert decide(SHARE, Plan.of(SHARE), results, finished) is None
-    assert decide(SHARE, Plan.of(SHARE), results, finished | (results > 0)).accepted
+    assert decide(SHARE, GatePlan.of(SHARE), results, finished) is None
+    assert decide(SHARE, GatePlan.of(SHARE), results, finished | (results > 0)).accepted
 
 
 def test_the_sequential_test_decides() -> None:
@@ -60,24 +60,30 @@ def test_the_sequential_test_decides() -> None:
     assert decided(SPRT, [-1, 0, -1, -1] * 15) is False
     assert decided(SPRT, [1, -1, 1, 0] * 5) is None
     settings = replace(SPRT, games=200)
-    undecided = decide(settings, Plan.of(settings), np.array([1.0, 1, -1, -1, 1, 1, -1, -1, 1, 0] * 20), ALL[:200])
+    undecided = decide(settings, GatePlan.of(settings), np.array([1.0, 1, -1, -1, 1, 1, -1, -1, 1, 0] * 20), ALL[:200])
     assert not undecided.accepted
     assert undecided.why.startswith("200 games have not decided: the log likelihood ratio is ")
 
 
 @pytest.mark.parametrize(
     ("games", "at_once", "plan"),
-    [(200, 64, Plan(4, 25)), (16, 8, Plan(2, 4)), (6, 64, Plan(1, 3)), (202, 64, Plan(4, 25)), (2, 2, Plan(1, 1))],
+    [
+        (200, 64, GatePlan(4, 25)),
+        (16, 8, GatePlan(2, 4)),
+        (6, 64, GatePlan(1, 3)),
+        (202, 64, GatePlan(4, 25)),
+        (2, 2, GatePlan(1, 1)),
+    ],
 )
-def test_rounds_are_equally_large_and_never_too_many_games(games: int, at_once: int, plan: Plan) -> None:
-    assert Plan.of(GateSettings(games=games, round_games=at_once)) == plan
+def test_rounds_are_equally_large_and_never_too_many_games(games: int, at_once: int, plan: GatePlan) -> None:
+    assert GatePlan.of(GateSettings(games=games, round_games=at_once)) == plan
     assert plan.games <= games
     assert 2 * plan.pairs <= at_once
 
 
-def contest(*overrides: str, seed: int = 0) -> Contest:
+def contest(*overrides: str, seed: int = 0) -> GateMatch:
     game = make("tic_tac_toe")
-    return Contest(game, lowest(game), highest(game), gate_config(*overrides).gate, jax.random.key(seed))
+    return GateMatch(game, lowest(game), highest(game), gate_config(*overrides).gate, jax.random.key(seed))
 
 
 def test_all_rounds_together_have_every_opening_once() -> None:

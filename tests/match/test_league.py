@@ -8,9 +8,9 @@ from flax import nnx
 from tengen import games, match, nets
 from tengen.errors import TengenError
 from tengen.match import league, player_spec
-from tengen.match.league_rating import Budget, Rating
-from tengen.match.league_results import Ledger, file_of
-from tengen.match.results import Result
+from tengen.match.league_rating import LeagueRating, RatingBudget
+from tengen.match.league_results import LeagueResults, file_of
+from tengen.match.results import MatchResult
 from tengen.nets import saving
 
 
@@ -107,50 +107,50 @@ def test_a_configuration_of_no_use_can_be_done_without(run: Path) -> None:
 
 
 def test_the_ledger_counts_what_belongs_together(run: Path, tmp_path: Path) -> None:
-    own = Result("late", "early", 3, 0, 1)
+    own = MatchResult("late", "early", 3, 0, 1)
     match.append(run / "ratings" / "results.jsonl", own)
-    match.append(tmp_path / "match" / "results.jsonl", Result("late", "x", 1, 0, 1))
-    assert Ledger.of_run(run, 64, own=True).all == [own]
-    assert Ledger.of_run(run, 800, own=False).all == []
-    ledger = Ledger.of_run(run, 64, True, [tmp_path / "match"])
+    match.append(tmp_path / "match" / "results.jsonl", MatchResult("late", "x", 1, 0, 1))
+    assert LeagueResults.of_run(run, 64, own=True).all == [own]
+    assert LeagueResults.of_run(run, 800, own=False).all == []
+    ledger = LeagueResults.of_run(run, 64, True, [tmp_path / "match"])
     assert ledger.names == ["late", "early", "x"]
-    ledger.note(0, Result("late", "random", 1, 0, 0))
-    ledger.note(0, Result("late", "random", 5, 1, 2))  # the same match, later
-    ledger.note(1, Result("late", "random", 0, 0, 0))  # nothing was played
-    assert match.read(file_of(run, 64)) == [Result("late", "random", 5, 1, 2)]
+    ledger.note(0, MatchResult("late", "random", 1, 0, 0))
+    ledger.note(0, MatchResult("late", "random", 5, 1, 2))  # the same match, later
+    ledger.note(1, MatchResult("late", "random", 0, 0, 0))  # nothing was played
+    assert match.read(file_of(run, 64)) == [MatchResult("late", "random", 5, 1, 2)]
     match.append(run / "ratings" / "results.jsonl", own)
     ledger.refresh()
     assert len(ledger.all) == 4
     file_of(run, 64).write_text("nonsense\n")
     with pytest.raises(TengenError, match="line 1"):
-        Ledger.of_run(run, 64, own=True)
+        LeagueResults.of_run(run, 64, own=True)
 
 
 def test_networks_come_first_the_newer_before_the_older(run: Path) -> None:
-    ledger = Ledger.of_run(run, 64, own=True)
-    ledger.note(0, Result("early", "random", 10, 0, 10))
-    rating = Rating(league.gather(run), ledger)
+    ledger = LeagueResults.of_run(run, 64, own=True)
+    ledger.note(0, MatchResult("early", "random", 10, 0, 10))
+    rating = LeagueRating(league.gather(run), ledger)
     chosen = rating.choice(20)
     assert chosen is not None
     order = ["late", "between", "early", "random"]
     assert order.index(chosen.a) < order.index(chosen.b)
     with pytest.raises(TengenError, match="--zero nobody: .*early"):
-        Rating(league.gather(run), ledger, "nobody")
-    assert Rating(league.gather(run), ledger, "late").ratings["late"].elo == 0
+        LeagueRating(league.gather(run), ledger, "nobody")
+    assert LeagueRating(league.gather(run), ledger, "late").ratings["late"].elo == 0
 
 
 @pytest.mark.parametrize(
     ("budget", "spent"),
     [
-        (Budget(), None),
-        (Budget(matches=3), "3 matches"),
-        (Budget(matches=4), None),
-        (Budget(games=60), "60 games"),
-        (Budget(seconds=120), "2 minutes"),
-        (Budget(error=50), "at most 50 Elo"),
-        (Budget(error=49, games=61), None),
+        (RatingBudget(), None),
+        (RatingBudget(matches=3), "3 matches"),
+        (RatingBudget(matches=4), None),
+        (RatingBudget(games=60), "60 games"),
+        (RatingBudget(seconds=120), "2 minutes"),
+        (RatingBudget(error=50), "at most 50 Elo"),
+        (RatingBudget(error=49, games=61), None),
     ],
 )
-def test_budgets(budget: Budget, spent: str | None) -> None:
+def test_budgets(budget: RatingBudget, spent: str | None) -> None:
     found = budget.spent(matches=3, games=60, seconds=120.0, most=50.0)
     assert found is None if spent is None else spent in (found or "")

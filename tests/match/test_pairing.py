@@ -7,7 +7,7 @@ import pytest
 
 from tengen.match.pairing import SPREAD, Beliefs, beliefs, choose, gains
 from tengen.match.ratings import fit
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.match.scores import ELO
 
 
@@ -37,7 +37,7 @@ def test_the_gain_is_what_more_games_take_off_the_inverse() -> None:
 
 def test_the_uncertain_one_plays_an_equal() -> None:
     """c has played little, and is about as strong as b; everything else is known well."""
-    results = [Result("a", "0", 900, 0, 100), Result("b", "a", 900, 0, 100), Result("c", "b", 2, 0, 2)]
+    results = [MatchResult("a", "0", 900, 0, 100), MatchResult("b", "a", 900, 0, 100), MatchResult("c", "b", 2, 0, 2)]
     chosen = choose(fit(results, "0"), ["0", "a", "b", "c"], 50)
     assert chosen is not None
     assert {chosen.a, chosen.b} == {"b", "c"}
@@ -45,7 +45,7 @@ def test_the_uncertain_one_plays_an_equal() -> None:
 
 
 def test_only_those_who_are_able_play() -> None:
-    ratings = fit([Result("a", "b", 3, 0, 2), Result("b", "c", 3, 0, 2)], "a", also=["d"])
+    ratings = fit([MatchResult("a", "b", 3, 0, 2), MatchResult("b", "c", 3, 0, 2)], "a", also=["d"])
     chosen = choose(ratings, ["a", "c", "a"], 10)
     assert chosen is not None
     assert {chosen.a, chosen.b} == {"a", "c"}
@@ -54,7 +54,7 @@ def test_only_those_who_are_able_play() -> None:
 
 
 def test_a_network_that_has_not_played_is_like_its_neighbour() -> None:
-    results = [Result("n1", "random", 95, 0, 5), Result("n3", "n1", 190, 0, 10)]
+    results = [MatchResult("n1", "random", 95, 0, 5), MatchResult("n3", "n1", 190, 0, 10)]
     ratings = fit(results, "random", also=["n4"])
     run = ["n1", "n3", "n4"]
     known = beliefs(ratings, run)
@@ -74,7 +74,7 @@ def test_before_the_first_game_somebody_plays() -> None:
 
 def test_a_match_whose_end_is_known_is_not_played() -> None:
     """Far apart and both known well: nothing to gain there."""
-    results = [Result(f"n{i + 1}", f"n{i}", 350, 0, 50) for i in range(6)]
+    results = [MatchResult(f"n{i + 1}", f"n{i}", 350, 0, 50) for i in range(6)]
     known = beliefs(fit(results, "n0"))
     found = gains(known, 100)
     assert found[0, 6] < found[0, 1] / 10
@@ -85,7 +85,7 @@ def simulate(strengths: dict[str, float], active: bool, matches: int, games: int
     rng = np.random.default_rng(seed)
     names = list(strengths)
     pairs = list(itertools.combinations(names, 2))
-    results: list[Result] = []
+    results: list[MatchResult] = []
     for _ in range(matches):
         if active:
             chosen = choose(fit(results, names[0], also=names), names, games, names)
@@ -94,7 +94,7 @@ def simulate(strengths: dict[str, float], active: bool, matches: int, games: int
         else:
             a, b = pairs[rng.integers(len(pairs))]
         wins = int(rng.binomial(games, 1 / (1 + 10 ** ((strengths[b] - strengths[a]) / 400))))
-        results.append(Result(a, b, wins, 0, games - wins))
+        results.append(MatchResult(a, b, wins, 0, games - wins))
     ratings = fit(results, names[0], also=names)
     return sum((ratings[name].elo - strength) ** 2 for name, strength in strengths.items())
 

@@ -10,7 +10,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.match import player_spec, players
 from tengen.match.engines.engine import Terms
-from tengen.match.engines.pool import Crew
+from tengen.match.engines.pool import EnginePool
 from tengen.nets import saving
 
 
@@ -28,7 +28,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read(*texts: object) -> tuple[player_spec.Entrant, player_spec.Entrant]:
+def read(*texts: object) -> tuple[player_spec.PlayerSpec, player_spec.PlayerSpec]:
     a, b = (player_spec.read(str(text)) for text in texts)
     return player_spec.pair(a, b)
 
@@ -112,7 +112,7 @@ def test_those_who_play(saved: Path) -> None:
     net = player_spec.side(a, game, settings, Terms(), "float32")
     assert isinstance(net, players.Player)
     assert (net.name, net.on_host) == ("go5", False)
-    assert isinstance(player_spec.side(b, game, settings, Terms(), "float32"), Crew)
+    assert isinstance(player_spec.side(b, game, settings, Terms(), "float32"), EnginePool)
     _, second = read("random", "random")
     assert player_spec.side(second, game, settings, Terms(), "float32").name == "random#2"
     with pytest.raises(TengenError, match="a network for go, expected one for tic_tac_toe"):

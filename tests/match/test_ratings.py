@@ -8,7 +8,7 @@ import pytest
 
 from tengen.errors import TengenError
 from tengen.match.ratings import DRAWN, evidence, fit
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.match.scores import ELO, SURE
 
 
@@ -20,14 +20,14 @@ def expected(difference: float) -> float:
 def test_two_players_have_a_closed_form(wins: int, draws: int, losses: int) -> None:
     games = wins + draws + losses + DRAWN
     share = (wins + draws / 2 + DRAWN / 2) / games
-    found = fit([Result("a", "b", wins, draws, losses)], anchor="b")
+    found = fit([MatchResult("a", "b", wins, draws, losses)], anchor="b")
     assert found["a"].elo == pytest.approx(400 * math.log10(share / (1 - share)), abs=1e-4)
     assert found["a"].error == pytest.approx(SURE * ELO / math.sqrt(games * share * (1 - share)), rel=1e-6)
     assert (found["b"].elo, found["b"].error) == (0, 0)
 
 
 def test_the_anchor_only_moves_the_scale() -> None:
-    results = [Result("a", "b", 60, 0, 40), Result("b", "c", 30, 10, 60), Result("c", "a", 5, 0, 5)]
+    results = [MatchResult("a", "b", 60, 0, 40), MatchResult("b", "c", 30, 10, 60), MatchResult("c", "a", 5, 0, 5)]
     one, other = fit(results, anchor="a"), fit(results, anchor="c", elo=1000)
     assert other["c"].elo == 1000
     for x, y in itertools.permutations("abc", 2):
@@ -36,8 +36,8 @@ def test_the_anchor_only_moves_the_scale() -> None:
 
 
 def test_the_order_of_results_and_of_players_in_them_does_not_matter() -> None:
-    results = [Result("a", "b", 7, 1, 2), Result("b", "c", 3, 3, 4), Result("a", "b", 1, 1, 8)]
-    turned = [Result(r.b, r.a, r.losses, r.draws, r.wins) for r in reversed(results)]
+    results = [MatchResult("a", "b", 7, 1, 2), MatchResult("b", "c", 3, 3, 4), MatchResult("a", "b", 1, 1, 8)]
+    turned = [MatchResult(r.b, r.a, r.losses, r.draws, r.wins) for r in reversed(results)]
     one, other = fit(results, "a"), fit(turned, "a")
     assert [p.name for p in one.players] == [p.name for p in other.players]
     assert [p.elo for p in one.players] == pytest.approx([p.elo for p in other.players])
@@ -52,9 +52,9 @@ def random_points(seed: int, count: int = 4) -> np.ndarray:
     return points
 
 
-def results_of(points: np.ndarray) -> list[Result]:
+def results_of(points: np.ndarray) -> list[MatchResult]:
     pairs = itertools.combinations(range(len(points)), 2)
-    return [Result(f"p{i}", f"p{j}", int(points[i, j]), 0, int(points[j, i])) for i, j in pairs]
+    return [MatchResult(f"p{i}", f"p{j}", int(points[i, j]), 0, int(points[j, i])) for i, j in pairs]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -97,7 +97,7 @@ def test_error_bars_hold_the_truth_as_often_as_they_say() -> None:
         results = []
         for a, b in itertools.combinations(truth, 2):
             wins = int(rng.binomial(40, expected(truth[a] - truth[b])))
-            results.append(Result(a, b, wins, 0, 40 - wins))
+            results.append(MatchResult(a, b, wins, 0, 40 - wins))
         found = fit(results, anchor="random")
         for name in list(truth)[1:]:
             held += abs(found[name].elo - truth[name]) <= found[name].error
@@ -106,14 +106,14 @@ def test_error_bars_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_one_sided_results_are_finite_and_uncertain() -> None:
-    found = fit([Result("net", "random", 100, 0, 0), Result("better", "net", 50, 0, 0)], anchor="random")
+    found = fit([MatchResult("net", "random", 100, 0, 0), MatchResult("better", "net", 50, 0, 0)], anchor="random")
     assert 700 < found["net"].elo < 1100
     assert found["better"].elo - found["net"].elo > 500
     assert all(math.isfinite(p.elo) and 0 < p.error < 2000 for p in found.players if p.name != "random")
 
 
 def test_players_without_a_chain_of_games_to_the_anchor_are_as_uncertain_as_can_be() -> None:
-    found = fit([Result("a", "random", 6, 0, 4), Result("x", "y", 6, 0, 4)], anchor="random")
+    found = fit([MatchResult("a", "random", 6, 0, 4), MatchResult("x", "y", 6, 0, 4)], anchor="random")
     assert found["x"].error > 3000 > 500 > found["a"].error
     assert found["x"].elo - found["y"].elo == pytest.approx(found["a"].elo, abs=1e-4)
     assert found.difference("x", "y")[1] == pytest.approx(found["a"].error, rel=1e-6)
@@ -127,11 +127,11 @@ def test_an_anchor_that_never_played() -> None:
 
 def test_games_against_oneself() -> None:
     with pytest.raises(TengenError, match="against itself"):
-        fit([Result("a", "a", 1, 0, 0)], anchor="a")
+        fit([MatchResult("a", "a", 1, 0, 0)], anchor="a")
 
 
 def test_a_chain_of_many_players() -> None:
-    results = [Result(f"net{i + 1}", f"net{i}", 64, 0, 36) for i in range(60)]
+    results = [MatchResult(f"net{i + 1}", f"net{i}", 64, 0, 36) for i in range(60)]
     found = fit(results, anchor="net0")
     assert [p.name for p in found.players] == [f"net{i}" for i in range(60, -1, -1)]
     assert found["net60"].elo == pytest.approx(60 * 400 * math.log10(64.5 / 36.5))
@@ -140,7 +140,9 @@ def test_a_chain_of_many_players() -> None:
 
 
 def test_the_table() -> None:
-    found = fit([Result("mcts:200", "random", 98, 1, 1), Result("s1", "mcts:200", 30, 0, 70)], anchor="random")
+    found = fit(
+        [MatchResult("mcts:200", "random", 98, 1, 1), MatchResult("s1", "mcts:200", 30, 0, 70)], anchor="random"
+    )
     header, *rows = str(found).splitlines()
     assert header.split() == ["player", "Elo", "+-", "games", "score"]
     assert [row.split()[0] for row in rows] == ["mcts:200", "s1", "random"]
@@ -149,8 +151,11 @@ def test_the_table() -> None:
 
 
 def test_centred_errors_tell_how_well_players_know_each_other() -> None:
-    lost = Result("random", "a", 0, 0, 40)
-    found = fit([lost, Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "random")
+    lost = MatchResult("random", "a", 0, 0, 40)
+    found = fit(
+        [lost, MatchResult("a", "b", 60, 0, 40), MatchResult("b", "c", 50, 0, 50), MatchResult("a", "c", 45, 0, 55)],
+        "random",
+    )
     centred = found.centred()
     assert [(p.name, p.elo) for p in centred.players] == [(p.name, p.elo) for p in found.players]
     assert centred.difference("a", "c") == found.difference("a", "c")
@@ -159,17 +164,19 @@ def test_centred_errors_tell_how_well_players_know_each_other() -> None:
         assert centred[name].error < 60
     assert centred["random"].error > 400
     # The same players without the one who loses every game have about the same errors.
-    alone = fit([Result("a", "b", 60, 0, 40), Result("b", "c", 50, 0, 50), Result("a", "c", 45, 0, 55)], "b").centred()
+    alone = fit(
+        [MatchResult("a", "b", 60, 0, 40), MatchResult("b", "c", 50, 0, 50), MatchResult("a", "c", 45, 0, 55)], "b"
+    ).centred()
     assert centred["a"].error == pytest.approx(alone["a"].error, rel=0.1)
 
 
 def test_two_players_have_one_difference() -> None:
-    found = fit([Result("a", "b", 20, 0, 0)], "b")
+    found = fit([MatchResult("a", "b", 20, 0, 0)], "b")
     assert found.centred() is found
     assert fit([], "random").centred().players[0].error == 0
 
 
 def test_the_table_has_errors_for_all_who_have_one() -> None:
-    found = fit([Result("a", "b", 6, 0, 4), Result("b", "c", 5, 0, 5)], "c")
+    found = fit([MatchResult("a", "b", 6, 0, 4), MatchResult("b", "c", 5, 0, 5)], "c")
     assert [len(line.split()) for line in str(found).splitlines()[1:]] == [6, 6, 5]
     assert [len(line.split()) for line in str(found.centred()).splitlines()[1:]] == [6, 6, 6]

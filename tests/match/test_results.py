@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.errors import TengenError
-from tengen.match.results import Result, append, read
+from tengen.match.results import MatchResult, append, read
 
-ONE, OTHER = Result("s1000", "mcts:200", 70, 2, 28), Result("s2000", "s1000", 55, 0, 45)
+ONE, OTHER = MatchResult("s1000", "mcts:200", 70, 2, 28), MatchResult("s2000", "s1000", 55, 0, 45)
 GOOD = json.dumps({"schema": 1, "a": "x", "b": "y", "wins": 1, "draws": 0, "losses": 2})
 counts = st.integers(0, 10**9)
 names = st.text(min_size=1)
 
 
-@given(st.lists(st.builds(Result, names.map("a".__add__), names.map("b".__add__), counts, counts, counts)))
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, results: list[Result]) -> None:
+@given(st.lists(st.builds(MatchResult, names.map("a".__add__), names.map("b".__add__), counts, counts, counts)))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, results: list[MatchResult]) -> None:
     path = tmp_path_factory.mktemp("results") / "run" / "results.jsonl"
     append(path, *results)
     assert read(path) == results
@@ -41,7 +41,7 @@ def test_a_file_edited_by_hand_need_not_end_with_a_line_break(tmp_path: Path) ->
     path = tmp_path / "results.jsonl"
     path.write_text(GOOD)
     append(path, ONE)
-    assert read(path) == [Result("x", "y", 1, 0, 2), ONE]
+    assert read(path) == [MatchResult("x", "y", 1, 0, 2), ONE]
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from tengen import match as arena
 from tengen.match import players
 from tengen.match.device_match import Match
 from tengen.match.game_record import of_match
-from tengen.match.rounds import Rounds, final_facts, keys
+from tengen.match.rounds import MatchRounds, final_facts, keys
 from tests.oracles.go import Go as SlowGo
 
 GAME = games.make("tic_tac_toe")
 KEY = jax.random.key(3)
 
 
-def rounds(pairs: int, at_once: int) -> Rounds:
+def rounds(pairs: int, at_once: int) -> MatchRounds:
     player = players.random(GAME)
-    return Rounds(GAME, player, player, KEY, pairs, at_once, opening_moves=2)
+    return MatchRounds(GAME, player, player, KEY, pairs, at_once, opening_moves=2)
 
 
 @pytest.mark.parametrize(("pairs", "at_once"), [(11, 4), (12, 4), (3, 8), (1, 1)])

@@ -4,11 +4,11 @@ import json
 
 from tengen.match import standings
 from tengen.match.ratings import fit
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 
 
 def test_a_table_with_a_chart() -> None:
-    results = [Result("net1", "random", 90, 0, 10), Result("net2", "net1", 60, 10, 30)]
+    results = [MatchResult("net1", "random", 90, 0, 10), MatchResult("net2", "net1", 60, 10, 30)]
     ratings = fit(results, "random", also=["net3"])
     lines = standings.table(ratings, 100).splitlines()
     assert lines[1].split()[:6] == [
@@ -31,7 +31,7 @@ def test_a_table_with_a_chart() -> None:
 
 
 def test_a_narrow_terminal_has_no_chart() -> None:
-    ratings = fit([Result("a" * 60, "random", 9, 0, 1)], "random")
+    ratings = fit([MatchResult("a" * 60, "random", 9, 0, 1)], "random")
     lines = standings.table(ratings, 60).splitlines()
     assert all("-o" not in line for line in lines)
     assert "..." in lines[1]
@@ -42,11 +42,11 @@ def test_no_games() -> None:
 
 
 def test_equal_players_have_a_chart() -> None:
-    assert "o" in standings.table(fit([Result("a", "b", 5, 0, 5)], "a"))
+    assert "o" in standings.table(fit([MatchResult("a", "b", 5, 0, 5)], "a"))
 
 
 def test_as_data() -> None:
-    ratings = fit([Result("a", "b", 7, 2, 1)], "b", also=["c"])
+    ratings = fit([MatchResult("a", "b", 7, 2, 1)], "b", also=["c"])
     found = json.loads(json.dumps(standings.to_dict(ratings, {"run": "r"})))
     assert (found["zero"], found["games"], found["unplayed"], found["run"]) == ("b", 10, ["c"], "r")
     assert [(one["rank"], one["name"], one["games"], one["points"]) for one in found["players"]] == [

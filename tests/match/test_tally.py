@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from tengen.match.game_record import Played
-from tengen.match.results import Result
+from tengen.match.game_record import PlayedGame
+from tengen.match.results import MatchResult
 from tengen.match.scores import score
 from tengen.match.tally import Tally
 
 
-def game(number: int, result: float, length: int = 10, **more: Any) -> Played:
-    return Played(number, tuple(range(length)), 2, (0, 0), result, **more)
+def game(number: int, result: float, length: int = 10, **more: Any) -> PlayedGame:
+    return PlayedGame(number, tuple(range(length)), 2, (0, 0), result, **more)
 
 
 GAMES = (
@@ -26,7 +26,7 @@ GAMES = (
 
 def test_figures() -> None:
     tally = Tally(("net", "gnugo"), 10, GAMES)
-    assert tally.result == Result("net", "gnugo", 4, 1, 2)
+    assert tally.result == MatchResult("net", "gnugo", 4, 1, 2)
     found = tally.score
     assert found is not None
     assert (found.wins, found.draws, found.losses) == (4, 1, 2)

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from tengen.monitor.jsonl_display import StatusDisplay
-from tengen.monitor.pipeline_display import Ring, Row
-from tengen.monitor.progress import Goal, Progress, Rated
+from tengen.monitor.pipeline_display import PartRow, PipelineView
+from tengen.monitor.progress import RatedNetwork, Goal, RunProgress
 from tengen.protocol.encoding import decode
 from tengen.protocol.messages import TrainingStatus
 
-NOW = Progress(
+NOW = RunProgress(
     stage="learning",
     elapsed=130.0,
     network="c4-s100-d200",
@@ -35,7 +35,7 @@ class Clock:
         return self.now
 
 
-def statuses(clock: Clock, *updates: Progress) -> TrainingStatus:
+def statuses(clock: Clock, *updates: RunProgress) -> TrainingStatus:
     """After all of them."""
     lines = io.BytesIO()
     shown = StatusDisplay(lines, None, "c4", now=clock)
@@ -69,8 +69,8 @@ def test_stages() -> None:
 
 
 def test_networks_are_those_that_were_rated() -> None:
-    first = replace(NOW, network="one", rating=Rated(100.0, 5.0, "random"))
-    second = replace(NOW, network="two", rating=Rated(200.0, 5.0, "random"))
+    first = replace(NOW, network="one", rating=RatedNetwork(100.0, 5.0, "random"))
+    second = replace(NOW, network="two", rating=RatedNetwork(200.0, 5.0, "random"))
     found = statuses(Clock(), NOW, first, replace(first, network="one and a bit"), second)
     assert [(each.name, each.rating, each.seconds) for each in found.networks] == [
         ("two", 200.0, 5.0),
@@ -81,8 +81,10 @@ def test_networks_are_those_that_were_rated() -> None:
 
 
 def test_parts_of_a_ring() -> None:
-    row = Row("train main", "trained 4,096 samples", seconds=7.0, share=0.5, restarts=2)
-    found = statuses(Clock(), Ring(network="one", accepted=3, shown=(row, Row("gate", "a network", waiting=True))))
+    row = PartRow("train main", "trained 4,096 samples", seconds=7.0, share=0.5, restarts=2)
+    found = statuses(
+        Clock(), PipelineView(network="one", accepted=3, shown=(row, PartRow("gate", "a network", waiting=True)))
+    )
     train, gate = found.loader.stages
     assert (train.name, train.doing, train.since) == ("train main", "trained 4,096 samples (2 restarts)", 7.0)
     assert (train.filled, train.capacity) == (50, 100)

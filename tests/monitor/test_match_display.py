@@ -7,26 +7,26 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from tengen.match.folder import Book
-from tengen.match.game_record import Played
-from tengen.match.running import Standing
-from tengen.monitor.match_display import Watch, watching
+from tengen.match.folder import MatchFolder
+from tengen.match.game_record import PlayedGame
+from tengen.match.running import MatchStanding
+from tengen.monitor.match_display import MatchDisplay, watching
 
 
-def book(tmp_path: Path, name: str = "net") -> Book:
-    return Book(tmp_path, (name, "gnugo"), 10, {})
+def book(tmp_path: Path, name: str = "net") -> MatchFolder:
+    return MatchFolder(tmp_path, (name, "gnugo"), 10, {})
 
 
 def test_the_line_tells_how_it_stands(tmp_path: Path) -> None:
     now = 100.0
     kept = book(tmp_path, "a name that is far longer than a line should have")
-    watch = Watch(kept, Console(file=io.StringIO()), lambda: now)
+    watch = MatchDisplay(kept, Console(file=io.StringIO()), lambda: now)
     assert watch.line() == "0 of 10 games, starting, 00:00:00"
     now = 160.0
-    kept.add(Played(0, (1, 2), 0, (0, 0), 1.0), Played(1, (1, 2), 0, (0, 0), 0.0))
-    watch.show(Standing(2, 4, 120, compiling=True))
+    kept.add(PlayedGame(0, (1, 2), 0, (0, 0), 1.0), PlayedGame(1, (1, 2), 0, (0, 0), 0.0))
+    watch.show(MatchStanding(2, 4, 120, compiling=True))
     assert ", 4 under way, 120 moves, compiling, 00:01:00" in watch.line()
-    watch.show(Standing(2, 4, 123))
+    watch.show(MatchStanding(2, 4, 123))
     assert watch.line() == (
         "2 of 10 games, a name that is far lo... 75.0 % (+1 =1 -0), 4 under way, 123 moves, 00:01:00, 00:04:00 left"
     )
@@ -34,9 +34,9 @@ def test_the_line_tells_how_it_stands(tmp_path: Path) -> None:
 
 def test_plain_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    watch = Watch(book(tmp_path), Console(file=io.StringIO()), lambda: now)
+    watch = MatchDisplay(book(tmp_path), Console(file=io.StringIO()), lambda: now)
     for now in (0.0, 1.0, 9.0, 10.0, 11.0, 25.0):
-        watch.show(Standing(0, 1, int(now)))
+        watch.show(MatchStanding(0, 1, int(now)))
     watch.say("a word [in] brackets")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(", ")[1] for line in lines[:-1]] == ["1 under way"] * 3
@@ -46,9 +46,9 @@ def test_plain_lines_come_now_and_then(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_terminal_has_one_line_that_changes(tmp_path: Path) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100)
-    watch = Watch(book(tmp_path), console)
+    watch = MatchDisplay(book(tmp_path), console)
     with Live(watch, console=console, auto_refresh=False, transient=True) as watch.live:
-        watch.show(Standing(0, 3, 17))
+        watch.show(MatchStanding(0, 3, 17))
         watch.say("a word [in] brackets")
         watch.live.refresh()
     assert "a word [in] brackets" in screen.getvalue()
@@ -57,5 +57,5 @@ def test_a_terminal_has_one_line_that_changes(tmp_path: Path) -> None:
 
 def test_without_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with watching(book(tmp_path)) as watch:
-        watch.show(Standing(0, 1, 0))
+        watch.show(MatchStanding(0, 1, 0))
     assert capsys.readouterr().out.startswith("0 of 10 games, 1 under way")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tengen.monitor import overview
-from tengen.monitor.progress import Rated
+from tengen.monitor.progress import RatedNetwork
 from tengen.run import metrics
-from tengen.run.part_status import Seen
+from tengen.run.part_status import PartStatus
 
 GOAL = "goal: {minutes: 10.0, games: null, rows: null, steps: null}\nrating: {minutes: 3.0}\n"
 
@@ -23,18 +23,18 @@ def a_run(base: Path, elapsed: float, kind: str = "progress", config: str = GOAL
     return datetime.fromisoformat(line["time"])
 
 
-def driver(kind: str = "fused", alive: bool = True, running: float = 20.0, seconds: float = 3.0) -> Seen:
-    return Seen(kind, kind, alive, "bigbox", 4711, "learning", False, seconds, running, figures={"steps": 55})
+def driver(kind: str = "fused", alive: bool = True, running: float = 20.0, seconds: float = 3.0) -> PartStatus:
+    return PartStatus(kind, kind, alive, "bigbox", 4711, "learning", False, seconds, running, figures={"steps": 55})
 
 
-def told(base: Path, *parts: Seen, after: float = 0.0, **more: object) -> list[str]:
+def told(base: Path, *parts: PartStatus, after: float = 0.0, **more: object) -> list[str]:
     now = a_run(base, 300.0) + timedelta(seconds=after)
     return overview.describe(overview.look(base, parts, {"games": 110, "rows": 950}, now=now, **more))  # type: ignore[arg-type]
 
 
 def test_a_living_run(tmp_path: Path) -> None:
     first, *rest = told(
-        tmp_path, driver(), after=6.0, rated=("c4-main-s9", Rated(412.3, 38.2, "random")), playable=True
+        tmp_path, driver(), after=6.0, rated=("c4-main-s9", RatedNetwork(412.3, 38.2, "random")), playable=True
     )
     assert first.startswith("running for 00:00:20, since ")
     assert first.endswith(" (fused, process 4711 on bigbox): learning")
@@ -69,7 +69,7 @@ def test_shortly_before_the_end_no_rating_but_the_last_comes(tmp_path: Path) -> 
 
 
 def test_parts_without_a_driver(tmp_path: Path) -> None:
-    part = Seen("gate", "gate", True, "here", 7, "playing", False, 5.0, 9.0)
+    part = PartStatus("gate", "gate", True, "here", 7, "playing", False, 5.0, 9.0)
     assert told(tmp_path, part)[0].endswith(" (parts without a driver)")
     dead = driver("async", alive=False)
     assert told(tmp_path, dead, part)[0].endswith(" (parts without a driver)")
@@ -109,7 +109,7 @@ def test_a_configuration_that_says_nothing(tmp_path: Path, config: str) -> None:
 
 def test_for_programs(tmp_path: Path) -> None:
     now = a_run(tmp_path, 300.0)
-    found = overview.values(overview.look(tmp_path, [driver()], {}, ("x", Rated(1.0, 2.0, "random")), now=now))
+    found = overview.values(overview.look(tmp_path, [driver()], {}, ("x", RatedNetwork(1.0, 2.0, "random")), now=now))
     assert (found["state"], found["mode"], found["running"]) == ("running", "fused", 20.0)
     assert found["since"] == (now.astimezone(UTC) - timedelta(seconds=20)).isoformat(timespec="seconds")
     assert found["goal"]["share"] == 0.5

@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from tengen.monitor.pipeline_display import Ring, RingScreen, Row
-from tengen.monitor.progress import Goal, LiveDisplay, PlainDisplay
+from tengen.monitor.pipeline_display import PartRow, PipelineScreen, PipelineView
+from tengen.monitor.progress import LiveDisplay, PlainDisplay, Goal
 
-SHUFFLE = Row("shuffle a1", "12,410 of 20,000 rows", waiting=True, seconds=70, share=0.62)
-TRAIN = Row("train main", "trained 4,096 samples", seconds=5, restarts=2)
-RING = Ring(elapsed=130, games=1204, rows=21400, rows_per_second=164, accepted=3, rejected=1, shown=(SHUFFLE, TRAIN))
+SHUFFLE = PartRow("shuffle a1", "12,410 of 20,000 rows", waiting=True, seconds=70, share=0.62)
+TRAIN = PartRow("train main", "trained 4,096 samples", seconds=5, restarts=2)
+RING = PipelineView(
+    elapsed=130, games=1204, rows=21400, rows_per_second=164, accepted=3, rejected=1, shown=(SHUFFLE, TRAIN)
+)
 
 
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +42,7 @@ def test_a_panel(width: int) -> None:
     file = io.StringIO()
     console = Console(file=file, width=width, height=30, force_terminal=True, color_system=None)
     ring = replace(RING, network="go-main-s1-d2", goal=Goal(minutes=10))
-    console.print(RingScreen(ring, "00:02:10"))
+    console.print(PipelineScreen(ring, "00:02:10"))
     text = file.getvalue()
     for words in (
         "shuffle a1",
@@ -60,7 +62,7 @@ def test_a_panel(width: int) -> None:
 def test_on_a_terminal() -> None:
     file = io.StringIO()
     console = Console(file=file, width=100, height=30, force_terminal=True)
-    with LiveDisplay(console, drawn=RingScreen) as shown:
+    with LiveDisplay(console, drawn=PipelineScreen) as shown:
         shown.update(RING)
         shown.tick()
         shown.say("train ended")

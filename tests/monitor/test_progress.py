@@ -14,19 +14,19 @@ from rich.console import Console
 
 from tengen.monitor.progress import (
     Display,
-    Goal,
     LiveDisplay,
     Outlook,
     PlainDisplay,
-    Progress,
-    Rated,
+    RatedNetwork,
+    Goal,
+    RunProgress,
     Screen,
     clock,
     display,
     loss_words,
 )
 
-SOME = Progress(
+SOME = RunProgress(
     stage="playing",
     elapsed=130,
     network="c4-main-s79360-d21400",
@@ -38,7 +38,7 @@ SOME = Progress(
     learning_rate=0.002,
     loss=2.31,
     losses={"policy": 1.72, "value": 0.59},
-    rating=Rated(412.3, 38),
+    rating=RatedNetwork(412.3, 38),
 )
 FULL = replace(
     SOME,
@@ -47,10 +47,10 @@ FULL = replace(
     evaluations_per_second=1_204_000,
     steps_per_second=2.44,
     samples_per_second=614,
-    rating=Rated(412.3, 38, "mcts:200"),
+    rating=RatedNetwork(412.3, 38, "mcts:200"),
     goal=Goal(minutes=10),
 )
-STRANGE = Progress(
+STRANGE = RunProgress(
     stage="s" * 300,
     waiting="w\n[red]" * 20,
     elapsed=math.nan,
@@ -66,7 +66,7 @@ STRANGE = Progress(
     learning_rate=math.nan,
     loss=math.inf,
     losses={f"head {number}": math.nan for number in range(40)},
-    rating=Rated(math.nan, math.inf, "a" * 90),
+    rating=RatedNetwork(math.nan, math.inf, "a" * 90),
     goal=Goal(0, 0, 0, 0),
 )
 
@@ -99,7 +99,7 @@ def console(width: int = 80, height: int = 24, **options: object) -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=width, height=height, **{"_environ": {}, **options})
 
 
-def drawn(progress: Progress, width: int = 80, height: int = 24, **options: object) -> list[str]:
+def drawn(progress: RunProgress, width: int = 80, height: int = 24, **options: object) -> list[str]:
     """The lines of a screen, without colours."""
     device = console(width, height, **options)
     with device.capture() as captured:
@@ -134,7 +134,7 @@ def test_everything_in_a_plain_line() -> None:
 
 def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
     shown, file, now = plain()
-    shown.update(Progress("playing", games=1))
+    shown.update(RunProgress("playing", games=1))
     assert said(file) == ["00:00:00 playing"]
     for _ in range(9):
         now.time += 1
@@ -143,7 +143,7 @@ def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
     now.time += 1
     shown.tick()
     assert said(file) == ["00:00:10 games 1"]
-    shown.update(Progress("playing", elapsed=10, games=1, rows=7, learning_rate=1e-5))
+    shown.update(RunProgress("playing", elapsed=10, games=1, rows=7, learning_rate=1e-5))
     now.time += 10
     shown.tick()
     assert said(file) == ["00:00:20 rows 7 lr 1e-05"]
@@ -154,10 +154,10 @@ def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
 
 def test_a_new_stage_or_wait_is_said_at_once_but_counting_is_not() -> None:
     shown, file, _ = plain()
-    shown.update(Progress("playing", "0 of 20,000 rows"))
-    shown.update(Progress("playing", "1,024 of 20,000 rows"))
-    shown.update(Progress("playing", "1,024 of 20,000 games"))
-    shown.update(Progress("training"))
+    shown.update(RunProgress("playing", "0 of 20,000 rows"))
+    shown.update(RunProgress("playing", "1,024 of 20,000 rows"))
+    shown.update(RunProgress("playing", "1,024 of 20,000 games"))
+    shown.update(RunProgress("training"))
     assert said(file) == [
         "00:00:00 playing, waiting: 0 of 20,000 rows",
         "00:00:00 playing, waiting: 1,024 of 20,000 games",
@@ -169,18 +169,18 @@ def test_stages_that_alternate_do_not_flood() -> None:
     shown, file, now = plain()
     for step, stage in itertools.product(range(95), ("playing", "training")):
         now.time = 1000 + step / 10
-        shown.update(Progress(stage, elapsed=step / 10, games=5))
+        shown.update(RunProgress(stage, elapsed=step / 10, games=5))
     assert said(file) == ["00:00:00 playing", "00:00:00 training"]
     now.time += 60
-    shown.update(Progress("playing a match", elapsed=69.4))
-    shown.update(Progress("playing", elapsed=69.4))  # for the first time in a minute
-    shown.update(Progress("playing a match", elapsed=69.4))
+    shown.update(RunProgress("playing a match", elapsed=69.4))
+    shown.update(RunProgress("playing", elapsed=69.4))  # for the first time in a minute
+    shown.update(RunProgress("playing a match", elapsed=69.4))
     assert [line.split(" ", 1)[1] for line in said(file)] == ["playing a match", "still playing a match", "playing"]
 
 
 def test_the_end_shows_what_was_not_yet_shown() -> None:
     shown, file, _ = plain()
-    shown.update(Progress("playing", games=1))
+    shown.update(RunProgress("playing", games=1))
     shown.close()
     shown.close()
     assert said(file) == ["00:00:00 playing", "00:00:00 games 1"]
@@ -196,7 +196,7 @@ def test_a_thread_keeps_lines_coming() -> None:
     reader, writer = os.pipe()
     with open(reader) as lines, open(writer, "w") as file, PlainDisplay(file, every=0.01) as shown:
         assert lines.readline().split(" ", 1)[1] == "starting\n", "before anything is known"
-        shown.update(Progress("compiling"))
+        shown.update(RunProgress("compiling"))
         found = (line for line in lines if "starting" not in line)
         assert [next(found).split(" ", 1)[1] for _ in range(3)] == ["compiling\n", *2 * ["still compiling\n"]]
 
@@ -262,8 +262,8 @@ def test_a_small_terminal_gets_lines() -> None:
     assert len(drawn(FULL, 80, 13)) == 12
 
 
-@pytest.mark.parametrize("progress", [Progress(), FULL, STRANGE, replace(FULL, losses=STRANGE.losses)])
-def test_every_size_of_terminal(progress: Progress) -> None:
+@pytest.mark.parametrize("progress", [RunProgress(), FULL, STRANGE, replace(FULL, losses=STRANGE.losses)])
+def test_every_size_of_terminal(progress: RunProgress) -> None:
     for width, height in itertools.product((1, 2, 5, 20, 59, 60, 80, 200), (1, 2, 5, 13, 24, 60)):
         lines = drawn(progress, width, height)
         assert max(map(len, lines)) <= width
@@ -377,21 +377,21 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
 @pytest.mark.parametrize(
     ("progress", "outlook"),
     [
-        (Progress(elapsed=60), None),
-        (Progress(elapsed=150, goal=Goal(minutes=10)), Outlook("10 minutes", 0.25, 450)),
-        (Progress(elapsed=45, goal=Goal(minutes=1.5)), Outlook("1.5 minutes", 0.5, 45)),
-        (Progress(elapsed=700, goal=Goal(minutes=10)), Outlook("10 minutes", 1.0, 0)),
+        (RunProgress(elapsed=60), None),
+        (RunProgress(elapsed=150, goal=Goal(minutes=10)), Outlook("10 minutes", 0.25, 450)),
+        (RunProgress(elapsed=45, goal=Goal(minutes=1.5)), Outlook("1.5 minutes", 0.5, 45)),
+        (RunProgress(elapsed=700, goal=Goal(minutes=10)), Outlook("10 minutes", 1.0, 0)),
         # By the present speed, by the mean if there is none, or not at all.
-        (Progress(elapsed=9, games=100, games_per_second=50, goal=Goal(games=4000)), Outlook("4,000 games", 0.025, 78)),
-        (Progress(elapsed=10, rows=100, goal=Goal(rows=400)), Outlook("400 rows", 0.25, 30)),
-        (Progress(elapsed=10, goal=Goal(steps=400)), Outlook("400 steps", 0.0, None)),
+        (RunProgress(elapsed=9, games=100, games_per_second=50, goal=Goal(games=4000)), Outlook("4,000 games", 0.025, 78)),
+        (RunProgress(elapsed=10, rows=100, goal=Goal(rows=400)), Outlook("400 rows", 0.25, 30)),
+        (RunProgress(elapsed=10, goal=Goal(steps=400)), Outlook("400 steps", 0.0, None)),
         # Whichever ends first.
-        (Progress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(10, rows=70)), Outlook("70 rows", 1 / 7, 60)),
-        (Progress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(1.5, rows=70)), Outlook("1.5 minutes", 2 / 3, 30)),
-        (Progress(goal=Goal(steps=0)), Outlook("0 steps", 1.0, 0)),
+        (RunProgress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(10, rows=70)), Outlook("70 rows", 1 / 7, 60)),
+        (RunProgress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(1.5, rows=70)), Outlook("1.5 minutes", 2 / 3, 30)),
+        (RunProgress(goal=Goal(steps=0)), Outlook("0 steps", 1.0, 0)),
     ],
 )  # fmt: skip
-def test_outlook(progress: Progress, outlook: Outlook | None) -> None:
+def test_outlook(progress: RunProgress, outlook: Outlook | None) -> None:
     found = progress.outlook()
     if outlook is None or found is None:
         assert found is outlook

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tengen.monitor.progress import Goal, Rated
-from tengen.monitor.reporting import Reporter, Standing, losses, speeds
+from tengen.monitor.progress import RatedNetwork, Goal
+from tengen.monitor.reporting import RunReporter, RunStanding, losses, speeds
 from tengen.run import metrics
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tests.helpers.tiny_runs import Listener
 
@@ -27,8 +27,8 @@ def test_losses_by_name() -> None:
 
 
 def test_speeds() -> None:
-    then = Standing(Counts(games=10, rows=100, evaluations=1000.0), steps=5, samples=80)
-    now = Standing(Counts(games=14, rows=180, evaluations=5000.0), steps=9, samples=144)
+    then = RunStanding(RunCounts(games=10, rows=100, evaluations=1000.0), steps=5, samples=80)
+    now = RunStanding(RunCounts(games=14, rows=180, evaluations=5000.0), steps=9, samples=144)
     assert speeds(then, now, 4.0) == {
         "games_per_second": 1.0,
         "rows_per_second": 20.0,
@@ -36,21 +36,21 @@ def test_speeds() -> None:
         "steps_per_second": 1.0,
         "samples_per_second": 16.0,
     }
-    assert speeds(Standing(Counts()), Standing(Counts(games=1)), 2.0)["evaluations_per_second"] is None
+    assert speeds(RunStanding(RunCounts()), RunStanding(RunCounts(games=1)), 2.0)["evaluations_per_second"] is None
 
 
 def test_a_line_every_few_seconds_and_whenever_it_is_wanted(tmp_path: Path) -> None:
     time, display = [0.0], Listener()
     with Metrics(tmp_path, lambda: time[0]) as written:
-        reporter = Reporter(display, written, Goal(rows=1000), clock=lambda: time[0])
-        reporter.rated(Rated(100.0, 20.0, "random"))
+        reporter = RunReporter(display, written, Goal(rows=1000), clock=lambda: time[0])
+        reporter.rated(RatedNetwork(100.0, 20.0, "random"))
         for second in range(12):
             time[0] = float(second)
-            standing = Standing(Counts(rows=100 * second, seconds=second), figures=FIGURES, samples=7)
+            standing = RunStanding(RunCounts(rows=100 * second, seconds=second), figures=FIGURES, samples=7)
             reporter.show("playing", standing, "something")
             reporter.report(standing)
         reporter.paused()
-        reporter.report(Standing(Counts(rows=1100, seconds=11.0), figures=FIGURES), now=True)
+        reporter.report(RunStanding(RunCounts(rows=1100, seconds=11.0), figures=FIGURES), now=True)
     lines = metrics.read(tmp_path / metrics.NAME).lines
     assert [line["elapsed"] for line in lines] == [5.0, 10.0, 11.0]
     assert lines[1]["rows_per_second"] == 100.0
@@ -73,7 +73,7 @@ def test_tensorboard_gets_the_same(tmp_path: Path) -> None:
 
     board = Board()
     with Metrics(tmp_path) as written:
-        reporter = Reporter(Listener(), written, Goal(), board)
+        reporter = RunReporter(Listener(), written, Goal(), board)
         reporter.write("rating", {"elo": 1.0})
-        reporter.report(Standing(Counts()), now=True)
+        reporter.report(RunStanding(RunCounts()), now=True)
     assert board.kinds == ["rating", "progress"]

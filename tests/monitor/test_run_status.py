@@ -16,7 +16,7 @@ from tengen.errors import TengenError
 from tengen.monitor import run_status
 from tengen.run import metrics, registry
 from tengen.run.part import Progress, waiting
-from tengen.run.part_status import Notice, Seen
+from tengen.run.part_status import PartStatus, StatusWriter
 from tests.helpers import rows
 from tests.helpers.patience import eventually
 
@@ -77,7 +77,7 @@ def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
 
 def test_parts_in_the_order_of_the_ring(tmp_path: Path) -> None:
     base = a_run(tmp_path)
-    with Notice(base, "train", "main") as train, Notice(base, "shuffle", "a1") as shuffle:
+    with StatusWriter(base, "train", "main") as train, StatusWriter(base, "shuffle", "a1") as shuffle:
         train.show(waiting("the first shuffle"))
         shuffle.show(waiting("12,410 of 20,000 rows", 12410, 20000))
         eventually(lambda: len([seen for seen in run_status.look(base).parts if seen.waiting]) == 2)
@@ -90,9 +90,9 @@ def test_parts_in_the_order_of_the_ring(tmp_path: Path) -> None:
 
 
 def test_words_about_a_part() -> None:
-    seen = Seen("gate", "a", True, "here", 7, "playing\x1b[31m", False, 5.0, 9.0)
+    seen = PartStatus("gate", "a", True, "here", 7, "playing\x1b[31m", False, 5.0, 9.0)
     assert run_status.part_words(seen) == "playing [31m"
-    killed = Seen("gate", "a", False, "here", 7, "playing", False, 5.0, 9.0)
+    killed = PartStatus("gate", "a", False, "here", 7, "playing", False, 5.0, 9.0)
     assert run_status.part_words(killed) == "was killed (process 7 on here), while: playing"
 
 
@@ -148,12 +148,12 @@ def test_rows_games_and_chunks_that_are_no_good(tmp_path: Path) -> None:
 def test_the_newest_shuffle(tmp_path: Path) -> None:
     from tengen.config.settings.data import WindowSettings
     from tengen.config.settings.shuffle import ShuffleSettings
-    from tengen.data.shuffle.plan import Survey, plan
+    from tengen.data.shuffle.plan import WindowSurvey, plan
     from tengen.data.shuffle.shuffle import shuffle
 
     base = a_run(tmp_path)
     add_chunks(base, *[10] * 12)
-    survey = Survey(Store(base / "selfplay"), rows.FORM, rows.GAME)
+    survey = WindowSurvey(Store(base / "selfplay"), rows.FORM, rows.GAME)
     shuffle(plan(survey, ShuffleSettings(validation_share=0.2), WindowSettings(min_rows=10)), base, 0)
     found = run_status.look(base)
     assert found.shuffle is not None
@@ -173,7 +173,7 @@ def test_a_fused_run(tmp_path: Path) -> None:
     assert text[1].endswith("saved")
     told = run_status.values(run_status.look(base))["overview"]
     assert (told["state"], told["steps"], told["commands"]["play it"]) == ("stopped", 310, f"tengen play {base}")
-    with Notice(base, "fused", "fused") as notice:
+    with StatusWriter(base, "fused", "fused") as notice:
         notice.show(Progress("learning", figures={"steps": 320}))
         eventually(lambda: [seen.words for seen in run_status.look(base).parts] == ["learning"])
         text = run_status.describe(run_status.look(base)).splitlines()

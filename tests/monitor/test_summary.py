@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tengen.monitor import braille, summary
-from tengen.monitor.summary import Point, Summary
+from tengen.monitor.summary import RatingPoint, RunSummary
 
 TABLE = """\
 player       Elo     +-   games   score
 c4-s9000     729    280     200  89.5 %
 c4-s100      491    292     100  20.0 %
 random         0            100   1.0 %"""
-RUN = Summary(
+RUN = RunSummary(
     name="connect_four",
     elapsed=600,
     games=5120,
@@ -24,7 +24,7 @@ RUN = Summary(
     loss=2.31,
     losses={"policy": 1.72, "value": 0.59},
     table=TABLE,
-    curve=(Point(0, -37), Point(150, 300), Point(300, 480), Point(600, 700)),
+    curve=(RatingPoint(0, -37), RatingPoint(150, 300), RatingPoint(300, 480), RatingPoint(600, 700)),
     network="runs/c4/models/c4-s9000",
     commands={
         "play against it": "tengen play runs/c4/models/c4-s9000",
@@ -91,7 +91,7 @@ def test_the_fallback_can_be_printed() -> None:
 
 
 def test_no_rating_no_network_nothing_learned() -> None:
-    run = Summary("go9", 3.2, 0, 0, 0, commands={"go on": "tengen run go9 --base runs/go9"})
+    run = RunSummary("go9", 3.2, 0, 0, 0, commands={"go on": "tengen run go9 --base runs/go9"})
     assert summary.render(run) == (
         "go9: 0 games, 0 rows, 0 steps in 00:00:03\n\n"
         "no match was played, so there is no rating\n\n"
@@ -102,23 +102,23 @@ def test_no_rating_no_network_nothing_learned() -> None:
 
 def test_one_rating_is_a_point() -> None:
     assert summary.chart([]) == []
-    *body, _, times = summary.chart([Point(60, 100)], plain=True)
+    *body, _, times = summary.chart([RatingPoint(60, 100)], plain=True)
     assert sum(line.count("*") for line in body) == 1
     assert body[-1].startswith("100 +")
     assert body[-1].endswith("*"), "at the right end, since that is the present"
     assert times.endswith("00:01:00")
-    assert "over time" in summary.render(replace(RUN, curve=(Point(3, 100),)))
+    assert "over time" in summary.render(replace(RUN, curve=(RatingPoint(3, 100),)))
 
 
 def test_the_time_goes_on_after_the_last_rating() -> None:
-    *body, _, times = summary.chart([Point(0, 100)], 90.0, plain=True)
+    *body, _, times = summary.chart([RatingPoint(0, 100)], 90.0, plain=True)
     assert times.split() == ["00:00:00", "00:00:45", "00:01:30"]
     assert body[-1] == "100 +*"
-    assert "00:10:00" in summary.render(replace(RUN, curve=(Point(3, 100),)))
+    assert "00:10:00" in summary.render(replace(RUN, curve=(RatingPoint(3, 100),)))
 
 
 def test_bars_show_how_sure_ratings_are() -> None:
-    curve = [Point(0, 0, 20), Point(100, 100, 45)]
+    curve = [RatingPoint(0, 0, 20), RatingPoint(100, 100, 45)]
     assert (
         summary.chart(curve, plain=True)
         == """\
@@ -139,7 +139,7 @@ def test_bars_show_how_sure_ratings_are() -> None:
 
 
 def test_a_bar_that_is_far_too_long_is_cut() -> None:
-    lines = summary.chart([Point(0, 0, 5000), Point(100, 100, 30)], plain=True)
+    lines = summary.chart([RatingPoint(0, 0, 5000), RatingPoint(100, 100, 30)], plain=True)
     assert "200" not in lines[0]
     assert lines[0].split()[0] in ("150", "100", "200")
 
@@ -151,7 +151,7 @@ def test_the_verdict_stands_above_the_commands() -> None:
 
 def test_two_ratings_are() -> None:
     assert (
-        summary.chart([Point(0, 0), Point(10, 10)], plain=True)
+        summary.chart([RatingPoint(0, 0), RatingPoint(10, 10)], plain=True)
         == """\
 10 +                                                        ****
    |                                                  *******
@@ -170,7 +170,7 @@ def test_two_ratings_are() -> None:
 
 
 def test_ratings_in_any_order_and_such_that_are_no_numbers() -> None:
-    strange = [Point(math.nan, 1), Point(5, math.inf), Point(-1, 0), Point(math.inf, 3)]
+    strange = [RatingPoint(math.nan, 1), RatingPoint(5, math.inf), RatingPoint(-1, 0), RatingPoint(math.inf, 3)]
     assert summary.chart([*reversed(RUN.curve), *strange]) == summary.chart(RUN.curve)
 
 
@@ -178,14 +178,14 @@ def test_ratings_in_any_order_and_such_that_are_no_numbers() -> None:
 @pytest.mark.parametrize(
     "curve",
     [
-        [Point(0, 0), Point(0, 0)],
-        [Point(5, -1200), Point(5, 1900)],
-        [Point(0, 1e-9), Point(1e9, -1e-9)],
-        [Point(0, 0), Point(1, 123456.7)],
-        [Point(n, 100 * math.sin(n)) for n in range(500)],
+        [RatingPoint(0, 0), RatingPoint(0, 0)],
+        [RatingPoint(5, -1200), RatingPoint(5, 1900)],
+        [RatingPoint(0, 1e-9), RatingPoint(1e9, -1e-9)],
+        [RatingPoint(0, 0), RatingPoint(1, 123456.7)],
+        [RatingPoint(n, 100 * math.sin(n)) for n in range(500)],
     ],
 )
-def test_charts_have_a_size(curve: list[Point], plain: bool) -> None:
+def test_charts_have_a_size(curve: list[RatingPoint], plain: bool) -> None:
     *body, floor, times = summary.chart(curve, plain=plain)
     assert 6 <= len(body) <= 12
     assert max(map(len, body)) <= len(floor) == len(times) <= 72

@@ -22,8 +22,8 @@ def test_each_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     asked: list[Path] = []
     real = peek.read_meta
     monkeypatch.setattr(peek, "read_meta", lambda path: asked.append(path) or real(path))
-    counter = totals.Counter(tmp_path)
-    assert counter.look() == totals.Played()
+    counter = totals.TotalsCounter(tmp_path)
+    assert counter.look() == totals.PlayedTotals()
     first = add(tmp_path, 8, finished=9)
     second = add(tmp_path, 4)
     assert (counter.look().rows, counter.look().games) == (12, 9 + 1)
@@ -38,17 +38,17 @@ def test_each_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_may_not_be_read_is_told_and_asked_again(tmp_path: Path) -> None:
     path = Store(tmp_path / "selfplay").reserve("net")
     path.mkdir(parents=True)
-    counter = totals.Counter(tmp_path)
+    counter = totals.TotalsCounter(tmp_path)
     assert "cannot be read" in counter.look().unreadable[0]
     path.rmdir()
     add(tmp_path, 4)
-    assert counter.look() == totals.Played(rows=4, games=1, chunks=1)
+    assert counter.look() == totals.PlayedTotals(rows=4, games=1, chunks=1)
 
 
 @pytest.mark.parametrize("finished", ["many", True, None, 2.5])
 def test_strange_counts_of_games(tmp_path: Path, finished: object) -> None:
     add(tmp_path, 8, finished=finished)
-    assert totals.Counter(tmp_path).look().games == 2
+    assert totals.TotalsCounter(tmp_path).look().games == 2
 
 
 def test_ratings(tmp_path: Path) -> None:
@@ -60,13 +60,13 @@ def test_ratings(tmp_path: Path) -> None:
     assert ratings["net"].elo == pytest.approx(0, abs=1e-6)
 
 
-def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[totals.Played, list[str]]:
+def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[totals.PlayedTotals, list[str]]:
     """What a new process finds, and the chunks that it had to read."""
     asked: list[str] = []
     real = peek.read_meta
     with monkeypatch.context() as patch:
         patch.setattr(peek, "read_meta", lambda path: asked.append(path.name) or real(path))
-        return totals.Counter(base, memory).look(), asked
+        return totals.TotalsCounter(base, memory).look(), asked
 
 
 def test_the_next_process_asks_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_the_next_process_asks_only_what_is_new(tmp_path: Path, monkeypatch: pyt
     assert len(asked_of(base, memory, monkeypatch)[1]) == 2
     paths.append(add(base, 12))
     found, asked = asked_of(base, memory, monkeypatch)
-    assert (found, asked) == (totals.Counter(base).look(), [paths[2].name])
+    assert (found, asked) == (totals.TotalsCounter(base).look(), [paths[2].name])
     write_chunk(paths[0], made.FORM, made.rows(16), made.GAME, network="net")  # another file under that name
     found, asked = asked_of(base, memory, monkeypatch)
     assert (found.rows, asked) == (32, [paths[0].name, paths[2].name])
@@ -93,5 +93,5 @@ def test_the_next_process_asks_only_what_is_new(tmp_path: Path, monkeypatch: pyt
 
 def test_a_few_chunks_leave_nothing_behind(tmp_path: Path) -> None:
     add(tmp_path / "run", 8)
-    totals.Counter(tmp_path / "run", tmp_path / "cache" / "x.json").look()
+    totals.TotalsCounter(tmp_path / "run", tmp_path / "cache" / "x.json").look()
     assert not (tmp_path / "cache").exists()

@@ -1,21 +1,29 @@
 """What is said of a network at the end of a run."""
 
 from tengen import match
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.monitor import verdict
-from tengen.monitor.verdict import Rated
+from tengen.monitor.verdict import RatedStrength
 
-FIRST = [Result("untrained", "random", 28, 0, 12), Result("untrained", "mcts:50", 2, 0, 38)]
-MIDDLE = [Result("n1", "random", 38, 0, 2), Result("n1", "mcts:50", 16, 0, 24), Result("n1", "untrained", 36, 0, 4)]
-LAST = [Result("n2", "random", 40, 0, 0), Result("n2", "mcts:50", 34, 2, 4), Result("n2", "n1", 34, 0, 6)]
+FIRST = [MatchResult("untrained", "random", 28, 0, 12), MatchResult("untrained", "mcts:50", 2, 0, 38)]
+MIDDLE = [
+    MatchResult("n1", "random", 38, 0, 2),
+    MatchResult("n1", "mcts:50", 16, 0, 24),
+    MatchResult("n1", "untrained", 36, 0, 4),
+]
+LAST = [
+    MatchResult("n2", "random", 40, 0, 0),
+    MatchResult("n2", "mcts:50", 34, 2, 4),
+    MatchResult("n2", "n1", 34, 0, 6),
+]
 
 
-def rated(*results: Result, names: tuple[str, ...] = ("untrained", "n1", "n2")) -> Rated:
+def rated(*results: MatchResult, names: tuple[str, ...] = ("untrained", "n1", "n2")) -> RatedStrength:
     networks = [(100.0 * number, name) for number, name in enumerate(names)]
-    return Rated(match.fit(results, "random").centred(), results, networks)
+    return RatedStrength(match.fit(results, "random").centred(), results, networks)
 
 
-def told(found: Rated | None) -> list[str]:
+def told(found: RatedStrength | None) -> list[str]:
     return verdict.hints(found, "untrained", "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
 
 
@@ -33,7 +41,7 @@ def test_strength_in_words() -> None:
 
 
 def test_a_network_weaker_than_random_play() -> None:
-    text = verdict.strength(rated(Result("n1", "random", 2, 0, 18), names=("n1",)), 60.0, "untrained")
+    text = verdict.strength(rated(MatchResult("n1", "random", 2, 0, 18), names=("n1",)), 60.0, "untrained")
     assert "Elo below random play" in text
 
 
@@ -52,30 +60,32 @@ def test_a_curve_that_rises_asks_for_time() -> None:
 
 
 def test_a_curve_that_is_flat_asks_for_something_else_first() -> None:
-    same = [Result("n2", one.b, one.wins, one.draws, one.losses) for one in MIDDLE[:2]]
-    hints = told(rated(*FIRST, *MIDDLE, *same, Result("n2", "n1", 20, 0, 20)))
+    same = [MatchResult("n2", one.b, one.wins, one.draws, one.losses) for one in MIDDLE[:2]]
+    hints = told(rated(*FIRST, *MIDDLE, *same, MatchResult("n2", "n1", 20, 0, 20)))
     assert hints[0].startswith("let it search more")
     assert hints[-1].startswith("train it further (the command is below); whether that helps is not certain: ")
 
 
 def test_who_has_learned_next_to_nothing_needs_time() -> None:
-    weak = [Result("n1", "random", 15, 0, 5), Result("n1", "mcts:50", 3, 0, 17)]
+    weak = [MatchResult("n1", "random", 15, 0, 5), MatchResult("n1", "mcts:50", 3, 0, 17)]
     hints = told(rated(*FIRST, *weak, names=("untrained", "n1")))
     assert hints[0].startswith("train it further (the command is below): it has not learned enough yet")
 
 
 def test_too_few_ratings_to_see_anything() -> None:
-    assert "too few ratings" in told(rated(Result("n1", "random", 12, 0, 8), names=("n1",)))[0]
+    assert "too few ratings" in told(rated(MatchResult("n1", "random", 12, 0, 8), names=("n1",)))[0]
     assert told(None) == told(rated(*FIRST, names=("untrained",))) == ["train it further (the command is below)"]
 
 
 def test_who_beats_everybody_needs_a_stronger_opponent() -> None:
-    hints = told(rated(*FIRST, Result("n1", "random", 40, 0, 0), Result("n1", "mcts:50", 39, 0, 1), names=("n1",)))
+    hints = told(
+        rated(*FIRST, MatchResult("n1", "random", 40, 0, 0), MatchResult("n1", "mcts:50", 39, 0, 1), names=("n1",))
+    )
     assert hints[-1].endswith("add a stronger opponent: --set 'rating.references=[random, mcts:50, mcts:200]'")
 
 
 def test_references_that_it_did_not_meet_are_named() -> None:
-    hints = told(rated(*FIRST, Result("n1", "random", 40, 0, 0), names=("untrained", "n1")))
+    hints = told(rated(*FIRST, MatchResult("n1", "random", 40, 0, 0), names=("untrained", "n1")))
     assert hints[-1].endswith("there was none for matches against mcts:50")
 
 

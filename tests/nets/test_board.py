@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen.nets.board import Board
+from tengen.nets.board import BoardMask
 
 
 def test_pools_of_two_boards_in_one_batch() -> None:
@@ -14,7 +14,7 @@ def test_pools_of_two_boards_in_one_batch() -> None:
     x = np.full((2, 4, 4, 1), -100.0, np.float32)
     x[0, :2, :2, 0] = [[1, 2], [3, -6]]
     x[1, :, :, 0] = np.arange(16).reshape(4, 4) - 20
-    board = Board.of(jnp.asarray(on), full=False)
+    board = BoardMask.of(jnp.asarray(on), full=False)
     np.testing.assert_allclose(board.mean(jnp.asarray(x)), [[0.0], [-12.5]])
     pools = [[0, 0 * -1.2, 3], [-12.5, -12.5 * -1.0, -5]]
     np.testing.assert_allclose(board.pool(jnp.asarray(x)), pools, rtol=1e-6)
@@ -27,7 +27,7 @@ def test_pools_of_two_boards_in_one_batch() -> None:
 
 def test_a_full_board_needs_no_mask() -> None:
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 9, 9, 3)), jnp.float32)
-    full, masked = (Board.of(jnp.ones((2, 9, 9, 1), bool), full) for full in (True, False))
+    full, masked = (BoardMask.of(jnp.ones((2, 9, 9, 1), bool), full) for full in (True, False))
     assert full.on is None
     assert full.hide(x) is x
     np.testing.assert_allclose(full.pool(x), masked.pool(x), rtol=1e-5, atol=1e-6)
@@ -40,7 +40,7 @@ def test_the_maximum_teaches_the_point_where_it_is() -> None:
     x[0, :, :, 1] = [[-4, -3], [-2, 0]]
     on = np.ones((1, 2, 2, 1), bool)
     on[0, 1, 1] = False  # the largest of all is not on the board
-    board = Board.of(jnp.asarray(on), full=False)
+    board = BoardMask.of(jnp.asarray(on), full=False)
     change = np.asarray(jax.grad(lambda x: (board.pool(x)[0, 4:] * jnp.asarray([2.0, 3.0])).sum())(jnp.asarray(x)))
     np.testing.assert_array_equal(change[0, :, :, 0], [[0, 2], [0, 0]])
     np.testing.assert_array_equal(change[0, :, :, 1], [[0, 0], [3, 0]])

@@ -13,7 +13,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.nets import gpu
 from tengen.nets.blocks import PoolBias
-from tengen.nets.board import Board
+from tengen.nets.board import BoardMask
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv
 from tengen.nets.network import BoardNetwork
@@ -53,7 +53,7 @@ BLOCKS = {
 @pytest.mark.parametrize("case", BLOCKS)
 def test_a_pooling_block_is_the_same_as_by_xla(quick_jit: Any, case: str, biased: bool) -> None:
     side, regular, pooled, more, activation, dtype = BLOCKS[case]
-    board = Board(None, side * side)
+    board = BoardMask(None, side * side)
     block = PoolBias(regular, pooled, activation, nnx.Rngs(0))
     block.norm, block.pooled_norm = Nothing(), Nothing()
     block.dense.cast(dtype)
@@ -107,7 +107,7 @@ def folded(
 @pytest.mark.parametrize("case", HEADS)
 def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str) -> None:
     side, policy, value, hidden, names, activation, dtype = HEADS[case]
-    game, board = games.make("go", size=side), Board(None, side * side)
+    game, board = games.make("go", size=side), BoardMask(None, side * side)
     heads = with_biases(folded(game, policy, value, hidden, names, activation, dtype))
     weights = heads.weights()
     x = numbers((3, side, side, 2 * policy + value), dtype)

@@ -11,7 +11,7 @@ from jax import Array
 
 from tengen import games, nets
 from tengen.errors import OptionError
-from tengen.nets.blocks import Chain, Nest, PoolChain, Residual
+from tengen.nets.blocks import BlockChain, NestedBlock, PoolChain, Residual
 from tengen.nets.network import BoardNetwork
 from tests.oracles.katago_net import Forward, conv
 
@@ -54,7 +54,7 @@ def as_katago(net: BoardNetwork) -> dict[str, Any]:
 
     def block(residual: Residual) -> dict[str, Any]:
         branch = residual.branch
-        if isinstance(branch, Chain):
+        if isinstance(branch, BlockChain):
             first, second = branch.steps
             convs = {"conv1": array(first.conv.kernel), "conv2": array(second.conv.kernel)}
             return {"kind": "ordinary", "bn1": bn(first.norm), "bn2": bn(second.norm), **convs}
@@ -70,7 +70,7 @@ def as_katago(net: BoardNetwork) -> dict[str, Any]:
                 "bn2": bn(pool.norm),
                 "conv2": array(branch.second.kernel),
             }
-        assert isinstance(branch, Nest)
+        assert isinstance(branch, NestedBlock)
         return {
             "kind": "nested_bottleneck",
             "bn1": bn(branch.down.norm),

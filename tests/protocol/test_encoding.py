@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tengen.protocol import messages
 from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
-from tengen.protocol.lines import Lines
+from tengen.protocol.lines import LineSplitter
 from tengen.protocol.messages import TYPES
 from tests.helpers import paths
 
@@ -103,7 +103,7 @@ def _schedule() -> messages.ScheduleStatus:
 
 @given(st.lists(st.binary(max_size=30).filter(lambda line: b"\n" not in line)), st.lists(st.integers(1, 40)))
 def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], cuts: list[int]) -> None:
-    data, reader, found = b"".join(line + b"\n" for line in lines), Lines(20), []
+    data, reader, found = b"".join(line + b"\n" for line in lines), LineSplitter(20), []
     for cut in [*cuts, len(data)]:
         found += list(reader.feed(data[:cut]))
         data = data[cut:]
@@ -113,13 +113,13 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], cuts: list[
 
 
 def test_half_a_line_at_the_end_is_told() -> None:
-    reader = Lines()
+    reader = LineSplitter()
     assert list(reader.feed(b'{"type": "stop_tr')) == []
     assert "in the middle of a line" in str(reader.end())
 
 
 def test_a_long_line_is_not_held() -> None:
-    reader = Lines()
+    reader = LineSplitter()
     found = [each for _ in range(100) for each in reader.feed(b"x" * 2**20)]
     assert len(found) == 1
     assert f"{LONGEST:,}" in str(found[0])

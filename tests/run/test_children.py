@@ -11,7 +11,7 @@ import pytest
 
 from tengen.errors import Diverged
 from tengen.run import children
-from tengen.run.children import KINDS, Child, Hopeless
+from tengen.run.children import KINDS, ChildProcess, Hopeless
 from tests.helpers.patience import eventually
 
 FOR_EVER = "import time\nprint('rea' + 'dy', flush=True)\nwhile True: time.sleep(0.05)"
@@ -37,7 +37,7 @@ def program(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def closing(*made: Child) -> Iterator[None]:
+def closing(*made: ChildProcess) -> Iterator[None]:
     try:
         yield
     finally:
@@ -45,7 +45,7 @@ def closing(*made: Child) -> Iterator[None]:
             child.stop(grace=0.0, say=lambda _: None)
 
 
-def death(child: Child) -> str:
+def death(child: ChildProcess) -> str:
     """Wait for it: what is said of it."""
     return eventually(child.look)
 
@@ -57,7 +57,7 @@ def test_the_command_is_the_part_on_the_configuration_of_the_run() -> None:
 
 def test_started_again_with_growing_pauses(tmp_path: Path) -> None:
     clock = Clock()
-    child = Child(
+    child = ChildProcess(
         "train", program("print('one'); print('out of luck'); raise SystemExit(7)"), tmp_path / "a.log", clock
     )
     said = []
@@ -82,7 +82,7 @@ def test_started_again_with_growing_pauses(tmp_path: Path) -> None:
 
 
 def test_one_that_was_killed_or_said_nothing(tmp_path: Path) -> None:
-    child = Child("gate", program("import os; os.kill(os.getpid(), 9)"), tmp_path / "a.log")
+    child = ChildProcess("gate", program("import os; os.kill(os.getpid(), 9)"), tmp_path / "a.log")
     with closing(child):
         child.start()
         assert death(child) == "gate ended by SIGKILL; starting it again in 1 s"
@@ -93,14 +93,14 @@ def test_the_last_line_is_of_this_start_and_harmless(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(b"an older line\n" * 10 + b"half")
     text = r"import sys; sys.stdout.buffer.write(b'\x1b[31mred\xff\n \n\n'); sys.exit(1)"
-    child = Child("gate", program(text), log)
+    child = ChildProcess("gate", program(text), log)
     with closing(child):
         child.start()
         assert death(child) == "gate ended with code 1: [31mred�; starting it again in 1 s"
 
 
 def test_one_that_ends_well_is_not_started_again(tmp_path: Path) -> None:
-    child = Child("train", program("print('1,000 steps are learned')"), tmp_path / "a.log")
+    child = ChildProcess("train", program("print('1,000 steps are learned')"), tmp_path / "a.log")
     child.start()
     assert death(child) == "train has ended: 1,000 steps are learned"
     assert child.look() == ""
@@ -110,7 +110,7 @@ def test_one_that_ends_well_is_not_started_again(tmp_path: Path) -> None:
 def test_the_same_error_three_times_is_hopeless(tmp_path: Path) -> None:
     clock = Clock()
     text = "import sys; print('net.name: unknown'); sys.exit(2)"
-    child = Child("train", program(text), tmp_path / "a.log", clock)
+    child = ChildProcess("train", program(text), tmp_path / "a.log", clock)
     with closing(child):
         for _ in range(2):
             child.look()
@@ -125,7 +125,7 @@ def test_the_same_error_three_times_is_hopeless(tmp_path: Path) -> None:
 def test_other_errors_in_between(tmp_path: Path, between: str) -> None:
     clock = Clock()
     script = tmp_path / "script.py"
-    child = Child("train", [sys.executable, str(script)], tmp_path / "a.log", clock)
+    child = ChildProcess("train", [sys.executable, str(script)], tmp_path / "a.log", clock)
     same = "print('same'); raise SystemExit(2)"
     with closing(child):
         for text in (same, same, between, same, same):
@@ -136,12 +136,12 @@ def test_other_errors_in_between(tmp_path: Path, between: str) -> None:
 
 
 def test_one_that_cannot_be_started(tmp_path: Path) -> None:
-    child = Child("gate", ["/no/such/program"], tmp_path / "a.log")
+    child = ChildProcess("gate", ["/no/such/program"], tmp_path / "a.log")
     assert child.start() == (
         "gate cannot be started: /no/such/program No such file or directory; starting it again in 1 s"
     )
     (tmp_path / "file").write_text("")
-    child = Child("gate", program("pass"), tmp_path / "file" / "a.log")
+    child = ChildProcess("gate", program("pass"), tmp_path / "file" / "a.log")
     assert "gate cannot be started" in child.start()
 
 
@@ -152,7 +152,7 @@ def test_what_children_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
         if chosen:
             monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", chosen)
-        child = Child("gate", program(text), tmp_path / "a.log")
+        child = ChildProcess("gate", program(text), tmp_path / "a.log")
         child.start()
         assert death(child) == f"gate has ended: {os.getpid()} {value} True"
 
@@ -168,7 +168,7 @@ def test_all_are_asked_before_one_is_waited_for(tmp_path: Path) -> None:
         "signal.signal(signal.SIGTERM, end)\n"
     )
     made = [
-        Child(kind, program(text.format(base=str(tmp_path), kind=kind) + FOR_EVER), tmp_path / f"{kind}.log")
+        ChildProcess(kind, program(text.format(base=str(tmp_path), kind=kind) + FOR_EVER), tmp_path / f"{kind}.log")
         for kind in reversed(KINDS)
     ]
     said: list[str] = []
@@ -184,7 +184,7 @@ def test_all_are_asked_before_one_is_waited_for(tmp_path: Path) -> None:
 
 def test_killed_when_it_does_not_end(tmp_path: Path) -> None:
     clock, said = Clock(), []
-    child = Child("gate", program(STUBBORN), tmp_path / "a.log", clock)
+    child = ChildProcess("gate", program(STUBBORN), tmp_path / "a.log", clock)
     with closing(child):
         child.start()
         number = child.process
@@ -199,7 +199,7 @@ def test_killed_when_it_does_not_end(tmp_path: Path) -> None:
 
 def test_an_error_while_ending_is_told(tmp_path: Path) -> None:
     text = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit('no space left'))\n" + FOR_EVER
-    child, said = Child("gate", program(text), tmp_path / "a.log"), []
+    child, said = ChildProcess("gate", program(text), tmp_path / "a.log"), []
     with closing(child):
         child.start()
         eventually(lambda: "ready" in child.log.read_text())
@@ -209,7 +209,7 @@ def test_an_error_while_ending_is_told(tmp_path: Path) -> None:
 
 def test_a_training_that_diverges_is_not_started_again(tmp_path: Path) -> None:
     says = f"print({str(Diverged.at(1200, 'it was so'))!r}); print('  tengen train ...'); raise SystemExit(2)"
-    child = Child("train", program(says), tmp_path / "a.log", Clock())
+    child = ChildProcess("train", program(says), tmp_path / "a.log", Clock())
     child.start()
     with closing(child), pytest.raises(Diverged, match="^training diverged at step 1,200: it was so$"):
         death(child)

@@ -3,10 +3,10 @@
 import pytest
 
 from tengen.config.sections import GoalSection
-from tengen.run.counts import Counts, further, progress, reached
+from tengen.run.counts import RunCounts, further, progress, reached
 
 NONE = {"minutes": None, "games": None, "rows": None, "steps": None}
-COUNTS = Counts(games=1000, rows=9000, seconds=90.0)
+COUNTS = RunCounts(games=1000, rows=9000, seconds=90.0)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_goals(goal: dict[str, float], words: str, more: dict[str, float]) -> No
 
 
 def test_counts_add_up() -> None:
-    assert COUNTS.plus(1, 20, 300.0) == Counts(games=1001, rows=9020, evaluations=300.0, seconds=90.0)
+    assert COUNTS.plus(1, 20, 300.0) == RunCounts(games=1001, rows=9020, evaluations=300.0, seconds=90.0)
 
 
 def test_progress_is_that_of_the_part_that_is_nearest() -> None:
-    counts = Counts(games=5, rows=100, seconds=90.0)
+    counts = RunCounts(games=5, rows=100, seconds=90.0)
     assert progress(GoalSection(minutes=3.0, games=100, rows=None, steps=20), counts, 4) == 0.5
     assert progress(GoalSection(minutes=None, games=100, rows=None, steps=20), counts, 4) == 0.2
     assert progress(GoalSection(minutes=None, games=None, rows=None, steps=None), counts, 4) == 0

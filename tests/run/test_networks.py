@@ -9,7 +9,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.errors import TengenError
-from tengen.run.networks import Networks, Saved
+from tengen.run.networks import RunNetworks, SavedNetwork
 
 GAME = games.make("tic_tac_toe")
 SPEC = nets.spec("b1c8")
@@ -19,8 +19,8 @@ def net(seed: int = 0, name: str = "b1c8") -> nets.Network:
     return nets.build(nets.spec(name), GAME, nnx.Rngs(seed), dtype="float32")
 
 
-def opened(folder: Path) -> Networks:
-    return Networks(folder, GAME, SPEC, "float32")
+def opened(folder: Path) -> RunNetworks:
+    return RunNetworks(folder, GAME, SPEC, "float32")
 
 
 def test_none_yet(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_they_are_found_again_in_the_order_of_saving(tmp_path: Path) -> None:
         networks.save(net(step), f"s{step}", step, {"seconds": step / 10})
     networks.save(net(20), "s20", 20, {"seconds": 3.0})  # the same name again is the same network
     again = opened(tmp_path)
-    assert networks.saved == again.saved == [Saved(3.0, 20, "s20"), Saved(10.0, 100, "s100")]
+    assert networks.saved == again.saved == [SavedNetwork(3.0, 20, "s20"), SavedNetwork(10.0, 100, "s100")]
     assert again.newest.name == "s100"
     expected = nnx.state(nets.fold(net(100)))
     jax.tree.map(np.testing.assert_array_equal, again.parameters("s100"), expected)

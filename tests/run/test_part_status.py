@@ -13,7 +13,7 @@ import pytest
 from tengen import files
 from tengen.run import part_status
 from tengen.run.part import Progress, waiting
-from tengen.run.part_status import FOLDER, Notice, look, sweep
+from tengen.run.part_status import FOLDER, StatusWriter, look, sweep
 from tests.helpers.patience import LONG, eventually
 
 
@@ -27,7 +27,7 @@ def until(base: Path, words: str) -> Any:
 
 
 def test_what_is_shown_is_seen(tmp_path: Path) -> None:
-    with Notice(tmp_path, "train", "main") as notice:
+    with StatusWriter(tmp_path, "train", "main") as notice:
         assert until(tmp_path, "starting").alive
         notice.show(waiting("5 of 20 rows", 5, 20, steps=3))
         seen = until(tmp_path, "5 of 20 rows")
@@ -42,7 +42,7 @@ def test_what_is_shown_is_seen(tmp_path: Path) -> None:
 def test_since_when_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    notice = Notice(tmp_path, "train", "main")
+    notice = StatusWriter(tmp_path, "train", "main")
     notice.show(waiting("1 of 20 rows"))
     now = 130.0
     notice.show(waiting("7 of 20 rows"))
@@ -56,7 +56,7 @@ def test_since_when_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_order_is_that_of_the_ring(tmp_path: Path) -> None:
     parts = [("gate", "gate"), ("train", "b"), ("selfplay", "x1"), ("train", "a"), ("shuffle", "shuffle")]
-    opened = [Notice(tmp_path, *part) for part in parts]
+    opened = [StatusWriter(tmp_path, *part) for part in parts]
     for each in opened:
         each.__enter__()
     for _, name in parts:
@@ -84,14 +84,14 @@ def test_one_that_was_killed_is_seen_and_swept(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=LONG, check=False)
     (seen,) = look(tmp_path)
     assert (seen.part, seen.alive) == ("gate", False)
-    with Notice(tmp_path, "train", "main"):
+    with StatusWriter(tmp_path, "train", "main"):
         assert [seen.part for seen in look(tmp_path) if seen.kind == "gate"] == []
         until(tmp_path, "starting")
     assert list((tmp_path / FOLDER).iterdir()) == []
 
 
 def test_the_living_are_not_swept(tmp_path: Path) -> None:
-    with Notice(tmp_path, "train", "main"):
+    with StatusWriter(tmp_path, "train", "main"):
         until(tmp_path, "starting")
         sweep(tmp_path / FOLDER)
         assert len(look(tmp_path)) == 1
@@ -113,7 +113,7 @@ def test_not_being_able_to_write_stops_nobody(tmp_path: Path, monkeypatch: pytes
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with Notice(tmp_path, "train", "main") as notice:
+    with StatusWriter(tmp_path, "train", "main") as notice:
         with monkeypatch.context() as patch:
             patch.setattr(files, "write_bytes", fail)
             notice.show(Progress("one"))
@@ -121,13 +121,13 @@ def test_not_being_able_to_write_stops_nobody(tmp_path: Path, monkeypatch: pytes
         notice.show(Progress("two"))
         until(tmp_path, "two")
     (tmp_path / "file").write_text("")
-    with Notice(tmp_path / "file", "train", "main") as notice:
+    with StatusWriter(tmp_path / "file", "train", "main") as notice:
         notice.show(Progress("one"))
 
 
 @pytest.mark.parametrize("figure", [float("nan"), np.float32(1), object()])
 def test_figures_that_cannot_be_written_do_not_silence_it(tmp_path: Path, figure: Any) -> None:
-    with Notice(tmp_path, "train", "main") as notice:
+    with StatusWriter(tmp_path, "train", "main") as notice:
         notice.show(Progress("odd", figures={"loss": figure}))
         time.sleep(0.1)
         notice.show(Progress("even"))
@@ -137,4 +137,4 @@ def test_figures_that_cannot_be_written_do_not_silence_it(tmp_path: Path, figure
 def test_names(tmp_path: Path) -> None:
     for kind, name in (("cook", "a"), ("train", ""), ("train", "a/b"), ("train", "a b")):
         with pytest.raises(ValueError, match="no name for a part"):
-            Notice(tmp_path, kind, name)
+            StatusWriter(tmp_path, kind, name)

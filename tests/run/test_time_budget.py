@@ -4,21 +4,21 @@ import math
 
 import pytest
 
-from tengen.run.time_budget import RATINGS, Budget
+from tengen.run.time_budget import RATINGS, TimeBudget
 from tests.helpers.tiny_runs import tiny
 
-HOUR = Budget(3600.0, 720.0)
-FREE = Budget(None, 150.0)
+HOUR = TimeBudget(3600.0, 720.0)
+FREE = TimeBudget(None, 150.0)
 
 
 def test_a_short_run_is_rated_as_often_as_a_long_one() -> None:
     for minutes in (1.5, 8.5, 100.0):
         config = tiny(f"goal.minutes={minutes}", "rating.minutes=30")
-        budget = Budget.of(config.goal, config.rating.minutes)
+        budget = TimeBudget.of(config.goal, config.rating.minutes)
         assert budget.goal == 60 * minutes
         assert budget.every == 60 * min(30, minutes / RATINGS)
     config = tiny("rating.minutes=30")
-    assert Budget.of(config.goal, config.rating.minutes) == Budget(None, 1800.0)
+    assert TimeBudget.of(config.goal, config.rating.minutes) == TimeBudget(None, 1800.0)
 
 
 def test_without_a_goal_of_minutes_nothing_is_short() -> None:
@@ -62,7 +62,7 @@ def test_play_stops_when_what_is_left_is_what_the_end_needs() -> None:
 
 
 def test_writing_is_guessed_before_it_was_measured() -> None:
-    minute = Budget(60.0, 12.0)
+    minute = TimeBudget(60.0, 12.0)
     assert 1.0 <= minute.for_writing(None) < 0.05 * 60
     assert minute.for_writing(5.0) > 5.0
     assert minute.until_closing(50.0) == pytest.approx(60 - 50 - 0.6)

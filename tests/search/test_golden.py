@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tests.helpers.recorded_search import BATCH, MOVES, Plan, play
 from tests.helpers.search_plans import GUMBEL, PUCT, TIC_TAC_TOE
@@ -16,13 +16,13 @@ NEW: list[int] = []
 CRITICAL = [0, 1, 2, 3, 7, 4]
 
 
-def searched(plan: Plan, moves: list[int], simulations: int) -> tuple[list[Tree], list[Result]]:
+def searched(plan: Plan, moves: list[int], simulations: int) -> tuple[list[Tree], list[SearchResult]]:
     """One tree after the evaluation of its root and after each simulation; c = 1 and no noise."""
     states = stacked([after(TIC_TAC_TOE, moves)] * BATCH)
     noise = np.zeros((MOVES, BATCH, 9))
     recorded = play(plan, states, np.full((MOVES, BATCH), simulations), noise=noise, evaluator=(0.0, 0.0))
 
-    def at(step: int, whole: Tree | Result) -> Tree | Result:
+    def at(step: int, whole: Tree | SearchResult) -> Tree | SearchResult:
         return jax.tree.map(lambda leaf: leaf[0, step, 0], whole)
 
     trees = [at(step, recorded.trees) for step in range(simulations + 1)]

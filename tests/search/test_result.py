@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import search
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tests.helpers.game_recording import jit
 from tests.helpers.recorded_search import BATCH, Plan, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL
@@ -17,7 +17,7 @@ from tests.helpers.search_positions import roots
 COPIES = 2000
 
 
-def drawn(plan: Plan, temperatures: list[float]) -> Iterator[tuple[Result, np.ndarray]]:
+def drawn(plan: Plan, temperatures: list[float]) -> Iterator[tuple[SearchResult, np.ndarray]]:
     """For each temperature the summary of one searched tree, and how often each move was drawn, as a share."""
     recorded = play(plan, roots(plan.game, BATCH))
     tree = jax.tree.map(lambda leaf: np.stack([leaf[0, -1, 0]] * COPIES), recorded.trees)

@@ -13,7 +13,7 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tests.helpers import emulator
 from tests.helpers.game_recording import jit, make
@@ -86,7 +86,7 @@ def programs(name: str) -> tuple[Any, Any, Any]:
     """`planted(states)`, `searched(tree, key, which)`, `restarted(tree, states, which)`."""
     game, settings = PLANS[name]
 
-    def searched(tree: Tree, key: Any, which: Any) -> tuple[Tree, Result]:
+    def searched(tree: Tree, key: Any, which: Any) -> tuple[Tree, SearchResult]:
         tree = search.begin(tree, key, jnp.arange(BATCH) + 7, which)
 
         def simulate(_: Any, tree: Tree) -> Tree:

@@ -14,7 +14,7 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tests.helpers.game_recording import jit, make
 from tests.helpers.search_positions import after, hashed, stacked
 from tests.oracles.tic_tac_toe import TicTacToe
@@ -31,7 +31,7 @@ def program(game: Game, settings: SearchSettings) -> Any:
     def evaluate(observation: Observation) -> Evaluation:
         return hashed(observation, game.num_actions, 0.0, 0.0, xp=jnp)
 
-    def run(roots: Any, key: Any) -> tuple[Result, Any]:
+    def run(roots: Any, key: Any) -> tuple[SearchResult, Any]:
         tree = search.plant(game, settings, roots)
         batch = tree.root.shape[0]
         budget = jnp.full(batch, settings.simulations)
@@ -45,13 +45,13 @@ def program(game: Game, settings: SearchSettings) -> Any:
     return jit(run)
 
 
-def searched(game: Game, settings: SearchSettings, games: list[list[int]]) -> tuple[Result, np.ndarray]:
+def searched(game: Game, settings: SearchSettings, games: list[list[int]]) -> tuple[SearchResult, np.ndarray]:
     """The positions after these moves, searched; and the mean value [B] of the move that was chosen."""
     roots = stacked([after(game, moves) for moves in games])
     return jax.tree.map(np.asarray, program(game, settings)(roots, jax.random.key(0)))
 
 
-def check_values(settings: SearchSettings, result: Result, chosen: np.ndarray, worth: np.ndarray) -> None:
+def check_values(settings: SearchSettings, result: SearchResult, chosen: np.ndarray, worth: np.ndarray) -> None:
     assert (np.abs(chosen - worth) < 0.2).all(), chosen
     if settings.algorithm == "puct":  # Gumbel's root looks at the alternatives just as often, for comparison
         assert (np.abs(result.value - worth) < 0.3).all(), result.value

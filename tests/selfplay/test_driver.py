@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tengen.nets import saving
-from tengen.selfplay.driver import NoNumbers, Playing, Rounds
+from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds, SelfplayDriver
 from tengen.selfplay.finished import on_host
 from tests.helpers.tiny_runs import tiny
 
 
 @pytest.fixture(scope="module")
-def playing() -> Playing:
-    return Playing(tiny())
+def playing() -> SelfplayDriver:
+    return SelfplayDriver(tiny())
 
 
 def numbers(played: list[Any]) -> list[tuple[int, int]]:
@@ -23,7 +23,7 @@ def numbers(played: list[Any]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for each in played for a, b in on_host(each.finished).number]
 
 
-def test_without_weights_all_moves_are_equally_good(playing: Playing) -> None:
+def test_without_weights_all_moves_are_equally_good(playing: SelfplayDriver) -> None:
     game = playing.game
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))
     states = jax.vmap(game.step)(states, np.array([0, 4, 8]))
@@ -33,7 +33,7 @@ def test_without_weights_all_moves_are_equally_good(playing: Playing) -> None:
     np.testing.assert_array_equal(np.asarray(said.value), 0)
 
 
-def test_weights_are_those_of_the_file(playing: Playing, tmp_path: Path) -> None:
+def test_weights_are_those_of_the_file(playing: SelfplayDriver, tmp_path: Path) -> None:
     from tests.helpers.pipeline_data import network
 
     net = saving.load(network(tmp_path, 5), playing.game, dtype="float32")
@@ -47,8 +47,8 @@ def test_weights_are_those_of_the_file(playing: Playing, tmp_path: Path) -> None
     assert np.ptp(np.asarray(said.logits)) > 0
 
 
-def test_numbers_go_on_when_games_are_dropped(playing: Playing) -> None:
-    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+def test_numbers_go_on_when_games_are_dropped(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     weights = playing.no_weights()
     seen: list[tuple[int, int]] = []
     for call in range(9):
@@ -60,8 +60,8 @@ def test_numbers_go_on_when_games_are_dropped(playing: Playing) -> None:
     assert {session for session, _ in seen} == {7}
 
 
-def test_which_games_began_before(playing: Playing) -> None:
-    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+def test_which_games_began_before(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     assert rounds.marks() == ()
     assert not rounds.compiled
     assert rounds.older(()) == 0
@@ -80,8 +80,8 @@ def test_which_games_began_before(playing: Playing) -> None:
     assert rounds.evaluations > 0
 
 
-def test_what_is_done_meanwhile(playing: Playing) -> None:
-    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+def test_what_is_done_meanwhile(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     done: list[str] = []
     played = rounds.play(playing.no_weights(), lambda: done.append("this"))
     assert done == ["this"]
@@ -89,8 +89,8 @@ def test_what_is_done_meanwhile(playing: Playing) -> None:
     assert played[0].evaluations > 0
 
 
-def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(playing: Playing) -> None:
-    rounds = Rounds(playing.lanes, 7, jax.random.key(0))
+def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     weights = playing.no_weights()
     rounds.play(weights)
     bad = jax.tree.map(lambda leaf: leaf * np.nan, weights)
@@ -99,7 +99,7 @@ def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(pl
         for _ in range(5):  # a call may be too short for a search to end
             rounds.play(bad)
 
-    with pytest.raises(NoNumbers, match=r"numbers that are not finite: [\d,]+ searches found no move or value"):
+    with pytest.raises(NoFiniteNumbers, match=r"numbers that are not finite: [\d,]+ searches found no move or value"):
         play_on()
     assert rounds.board() == ""
     rounds.play(weights)  # nothing of it is left

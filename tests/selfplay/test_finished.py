@@ -9,7 +9,7 @@ import pytest
 
 from tengen.data.format.rows import RowFormat, blank
 from tengen.data.records.starts import start_of
-from tengen.selfplay.finished import Ended, Finished, add, empty, on_host
+from tengen.selfplay.finished import Finished, FinishedGames, add, empty, on_host
 from tests.helpers.game_recording import jit, make
 
 FORM = RowFormat((2, 2, 3), 2, 4, ("opponent_policy",))
@@ -17,14 +17,14 @@ ENDED, MOVES, ROWS, GAMES = 3, 5, 40, 9
 EXTRA = {"komi": jax.ShapeDtypeStruct((), jnp.float32)}
 
 
-def ended(rng: np.random.Generator) -> Ended:
+def ended(rng: np.random.Generator) -> FinishedGames:
     """Games full of random numbers, some of them not real."""
     real = rng.random(ENDED) < 0.6
     rows = {
         name: rng.integers(0, 100, (ENDED * MOVES, *field.shape)).astype(field.dtype)
         for name, field in FORM.fields.items()
     }
-    return Ended(
+    return FinishedGames(
         rows=rows,
         kept=np.repeat(real, MOVES) & (rng.random(ENDED * MOVES) < 0.5),
         number=rng.integers(0, 1000, (ENDED, 2)).astype(np.uint32),
@@ -39,7 +39,7 @@ def ended(rng: np.random.Generator) -> Ended:
     )
 
 
-def filled(seed: int, times: int) -> tuple[Finished, list[Ended]]:
+def filled(seed: int, times: int) -> tuple[Finished, list[FinishedGames]]:
     rng = np.random.default_rng(seed)
     given = [ended(rng) for _ in range(times)]
     finished, program = empty(FORM, ROWS, GAMES, MOVES, EXTRA), jit(add)

@@ -9,19 +9,19 @@ import pytest
 
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.games.core import Game
-from tengen.selfplay.openings import Openings, prepare
+from tengen.selfplay.openings import PreparedGames, prepare
 from tests.helpers.game_recording import ANY, jit, make, new, record
 
 COUNT = 64
 GO3 = make("go", size=3, komi=2.5, max_moves=16)
 
 
-def prepared(game: Game, count: int, seed: int = 0, **settings: Any) -> Openings:
+def prepared(game: Game, count: int, seed: int = 0, **settings: Any) -> PreparedGames:
     program = jit(lambda key: prepare(game, SelfplaySettings(**settings), count, key))
     return jax.tree.map(np.asarray, program(jax.random.key(seed)))
 
 
-def check_replay(game: Game, openings: Openings, starts: Any) -> None:
+def check_replay(game: Game, openings: PreparedGames, starts: Any) -> None:
     """The moves lead from `starts` to the states."""
     width = openings.actions.shape[1]
     actions = np.full((game.max_moves + 2, COUNT), ANY, np.int32)

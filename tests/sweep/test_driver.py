@@ -12,7 +12,7 @@ from tengen.errors import OptionError
 from tengen.sweep import plan
 from tengen.sweep.driver import Driver
 from tengen.sweep.executor import Ended
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 from tengen.sweep.trial import TrialResult, TrialSpec
 
 
@@ -74,27 +74,27 @@ def by_batch(settings: dict[str, str]) -> float:
     return 100.0 - float(settings["train.batch"])
 
 
-def planned(**options: Any) -> plan.Planned:
+def planned(**options: Any) -> plan.PlannedTrial:
     budgets = {"steps": options.pop("steps", 90)}
     grids = options.pop("grids", ["train.batch=1,2,3,4,5,6,7,8,9"])
     return plan.make("tic_tac_toe", [], grids, [], metric="loss", budgets=budgets, **options)
 
 
 def drive(
-    base: Path, wanted: plan.Planned, fake: Fake, stop: Callable[[], bool] = lambda: False
+    base: Path, wanted: plan.PlannedTrial, fake: Fake, stop: Callable[[], bool] = lambda: False
 ) -> tuple[Driver, bool]:
-    folder = Folder(base)
+    folder = SweepFolder(base)
     driver = Driver(folder, folder.begin(wanted), fake, lambda text: None)
     return driver, driver.run(stop)
 
 
 @pytest.fixture(scope="module")
-def halving() -> plan.Planned:
+def halving() -> plan.PlannedTrial:
     return planned(strategy="halving")
 
 
 @pytest.fixture(scope="module")
-def population() -> plan.Planned:
+def population() -> plan.PlannedTrial:
     return planned(strategy="population", population=4, generations=3)
 
 
@@ -110,7 +110,7 @@ def test_a_grid(tmp_path: Path) -> None:
     assert again.begun == []
 
 
-def test_halving_goes_on_in_the_same_folders(tmp_path: Path, halving: plan.Planned) -> None:
+def test_halving_goes_on_in_the_same_folders(tmp_path: Path, halving: plan.PlannedTrial) -> None:
     fake = Fake(by_batch)
     driver, done = drive(tmp_path, halving, fake)
     assert done
@@ -120,7 +120,7 @@ def test_halving_goes_on_in_the_same_folders(tmp_path: Path, halving: plan.Plann
     assert (driver.folder.trial("000") / "trail.txt").read_text() == "10 "
 
 
-def test_a_population_copies_before_anybody_goes_on(tmp_path: Path, population: plan.Planned) -> None:
+def test_a_population_copies_before_anybody_goes_on(tmp_path: Path, population: plan.PlannedTrial) -> None:
     driver, done = drive(tmp_path, population, Fake(by_batch, slots=4))
     assert done
     for each in driver.rounds[1:]:
@@ -146,11 +146,11 @@ def test_killed_after_every_event(tmp_path: Path, request: pytest.FixtureRequest
         known = {path.stem for path in (base / "results").glob("*.json")}
         with contextlib.suppress(Killed):
             _, done = drive(base, wanted, fake)
-        rounds = Folder(base).rounds()
+        rounds = SweepFolder(base).rounds()
         begun += [f"{spec.trial}-{_round(spec, rounds)}" for spec in fake.begun]
         assert not known & {f"{spec.trial}-{_round(spec, rounds)}" for spec in fake.begun}
     assert attempt > 5
-    assert Folder(base).rounds() == whole.rounds
+    assert SweepFolder(base).rounds() == whole.rounds
     assert set(begun) == {f"{job.trial}-{n}" for n, each in enumerate(whole.rounds) for job in each.jobs}
 
 
@@ -174,11 +174,11 @@ def test_a_trial_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
         "001": "failed",
         "002": "done",
     }
-    kept = Folder(tmp_path).result(driver.rounds[0].jobs[1], 0)
+    kept = SweepFolder(tmp_path).result(driver.rounds[0].jobs[1], 0)
     assert kept is not None
     assert kept.lines == ("Traceback", "boom")
     mended = Fake(by_batch)
-    driver = Driver(Folder(tmp_path), Folder(tmp_path).open(), mended, lambda text: None)
+    driver = Driver(SweepFolder(tmp_path), SweepFolder(tmp_path).open(), mended, lambda text: None)
     assert driver.retry() == 1
     assert driver.run(lambda: False)
     assert [spec.trial for spec in mended.begun] == ["001"]
@@ -186,13 +186,13 @@ def test_a_trial_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     assert driver.retry() == 0
 
 
-def test_all_failed(tmp_path: Path, halving: plan.Planned) -> None:
+def test_all_failed(tmp_path: Path, halving: plan.PlannedTrial) -> None:
     driver, done = drive(tmp_path, halving, Fake(lambda settings: None))
     assert done
     assert len(driver.rounds) == 1
 
 
-def test_stopping_asks_trials_to_end_and_goes_on_later(tmp_path: Path, halving: plan.Planned) -> None:
+def test_stopping_asks_trials_to_end_and_goes_on_later(tmp_path: Path, halving: plan.PlannedTrial) -> None:
     calls = iter(range(10**6))
     fake = Fake(by_batch, slots=3)
     driver, done = drive(tmp_path, halving, fake, lambda: next(calls) > 12)

@@ -7,22 +7,22 @@ import pytest
 from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
 from tengen.sweep import plan
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
 
 
-def planned(*sets: str, steps: int = 5, **options: str) -> plan.Planned:
+def planned(*sets: str, steps: int = 5, **options: str) -> plan.PlannedTrial:
     return plan.make("tic_tac_toe", sets, ["train.batch=4,8"], [], budgets={"steps": steps}, **options)  # pyright: ignore
 
 
 @pytest.fixture(scope="module")
-def usual() -> plan.Planned:
+def usual() -> plan.PlannedTrial:
     return planned()
 
 
-def test_it_is_opened_as_it_was_begun(tmp_path: Path, usual: plan.Planned) -> None:
-    folder = Folder(tmp_path / "deep" / "sweep")
+def test_it_is_opened_as_it_was_begun(tmp_path: Path, usual: plan.PlannedTrial) -> None:
+    folder = SweepFolder(tmp_path / "deep" / "sweep")
     begun = folder.begin(usual)
     assert begun.plan == usual.plan
     assert begun.config == usual.config
@@ -30,8 +30,8 @@ def test_it_is_opened_as_it_was_begun(tmp_path: Path, usual: plan.Planned) -> No
     assert folder.open().config == usual.config
 
 
-def test_another_sweep_is_refused(tmp_path: Path, usual: plan.Planned) -> None:
-    folder = Folder(tmp_path)
+def test_another_sweep_is_refused(tmp_path: Path, usual: plan.PlannedTrial) -> None:
+    folder = SweepFolder(tmp_path)
     folder.begin(usual)
     with pytest.raises(ConfigError) as caught:
         folder.begin(planned("search.simulations=20", steps=6))
@@ -44,7 +44,7 @@ def test_another_sweep_is_refused(tmp_path: Path, usual: plan.Planned) -> None:
 
 
 def test_what_decided_may_not_change(tmp_path: Path) -> None:
-    folder, wanted = Folder(tmp_path), planned(strategy="halving", metric="loss")
+    folder, wanted = SweepFolder(tmp_path), planned(strategy="halving", metric="loss")
     folder.begin(wanted)
     assert folder.begin(planned(strategy="halving", metric="value_loss")).plan.metric == "value_loss"
     folder.keep_rounds([Round((Job("000", {"train.batch": 4}, 5),), {"000": 1.0})])
@@ -53,7 +53,7 @@ def test_what_decided_may_not_change(tmp_path: Path) -> None:
 
 
 def test_rounds_and_results_are_kept(tmp_path: Path) -> None:
-    folder, job = Folder(tmp_path), Job("003", {"a": 1}, 7, "001")
+    folder, job = SweepFolder(tmp_path), Job("003", {"a": 1}, 7, "001")
     assert folder.rounds() == []
     assert folder.result(job, 2) is None
     rounds = [Round((job,), {"003": None}), Round((job,))]
@@ -67,8 +67,8 @@ def test_rounds_and_results_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"schema": 1}', b"[" * 100_000])
-def test_garbage_is_named(tmp_path: Path, usual: plan.Planned, garbage: bytes) -> None:
-    folder, job = Folder(tmp_path), Job("003", {}, 7)
+def test_garbage_is_named(tmp_path: Path, usual: plan.PlannedTrial, garbage: bytes) -> None:
+    folder, job = SweepFolder(tmp_path), Job("003", {}, 7)
     folder.begin(usual)
     (tmp_path / "results").mkdir()
     for name, read in (
@@ -81,9 +81,9 @@ def test_garbage_is_named(tmp_path: Path, usual: plan.Planned, garbage: bytes) -
             read()
 
 
-def test_no_sweep_and_no_place(tmp_path: Path, usual: plan.Planned) -> None:
+def test_no_sweep_and_no_place(tmp_path: Path, usual: plan.PlannedTrial) -> None:
     with pytest.raises(TengenError, match="no sweep is there"):
-        Folder(tmp_path / "none").open()
+        SweepFolder(tmp_path / "none").open()
     (tmp_path / "file").write_text("")
     with pytest.raises(TengenError, match="cannot be written"):
-        Folder(tmp_path / "file").begin(usual)
+        SweepFolder(tmp_path / "file").begin(usual)

@@ -8,19 +8,19 @@ import pytest
 from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import plan
-from tengen.sweep.plan import Plan, Planned
+from tengen.sweep.plan import PlannedTrial, SweepPlan
 
 LR = "train.optimizer.learning_rate"
 
 
 def make(
     *sets: str, grids: tuple[str, ...] = ("train.batch=16,32",), randoms: tuple[str, ...] = (), **options: Any
-) -> Planned:
+) -> PlannedTrial:
     budgets = {unit: options.pop(unit, None) for unit in plan.UNITS}
     return plan.make("tic_tac_toe", sets, grids, randoms, budgets=budgets, **options)
 
 
-def overrides(planned: Planned) -> list[tuple[str, ...]]:
+def overrides(planned: PlannedTrial) -> list[tuple[str, ...]]:
     first = planned.strategy.following(())
     assert first is not None
     return [planned.overrides(job, first) for job in first.jobs]
@@ -126,9 +126,9 @@ def test_what_a_copy_takes_over() -> None:
 
 def test_json_and_back() -> None:
     found = make(steps=50, strategy="halving", trials=2, eta=2, seed=4).plan
-    assert Plan.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert SweepPlan.from_json(json.loads(json.dumps(found.to_json()))) == found
     with pytest.raises(TengenError, match="another version"):
-        Plan.from_json({**found.to_json(), "schema": 99})
+        SweepPlan.from_json({**found.to_json(), "schema": 99})
 
 
 def test_trainings_of_roles() -> None:

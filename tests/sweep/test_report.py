@@ -15,16 +15,18 @@ from rich.console import Console
 from tengen.sweep import live, plan, report
 from tengen.sweep.driver import Driver
 from tengen.sweep.executor import LocalExecutor
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 from tengen.sweep.plot import svg
-from tengen.sweep.report import Report, Row
-from tengen.sweep.scoring import Score
+from tengen.sweep.report import ReportRow, SweepReport
+from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
 from tests.helpers.analyses import pixels
 
 
-def row(trial: str, settings: dict[str, Any], value: float | None, error: float | None = None, **more: Any) -> Row:
+def row(
+    trial: str, settings: dict[str, Any], value: float | None, error: float | None = None, **more: Any
+) -> ReportRow:
     usual: dict[str, Any] = {
         "status": "done",
         "round": 1,
@@ -34,18 +36,18 @@ def row(trial: str, settings: dict[str, Any], value: float | None, error: float 
         "values": {},
         "history": (),
     }
-    score = None if value is None else Score(value, error)
-    return Row(trial=trial, settings=settings, score=score, **usual | more)
+    score = None if value is None else TrialScore(value, error)
+    return ReportRow(trial=trial, settings=settings, score=score, **usual | more)
 
 
-def made(*rows: Row, **more: Any) -> Report:
-    return Report(**{"metric": "loss", "highest": False, "strategy": "grid", "unit": "steps", "rows": rows} | more)
+def made(*rows: ReportRow, **more: Any) -> SweepReport:
+    return SweepReport(**{"metric": "loss", "highest": False, "strategy": "grid", "unit": "steps", "rows": rows} | more)
 
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Driver:
     """A halving: four began, two went on, of which one runs and one failed."""
-    folder = Folder(tmp_path / "sweep")
+    folder = SweepFolder(tmp_path / "sweep")
     wanted = plan.make(
         "tic_tac_toe",
         [],
@@ -182,7 +184,7 @@ def test_lines_and_a_table_on_a_terminal(driver: Driver, monkeypatch: pytest.Mon
     metrics.write_text('{"time": "t", "elapsed": 90, "kind": "progress", "games": 1204, "steps": 7, "loss": 2.5}\n')
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=100, height=30, color_system=None)
-    table = live.Table(console)
+    table = live.SweepTable(console)
     table.update(driver)
     with table.live:
         table.say("hello")

@@ -10,7 +10,7 @@ from tengen.config import load
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
 from tengen.sweep import space
-from tengen.sweep.space import Choice, Range, Space
+from tengen.sweep.space import Space, ValueChoice, ValueRange
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,13 @@ def test_lists_are_yaml_and_ranges_have_two_ends(config: Config) -> None:
         config,
     )
     assert axes == (
-        Choice("train.batch", (16, 32)),
-        Choice("net.name", ("b1c8", "b2c16")),
-        Choice("net.heads", ([], ["moves_left"])),
-        Choice("train.optimizer.clip", (None, 1.0)),
-        Range("train.optimizer.learning_rate", 1e-4, 1e-2, log=True),
-        Range("search.simulations", 16, 64, step=1),
-        Range("rating.games", 10, 21, step=2),
+        ValueChoice("train.batch", (16, 32)),
+        ValueChoice("net.name", ("b1c8", "b2c16")),
+        ValueChoice("net.heads", ([], ["moves_left"])),
+        ValueChoice("train.optimizer.clip", (None, 1.0)),
+        ValueRange("train.optimizer.learning_rate", 1e-4, 1e-2, log=True),
+        ValueRange("search.simulations", 16, 64, step=1),
+        ValueRange("rating.games", 10, 21, step=2),
     )
 
 
@@ -88,28 +88,28 @@ def test_what_is_written_for_set_is_read_back_as_it_was(config: Config) -> None:
 
 
 def test_all_combinations_in_order() -> None:
-    found = list(Space((Choice("a", (1, 2)), Choice("b", ("x", "y")))).all())
+    found = list(Space((ValueChoice("a", (1, 2)), ValueChoice("b", ("x", "y")))).all())
     assert found == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
 
 
 def test_draws_stay_inside_and_are_even_on_their_scale() -> None:
     source = random.Random(1)
-    log = [Range("a", 1e-4, 1e-2, log=True).draw(source) for _ in range(2000)]
+    log = [ValueRange("a", 1e-4, 1e-2, log=True).draw(source) for _ in range(2000)]
     assert all(1e-4 <= value <= 1e-2 for value in log)
     assert 900 < sum(value < 1e-3 for value in log) < 1100  # one of two decades
-    whole = Counter(Range("a", 1, 4, step=1).draw(source) for _ in range(2000))
+    whole = Counter(ValueRange("a", 1, 4, step=1).draw(source) for _ in range(2000))
     assert set(whole) == {1, 2, 3, 4}
     assert all(isinstance(value, int) for value in whole)
-    assert all(Range("a", 3, 11, step=4).draw(source) in (4, 8) for _ in range(100))
+    assert all(ValueRange("a", 3, 11, step=4).draw(source) in (4, 8) for _ in range(100))
 
 
 def test_drawn_settings_differ_while_there_are_others() -> None:
-    choices = Space((Choice("a", (1, 2, 3)), Choice("b", (1, 2))))
+    choices = Space((ValueChoice("a", (1, 2, 3)), ValueChoice("b", (1, 2))))
     found = choices.draw(6, random.Random(3))
     assert sorted(map(str, found)) == sorted(map(str, choices.all()))
     again = Counter(map(str, choices.draw(12, random.Random(3))))
     assert set(again.values()) == {2}
-    ranges = Space((Range("a", 0, 1), Choice("b", (1, 2)))).draw(50, random.Random(3))
+    ranges = Space((ValueRange("a", 0, 1), ValueChoice("b", (1, 2)))).draw(50, random.Random(3))
     assert len({str(each) for each in ranges}) == 50
 
 
@@ -117,9 +117,12 @@ def test_settings_that_do_not_go_together_are_not_drawn() -> None:
     def problems(settings: dict[str, Any]) -> list[str]:
         return ["b: expected at most a"] if settings["b"] > settings["a"] else []
 
-    for axes in ((Range("a", 1, 9, step=1), Range("b", 1, 9, step=1)), (Choice("a", (1, 2)), Choice("b", (1, 2)))):
+    for axes in (
+        (ValueRange("a", 1, 9, step=1), ValueRange("b", 1, 9, step=1)),
+        (ValueChoice("a", (1, 2)), ValueChoice("b", (1, 2))),
+    ):
         assert all(not problems(each) for each in Space(axes, problems).draw(20, random.Random(0)))
-    for axes in ((Range("a", 1, 2), Range("b", 3, 4)), (Choice("a", (1,)), Choice("b", (3,)))):
+    for axes in ((ValueRange("a", 1, 2), ValueRange("b", 3, 4)), (ValueChoice("a", (1,)), ValueChoice("b", (3,)))):
         with pytest.raises(ConfigError) as caught:
             Space(axes, problems).draw(2, random.Random(0))
         assert "b: expected at most a" in str(caught.value)
@@ -127,32 +130,32 @@ def test_settings_that_do_not_go_together_are_not_drawn() -> None:
 
 
 def test_a_perturbed_number_is_a_fifth_less_or_a_quarter_more_or_drawn_anew() -> None:
-    axis, source = Range("a", 0.001, 1000.0), random.Random(0)
+    axis, source = ValueRange("a", 0.001, 1000.0), random.Random(0)
     found = Counter(round(axis.perturb(10.0, source), 3) for _ in range(1000))
     assert found[8.0] + found[12.5] > 700
     assert found[8.0] > 300
     assert found[12.5] > 300
     assert sum(count for value, count in found.items() if value not in (8.0, 12.5)) > 200
-    assert {Range("a", 9.0, 11.0).perturb(10.0, source) for _ in range(50)} >= {9.0, 11.0}  # kept inside
-    assert {Range("a", 1, 100, step=1).perturb(2, source) for _ in range(60)} >= {1, 3}  # never stuck
+    assert {ValueRange("a", 9.0, 11.0).perturb(10.0, source) for _ in range(50)} >= {9.0, 11.0}  # kept inside
+    assert {ValueRange("a", 1, 100, step=1).perturb(2, source) for _ in range(60)} >= {1, 3}  # never stuck
 
 
 def test_a_perturbed_choice_moves_to_a_neighbour() -> None:
     source = random.Random(0)
-    assert {Choice("a", (4, 1, 2)).perturb(2, source) for _ in range(50)} == {1, 4}
-    assert {Choice("a", (4, 1, 2)).perturb(1, source) for _ in range(50)} == {1, 2}
-    assert {Choice("a", ("x", "y")).perturb("x", source) for _ in range(50)} == {"x", "y"}
+    assert {ValueChoice("a", (4, 1, 2)).perturb(2, source) for _ in range(50)} == {1, 4}
+    assert {ValueChoice("a", (4, 1, 2)).perturb(1, source) for _ in range(50)} == {1, 2}
+    assert {ValueChoice("a", ("x", "y")).perturb("x", source) for _ in range(50)} == {"x", "y"}
 
 
 def test_what_is_kept_is_not_perturbed() -> None:
-    both = Space((Choice("net.name", ("x", "y")), Range("b", 1, 100)))
+    both = Space((ValueChoice("net.name", ("x", "y")), ValueRange("b", 1, 100)))
     for number in range(20):
         moved = both.perturb({"net.name": "x", "b": 10.0}, random.Random(number), kept=["net.name"])
         assert moved["net.name"] == "x"
-    never = Space((Range("b", 1, 100),), lambda settings: ["no"])
+    never = Space((ValueRange("b", 1, 100),), lambda settings: ["no"])
     assert never.perturb({"b": 10.0}, random.Random(0)) == {"b": 10.0}
 
 
 def test_json_and_back() -> None:
-    axes = (Choice("a", (None, 1.5, "x", [1])), Range("b", 1, 5, log=True, step=1))
+    axes = (ValueChoice("a", (None, 1.5, "x", [1])), ValueRange("b", 1, 5, log=True, step=1))
     assert space.from_json(Space(axes).to_json(), lambda settings: ()).axes == axes

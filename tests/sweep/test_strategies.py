@@ -8,11 +8,11 @@ import pytest
 
 from tengen.errors import OptionError
 from tengen.sweep import strategies
-from tengen.sweep.space import Choice, Range, Space
+from tengen.sweep.space import Space, ValueChoice, ValueRange
 from tengen.sweep.strategies import Job, Round, Strategy
 
-NINE = Space((Choice("a", tuple(range(9))),))
-LINE = Space((Range("a", 0.0, 100.0), Choice("net.name", ("x", "y"))))
+NINE = Space((ValueChoice("a", tuple(range(9))),))
+LINE = Space((ValueRange("a", 0.0, 100.0), ValueChoice("net.name", ("x", "y"))))
 
 
 def play(strategy: Strategy, score: Any, most: int = 50) -> list[Round]:
@@ -30,7 +30,7 @@ def budgets(rounds: list[Round]) -> list[tuple[int, Any]]:
 
 
 def test_grid_is_one_round_of_everything() -> None:
-    both = Space((Choice("a", (1, 2)), Choice("b", (3, 4))))
+    both = Space((ValueChoice("a", (1, 2)), ValueChoice("b", (3, 4))))
     (only,) = play(strategies.make("grid", both, 500), lambda job: 0.0)
     assert [(job.trial, job.settings, job.budget) for job in only.jobs] == [
         ("000", {"a": 1, "b": 3}, 500),
@@ -148,7 +148,7 @@ def test_wrong_options(kind: Any, options: dict[str, Any], said: str) -> None:
 
 def test_a_grid_that_is_too_large() -> None:
     with pytest.raises(OptionError, match="1,024 combinations"):
-        strategies.make("grid", Space(tuple(Choice(str(n), (1, 2, 3, 4)) for n in range(5))), 5)
+        strategies.make("grid", Space(tuple(ValueChoice(str(n), (1, 2, 3, 4)) for n in range(5))), 5)
 
 
 def test_a_job_is_plain_data() -> None:

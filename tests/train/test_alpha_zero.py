@@ -27,7 +27,7 @@ def trainer(seed: int = 0, **changes: Any) -> train.AlphaZeroTrainer:
 
 
 @pytest.fixture(scope="module")
-def data() -> tuple[buffer.Ring, int]:
+def data() -> tuple[buffer.RowBuffer, int]:
     rows = {name: jnp.asarray(values) for name, values in random_rows(GAME, 40).items()}
     return buffer.append(buffer.make(RowFormat.of(GAME), 64), rows, 40), 30
 

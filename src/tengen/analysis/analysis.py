@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from tengen.analysis.board import player_name
-from tengen.analysis.query import Asked
+from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
-from tengen.engine.search_report import Look, Thought
+from tengen.engine.search_report import NetworkView, SearchReport
 from tengen.games.core import Game
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misunderstand the new one."""
 
 
-class Played(NamedTuple):
+class PlayedMoves(NamedTuple):
     """A move of a line."""
 
     player: int
@@ -37,11 +37,11 @@ class Analysis:
     path: str
     game: Game
     state: Any
-    moves: tuple[Played, ...]  # that led here
+    moves: tuple[PlayedMoves, ...]  # that led here
     over: bool
     result: float | None  # for player 0, where the game is over
-    look: Look | None  # None where the game is over
-    thought: Thought | None  # None where the game is over, or without a search
+    look: NetworkView | None  # None where the game is over
+    thought: SearchReport | None  # None where the game is over, or without a search
     remarks: tuple[str, ...]
 
     @property
@@ -54,7 +54,7 @@ class Analysis:
         """What people call who moves."""
         return player_name(self.game, self.player)
 
-    def line(self, actions: Iterable[int]) -> list[Played]:
+    def line(self, actions: Iterable[int]) -> list[PlayedMoves]:
         """The moves of a line that begins here."""
         return follow(self.game, self.state, actions)
 
@@ -65,7 +65,7 @@ class Analysis:
         return self.look.ownership * (1 - 2 * self.player)
 
 
-def analyze(engine: "Engine", asked: Asked, visits: int | None, **limits: Any) -> Analysis:
+def analyze(engine: "Engine", asked: Query, visits: int | None, **limits: Any) -> Analysis:
     """Look at the last position of `asked`, and search it: `limits` are those of `Engine.think`; none for 0 visits."""
     states = asked.states()
     engine.reset(states[0], asked.record.actions)
@@ -86,12 +86,12 @@ def analyze(engine: "Engine", asked: Asked, visits: int | None, **limits: Any) -
     )
 
 
-def follow(game: Game, state: Any, actions: Iterable[int]) -> list[Played]:
+def follow(game: Game, state: Any, actions: Iterable[int]) -> list[PlayedMoves]:
     """Who makes these moves, and what they are called; ends where one has no name (a line that goes on too far)."""
     step, found = _step(game), []
     for action in actions:
         try:
-            found.append(Played(int(game.to_play(state)), int(action), game.action_name(state, int(action))))
+            found.append(PlayedMoves(int(game.to_play(state)), int(action), game.action_name(state, int(action))))
         except ValueError:
             break
         state = step(state, np.int32(action))
@@ -124,7 +124,7 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def thought_dict(thought: Thought, game: Game, state: Any) -> dict[str, Any]:
+def thought_dict(thought: SearchReport, game: Game, state: Any) -> dict[str, Any]:
     """What a search found at `state`, ready for JSON."""
     found = []
     for each in thought.candidates:
@@ -148,7 +148,7 @@ def thought_dict(thought: Thought, game: Game, state: Any) -> dict[str, Any]:
     }
 
 
-def _look(analysis: Analysis, look: Look) -> dict[str, Any]:
+def _look(analysis: Analysis, look: NetworkView) -> dict[str, Any]:
     game, state = analysis.game, analysis.state
     legal = np.flatnonzero(look.policy > 0)
     order = legal[np.argsort(-look.policy[legal], kind="stable")]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tengen.analysis import review_text
 from tengen.analysis.board import player_name
-from tengen.analysis.review import Review, Reviewed
+from tengen.analysis.review import Review, ReviewedMove
 from tengen.data.records import sgf, text
 from tengen.data.records.records import Record
 
@@ -34,7 +34,7 @@ def _with_values(review: Review) -> Record:
     return replace(review.record, values=tuple(values), notes=notes)
 
 
-def _comment(review: Review, each: Reviewed) -> list[str]:
+def _comment(review: Review, each: ReviewedMove) -> list[str]:
     """What is said about a move, line by line."""
     rank = "not looked at" if each.rank is None else f"choice {each.rank}"
     who = player_name(review.game, each.move.player)
@@ -49,7 +49,7 @@ def _comment(review: Review, each: Reviewed) -> list[str]:
     return lines
 
 
-def _annotation(review: Review, each: Reviewed) -> sgf.Annotation:
+def _annotation(review: Review, each: ReviewedMove) -> sgf.Annotation:
     properties = {"blunder": {"BM": "2"}, "mistake": {"BM": "1"}, "inaccuracy": {"DO": ""}}.get(each.verdict, {})
     black = each.after if each.move.player == 0 else -each.after
     # Sabaki draws its graph of the game from this: Black's chances in percent.

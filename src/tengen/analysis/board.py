@@ -32,7 +32,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardView:
     """What is where."""
 
     kind: Kind
@@ -51,7 +51,7 @@ def has_board(game: Game) -> bool:
     return game.name in _KINDS
 
 
-def board_of(game: Game, state: Any) -> Board:
+def board_of(game: Game, state: Any) -> BoardView:
     """The board of a position. ValueError if the game has none that can be drawn."""
     if not has_board(game):
         raise ValueError(f"{game.name} has no board that can be drawn")
@@ -65,10 +65,10 @@ def board_of(game: Game, state: Any) -> Board:
         columns: Sequence[str] = [str(column + 1) for column in range(width)]
     else:
         columns = (GO_LETTERS if game.name == "go" else LETTERS)[:width]
-    return Board(_KINDS[game.name], stones, tuple(columns), tuple(rows))
+    return BoardView(_KINDS[game.name], stones, tuple(columns), tuple(rows))
 
 
-def place_of(board: Board, action: int) -> Place | None:
+def place_of(board: BoardView, action: int) -> Place | None:
     """Where an action puts its stone, given what lies there; None if it puts none (pass, swap, a full column)."""
     height, width = board.shape
     if board.kind == "holes":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.board import EMPTY, Board, Place, place_of
+from tengen.analysis.board import EMPTY, BoardView, Place, place_of
 from tengen.analysis.drawing import Drawing
 from tengen.analysis.geometry import CELL, MARGIN, Geometry, mixed
 
@@ -20,7 +20,7 @@ _ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for 
 
 
 @dataclass(frozen=True)
-class Layers:
+class PictureLayers:
     """What to show on top of the stones."""
 
     heat: np.ndarray | None = None  # Float[A]: how likely each action is
@@ -29,7 +29,7 @@ class Layers:
     last: int | None = None  # the action that led here
 
 
-def draw(board: Board, layers: Layers, captions: Sequence[str] = (), title: str = "") -> str:
+def draw(board: BoardView, layers: PictureLayers, captions: Sequence[str] = (), title: str = "") -> str:
     """The SVG document; `captions` are lines below the board."""
     geometry = Geometry(board)
     width, height = geometry.size
@@ -59,7 +59,7 @@ def draw(board: Board, layers: Layers, captions: Sequence[str] = (), title: str 
     return drawing.to_text()
 
 
-def _numbered(board: Board, line: Sequence[tuple[int, int]]) -> list[tuple[Place, int, int]]:
+def _numbered(board: BoardView, line: Sequence[tuple[int, int]]) -> list[tuple[Place, int, int]]:
     """(place, player, number) of the stones of a line; of several on one place the first."""
     found: list[tuple[Place, int, int]] = []
     stones = board.stones.copy()

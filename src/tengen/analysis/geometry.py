@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tengen.analysis.board import Board
+from tengen.analysis.board import BoardView
 from tengen.analysis.drawing import Drawing
 
 CELL = 44.0
@@ -16,7 +16,7 @@ _ROW = 1.5 / math.sqrt(3)  # rows of hexagons lie closer than columns
 
 
 @dataclass(frozen=True)
-class Look:
+class PictureStyle:
     """The colours of a game."""
 
     ground: str
@@ -26,11 +26,11 @@ class Look:
 
 
 LOOKS = {
-    "points": Look("#dcb35c", ("#111111", "#fbfbfb"), ("#ffffff", "#000000"), "#e4002b"),
-    "squares": Look("#2e7d4f", ("#111111", "#fbfbfb"), ("#ffffff", "#000000"), "#ff8c00"),
-    "marks": Look("#f4f1ea", ("#1f4e8c", "#c0392b"), ("#ffffff", "#ffffff"), "#1b9e5a"),
-    "holes": Look("#2456a8", ("#d43a2f", "#f5c518"), ("#ffffff", "#000000"), "#1b9e5a"),
-    "hexagons": Look("#f4f1ea", ("#c0392b", "#2c6fbb"), ("#ffffff", "#ffffff"), "#1b9e5a"),
+    "points": PictureStyle("#dcb35c", ("#111111", "#fbfbfb"), ("#ffffff", "#000000"), "#e4002b"),
+    "squares": PictureStyle("#2e7d4f", ("#111111", "#fbfbfb"), ("#ffffff", "#000000"), "#ff8c00"),
+    "marks": PictureStyle("#f4f1ea", ("#1f4e8c", "#c0392b"), ("#ffffff", "#ffffff"), "#1b9e5a"),
+    "holes": PictureStyle("#2456a8", ("#d43a2f", "#f5c518"), ("#ffffff", "#000000"), "#1b9e5a"),
+    "hexagons": PictureStyle("#f4f1ea", ("#c0392b", "#2c6fbb"), ("#ffffff", "#ffffff"), "#1b9e5a"),
 }
 
 
@@ -44,10 +44,10 @@ def mixed(below: str, above: str, opacity: float) -> str:
 class Geometry:
     """A board in a picture."""
 
-    board: Board
+    board: BoardView
 
     @property
-    def look(self) -> Look:
+    def look(self) -> PictureStyle:
         return LOOKS[self.board.kind]
 
     @property

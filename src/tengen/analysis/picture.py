@@ -38,7 +38,7 @@ def draw(analysis: Analysis, layers: tuple[Layer, ...] = USUAL) -> str:
         line = [(move.player, move.action) for move in analysis.line(best)]
     ownership = analysis.ownership() if "ownership" in layers else None
     last = analysis.moves[-1].action if analysis.moves else None
-    return board_picture.draw(board, board_picture.Layers(heat, ownership, line, last), captions, title)
+    return board_picture.draw(board, board_picture.PictureLayers(heat, ownership, line, last), captions, title)
 
 
 def _heat(analysis: Analysis, layers: tuple[Layer, ...]) -> np.ndarray | None:

@@ -2,7 +2,7 @@
 
 from tengen.analysis.board import player_name
 from tengen.analysis.drawing import Drawing
-from tengen.analysis.review import Review, Reviewed
+from tengen.analysis.review import Review, ReviewedMove
 
 _WIDTH, _HEIGHT = 860.0, 360.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 22.0, 46.0, 46.0
@@ -43,7 +43,7 @@ def _axes(drawing: Drawing, names: list[str], total: int) -> None:
     drawing.text(_LEFT + 8, _y(-1) - 12, f"{names[1]} ahead", 11, text_anchor="start", fill=_GREY)
 
 
-def _mistake(drawing: Drawing, each: Reviewed, total: int, named: bool) -> None:
+def _mistake(drawing: Drawing, each: ReviewedMove, total: int, named: bool) -> None:
     """A mark whose size says how bad it was."""
     x, y = _x(each.number, total), _y(_for_first(each, each.after))
     colour = _COLOURS[each.move.player]
@@ -74,7 +74,7 @@ def _start(review: Review) -> float:
     return _for_first(review.moves[0], review.moves[0].before) if review.moves else 0.0
 
 
-def _for_first(each: Reviewed, value: float) -> float:
+def _for_first(each: ReviewedMove, value: float) -> float:
     return value if each.move.player == 0 else -value
 
 

@@ -14,11 +14,11 @@ from tengen.data.records import moves, sgf_reader
 from tengen.data.records.records import Record, RecordError, is_sgf, load_records, shorten
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.nets.saving import Saved
+from tengen.nets.saving import NetworkFile
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """A game under rules that the network can play, up to the position that is meant."""
 
     record: Record
@@ -33,7 +33,7 @@ class Asked:
         """The positions from the start to the end. RecordError names a move that is not legal, and its number."""
         return list(moves.replay(self.record))
 
-    def until(self, number: int | None) -> "Asked":
+    def until(self, number: int | None) -> "Query":
         """The same after so many moves; None means all."""
         there = len(self.record.actions)
         if number is None:
@@ -42,7 +42,7 @@ class Asked:
             raise TengenError(f"--move {number}: the game has {there} moves, expected 0 (the start) to {there}")
         return replace(self, record=replace(self.record, actions=self.record.actions[:number], values=()))
 
-    def then(self, text: str) -> "Asked":
+    def then(self, text: str) -> "Query":
         """The same after the moves in a text, such as "D4 E5 pass", which are separated by spaces."""
         step, state, actions = jax.jit(self.game.step), self.states()[-1], list(self.record.actions)
         for number, word in enumerate(text.split(), 1):
@@ -55,18 +55,18 @@ class Asked:
         return replace(self, record=replace(self.record, actions=tuple(actions), values=()))
 
 
-def new_game(saved: Saved, options: Mapping[str, Any] | None = None) -> Asked:
+def new_game(saved: NetworkFile, options: Mapping[str, Any] | None = None) -> Query:
     """The start of the game that the network plays, with these options changed."""
-    return Asked(Record(saved.game, _options(saved, options or {}), ()))
+    return Query(Record(saved.game, _options(saved, options or {}), ()))
 
 
 def read_game(
     path: Path,
-    saved: Saved,
+    saved: NetworkFile,
     which: int | None = None,
     options: Mapping[str, Any] | None = None,
     until: int | None = None,
-) -> Asked:
+) -> Query:
     """The `which`-th game of a file (None: the first) until a move (None: the last), as the network can play it.
 
     TengenError says what is wrong; moves that come later may be.
@@ -80,15 +80,15 @@ def read_game(
         raise TengenError(f"{path}: a game of {record.game}, and the network plays {saved.game}")
     remarks = () if len(records) == 1 else (f"game {number} of {len(records)} in {path}",)
     try:
-        found, more = _fitted(Asked(record).until(until).record, saved, options or {})
+        found, more = _fitted(Query(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
     content = files.read_bytes(path)
     said = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
-    return Asked(found, remarks + more, said)
+    return Query(found, remarks + more, said)
 
 
-def _fitted(record: Record, saved: Saved, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:
+def _fitted(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:
     """The record under the first rules that allow all of its moves, and what is to be said about these."""
     refused: RecordError | None = None
     for rules, remark in _rules(record, saved, options):
@@ -113,7 +113,7 @@ def _komi_remark(record: Record, options: Mapping[str, Any]) -> str:
     return f"{taken}: the file says {shorten(said)}, which is no number of half points; --set komi=... takes another"
 
 
-def _rules(record: Record, saved: Saved, options: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def _rules(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """Options under which the game may have been played, the network's own first, each with a remark.
 
     Records of Tengen say all options. SGF from elsewhere says size and komi for sure, the rest is a matter of custom.
@@ -150,7 +150,7 @@ def _under(record: Record, options: dict[str, Any]) -> Record:
     return found
 
 
-def _options(saved: Saved, changed: Mapping[str, Any]) -> dict[str, Any]:
+def _options(saved: NetworkFile, changed: Mapping[str, Any]) -> dict[str, Any]:
     """All options of the network's game, some of them changed. OptionError if that is no game."""
     options = {**saved.options, **changed}
     return plain_options(moves.game_of(Record(saved.game, options, ())))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tengen.analysis.analysis import Analysis, Played
+from tengen.analysis.analysis import Analysis, PlayedMoves
 from tengen.analysis.board import board_of, has_board, player_name
 from tengen.games.text import render_grid
 
@@ -67,7 +67,7 @@ def search_line(analysis: Analysis) -> str:
     return f"search:  value {thought.value:+.3f} after {thought.visits:,} visits in {thought.seconds:.1f} s: {expected}"
 
 
-def shown(line: Sequence[Played]) -> list[str]:
+def shown(line: Sequence[PlayedMoves]) -> list[str]:
     """The names of a line's moves, not too many."""
     return [move.name for move in line[:_LONGEST]] + ["..."] * (len(line) > _LONGEST)
 

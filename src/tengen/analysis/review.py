@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tengen.analysis.analysis import FORMAT, Played, follow, follow_state
-from tengen.analysis.query import Asked
+from tengen.analysis.analysis import FORMAT, PlayedMoves, follow, follow_state
+from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
-from tengen.engine.search_report import Thought
+from tengen.engine.search_report import SearchReport
 from tengen.games.core import Game
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ _LONGEST = 20  # moves of a line that are kept
 
 
 @dataclass(frozen=True)
-class Reviewed:
+class ReviewedMove:
     """One move. Values are in [-1, 1], for the player who made it."""
 
     number: int  # from 1
-    move: Played
+    move: PlayedMoves
     before: float  # the search's, of the position in which it was made
     after: float  # of the position that it led to, from a search of that position, or the game's real result
-    best: tuple[Played, ...]  # the line that the search prefers; its first move may be the one that was made
+    best: tuple[PlayedMoves, ...]  # the line that the search prefers; its first move may be the one that was made
     best_value: float  # of the first move of that line, from a search as long as that of `after` where it matters
     rank: int | None  # of the move among those that the search looked at, 1 is the best; None if it did not
     prior: float | None  # what the network thought of it; None if the search did not look at it
@@ -51,7 +51,7 @@ class Reviewed:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ReviewSummary:
     """How well one player has played."""
 
     player: int
@@ -68,7 +68,7 @@ class Review:
     network: str
     game: Game
     record: Record
-    moves: tuple[Reviewed, ...]
+    moves: tuple[ReviewedMove, ...]
     remarks: tuple[str, ...] = ()
     said: Mapping[int, str] = field(default_factory=dict)  # what others have said about the moves, counted from 0
 
@@ -76,11 +76,11 @@ class Review:
     def complete(self) -> bool:
         return len(self.moves) == len(self.record.actions)
 
-    def summaries(self) -> list[Summary]:
+    def summaries(self) -> list[ReviewSummary]:
         """Of both players."""
         return [_summary(player, [each for each in self.moves if each.move.player == player]) for player in (0, 1)]
 
-    def worst(self) -> list[Reviewed]:
+    def worst(self) -> list[ReviewedMove]:
         """The biggest mistakes, the biggest first."""
         wrong = [each for each in self.moves if each.verdict]
         return sorted(wrong, key=lambda each: -each.loss)[:_LISTED]
@@ -88,11 +88,11 @@ class Review:
 
 def review(
     engine: "Engine",
-    asked: Asked,
+    asked: Query,
     visits: int | None,
     seconds: float | None = None,
     stop: threading.Event | None = None,
-    each: Callable[[Reviewed], None] | None = None,
+    each: Callable[[ReviewedMove], None] | None = None,
     second: "Engine | None" = None,
 ) -> Review:
     """Search every position of the game; `each` hears of every move. What is known when `stop` is set comes back.
@@ -105,8 +105,8 @@ def review(
     engine.reset(states[0])
     if seconds is not None:
         engine.think(1)  # compiles, which is not thinking
-    found: list[Reviewed] = []
-    thought: Thought | None = None
+    found: list[ReviewedMove] = []
+    thought: SearchReport | None = None
     for number, state in enumerate(states):
         if number:
             engine.play(actions[number - 1])
@@ -152,25 +152,25 @@ def as_dict(review: Review) -> dict[str, Any]:
     }
 
 
-def _value(game: Game, state: Any, thought: Thought, player: int) -> float:
+def _value(game: Game, state: Any, thought: SearchReport, player: int) -> float:
     """What a position is worth for `player`, whoever moves there: the result if it is the end of the game."""
     if bool(game.is_over(state)):
         return float(game.returns(state)[player])
     return thought.value if thought.player == player else -thought.value
 
 
-def _searched(engine: "Engine", game: Game, state: Any, move: Played, limits: tuple[Any, ...]) -> float:
+def _searched(engine: "Engine", game: Game, state: Any, move: PlayedMoves, limits: tuple[Any, ...]) -> float:
     """What a move is worth for who makes it, from a search of what it leads to."""
     after = follow_state(game, state, move.action)
     engine.reset(after)
     return _value(game, after, engine.think(*limits), move.player)
 
 
-def _judge(game: Game, state: Any, number: int, move: Played, before: Thought, after: float) -> Reviewed:
+def _judge(game: Game, state: Any, number: int, move: PlayedMoves, before: SearchReport, after: float) -> ReviewedMove:
     best = before.candidates[0]
     ranks = [candidate.action for candidate in before.candidates]
     rank = ranks.index(move.action) + 1 if move.action in ranks else None
-    return Reviewed(
+    return ReviewedMove(
         number=number,
         move=move,
         before=before.value,
@@ -183,9 +183,9 @@ def _judge(game: Game, state: Any, number: int, move: Played, before: Thought, a
     )
 
 
-def _summary(player: int, moves: Sequence[Reviewed]) -> Summary:
+def _summary(player: int, moves: Sequence[ReviewedMove]) -> ReviewSummary:
     losses = [each.loss for each in moves]
-    return Summary(
+    return ReviewSummary(
         player=player,
         moves=len(moves),
         mean_loss=sum(losses) / len(losses) if losses else 0.0,
@@ -194,7 +194,7 @@ def _summary(player: int, moves: Sequence[Reviewed]) -> Summary:
     )
 
 
-def _move_dict(each: Reviewed) -> dict[str, Any]:
+def _move_dict(each: ReviewedMove) -> dict[str, Any]:
     return {
         "number": each.number,
         "player": each.move.player,

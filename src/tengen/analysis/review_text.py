@@ -2,7 +2,7 @@
 
 from tengen.analysis.board import player_name
 from tengen.analysis.report import shown
-from tengen.analysis.review import Review, Reviewed
+from tengen.analysis.review import Review, ReviewedMove
 
 _MARKS = {"blunder": "??", "mistake": "?", "inaccuracy": "?!", "": ""}
 
@@ -51,13 +51,13 @@ def overview(review: Review) -> list[str]:
     return lines
 
 
-def sentence(review: Review, each: Reviewed) -> str:
+def sentence(review: Review, each: ReviewedMove) -> str:
     """One move in words."""
     who = player_name(review.game, each.move.player)
     return f"move {each.number}: {who} {each.move.name} loses {each.loss:.3f}; better {' '.join(shown(each.best))}"
 
 
-def progress(each: Reviewed, total: int) -> str:
+def progress(each: ReviewedMove, total: int) -> str:
     """A plain line for where there is no terminal."""
     words = f"move {each.number} of {total}: {each.move.name} {each.after:+.3f}"
     return words + (f", loses {each.loss:.3f} ({each.best[0].name} {each.best_value:+.3f})" if each.verdict else "")

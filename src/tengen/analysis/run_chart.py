@@ -16,7 +16,7 @@ from tengen.analysis.rating_chart import Mark
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings
 from tengen.monitor.progress import clock
-from tengen.monitor.summary import Point
+from tengen.monitor.summary import RatingPoint
 from tengen.run import metrics
 
 NAME = "chart.svg"
@@ -28,7 +28,7 @@ _POINTS = 600  # of a line; more would not be seen
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)  # seconds
 
 
-def write(base: Path, name: str, ratings: Ratings | None = None, curve: Sequence[Point] = ()) -> str:
+def write(base: Path, name: str, ratings: Ratings | None = None, curve: Sequence[RatingPoint] = ()) -> str:
     """Draw the run in `base`; what went wrong, in words, since no run should end for want of a picture."""
     try:
         found = metrics.read(base / metrics.NAME)
@@ -60,7 +60,7 @@ def draw(
     name: str,
     lines: Mapping[str, Sequence[tuple[float, float]]],
     ratings: Ratings | None = None,
-    curve: Sequence[Point] = (),
+    curve: Sequence[RatingPoint] = (),
 ) -> str:
     """The SVG document: a panel for the losses and, if there are any, one for the ratings."""
     panels = 2 if curve else 1

@@ -18,7 +18,7 @@ from tengen.errors import TengenError
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One row of the table."""
 
     label: str
@@ -28,7 +28,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchResult:
     """What was measured for one case; times are for one step of the whole batch."""
 
     label: str
@@ -46,22 +46,24 @@ class Result:
         return asdict(self) | {"steps_per_second": self.steps_per_second}
 
 
-def suite(batch: int | None) -> list[Case]:
+def suite(batch: int | None) -> list[BenchCase]:
     """The games that `tengen bench games` measures when it is told nothing; `batch` None suits the device."""
     large = jax.default_backend() != "cpu"
     usual = batch or (4096 if large else 256)
     return [
-        Case("tic_tac_toe", "tic_tac_toe", {}, usual),
-        Case("connect_four", "connect_four", {}, usual),
-        Case("othello", "othello", {}, usual),
-        Case("hex 11x11", "hex", {"size": 11, "swap": True}, usual),
-        Case("hironaka", "hironaka", {}, usual),
-        Case("go 9x9", "go", {"size": 9, "komi": 7.5, "ko": "positional"}, usual),
-        Case("go 19x19", "go", {"size": 19, "komi": 7.5, "ko": "positional"}, batch or (512 if large else 256)),
+        BenchCase("tic_tac_toe", "tic_tac_toe", {}, usual),
+        BenchCase("connect_four", "connect_four", {}, usual),
+        BenchCase("othello", "othello", {}, usual),
+        BenchCase("hex 11x11", "hex", {"size": 11, "swap": True}, usual),
+        BenchCase("hironaka", "hironaka", {}, usual),
+        BenchCase("go 9x9", "go", {"size": 9, "komi": 7.5, "ko": "positional"}, usual),
+        BenchCase("go 19x19", "go", {"size": 19, "komi": 7.5, "ko": "positional"}, batch or (512 if large else 256)),
     ]
 
 
-def measure(cases: list[Case], steps: int, after: int, repeats: int, with_pgx: bool, seed: int) -> Iterator[Result]:
+def measure(
+    cases: list[BenchCase], steps: int, after: int, repeats: int, with_pgx: bool, seed: int
+) -> Iterator[BenchResult]:
     """One result per case, as soon as it is there; `after` moves are played before the steps that count."""
     for case in cases:
         game = games.make(case.game, **case.options)
@@ -71,7 +73,7 @@ def measure(cases: list[Case], steps: int, after: int, repeats: int, with_pgx: b
         pgx_game = _pgx_counterpart(case.game, case.options) if with_pgx else None
         theirs = _pgx(pgx_game, keys, steps, after, repeats) if pgx_game else None
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(node))
-        yield Result(case.label, case.batch, size, microseconds, theirs, jax.devices()[0].device_kind)
+        yield BenchResult(case.label, case.batch, size, microseconds, theirs, jax.devices()[0].device_kind)
 
 
 def pgx_is_installed() -> bool:

@@ -10,8 +10,8 @@ from tengen.commands.thinking import engine_settings
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
-    from tengen.analysis.query import Asked
-    from tengen.nets.saving import Saved
+    from tengen.analysis.query import Query
+    from tengen.nets.saving import NetworkFile
 
 _ABOUT = """Shows what a network thinks of one position: the best moves with their values, and what is expected to
 follow. NET is a network's folder or a run, whose newest accepted network is meant. Without a game or moves it is the
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(args: argparse.Namespace, saved: "Saved") -> "Asked":
+def _asked(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
     from tengen.analysis import query as asked
 
     options = asked.parse_options(args.options)

@@ -116,7 +116,7 @@ def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
         directory.write(config, args.base, provenance.lines())
     options = dataclasses.asdict(config.game.options)
     batch = args.batch or config.selfplay.games
-    return [bench.Case(config.run.name, config.game.name, options, batch)], config.run.seed
+    return [bench.BenchCase(config.run.name, config.game.name, options, batch)], config.run.seed
 
 
 def _with_progress(results: Iterator[Any], cases: list[Any]) -> Iterator[Any]:

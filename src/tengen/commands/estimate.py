@@ -33,11 +33,11 @@ def run(args: argparse.Namespace) -> int:
 
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.loop import estimate, measure
-    from tengen.loop.components import Parts
+    from tengen.loop.components import Components
 
     keep_compiled()
     with explaining_memory():
-        parts = Parts(config)
+        parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
         _print(estimate.describe_memory(parts.memory(), measure.memory_there()))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)

@@ -14,8 +14,8 @@ from tengen.errors import TengenError
 
 if TYPE_CHECKING:
     from tengen.match.engines.engine import Terms
-    from tengen.match.folder import Book
-    from tengen.match.player_spec import Entrant
+    from tengen.match.folder import MatchFolder
+    from tengen.match.player_spec import PlayerSpec
 
 _ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
 is. All games are kept; Ctrl-C stops the match, and the same command goes on. Engines of others are told the rules of
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.games % 2:
         raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
     from tengen.match import player_spec
-    from tengen.match.folder import Book
+    from tengen.match.folder import MatchFolder
 
     terms = read_terms(args)
     asked = [player_spec.read(text, terms.options) for text in (args.a, args.b)]
@@ -75,12 +75,17 @@ def run(args: argparse.Namespace) -> int:
         **(_told(terms) if "engine" in (a.kind, b.kind) else {}),
     }
     folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"
-    with Book.opened(folder, (a.name, b.name), args.games, about) as book:
+    with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as book:
         return _play(args, (a, b), game, search, terms, book)
 
 
 def _play(
-    args: argparse.Namespace, both: "tuple[Entrant, Entrant]", game: Any, search: Any, terms: Any, book: "Book"
+    args: argparse.Namespace,
+    both: "tuple[PlayerSpec, PlayerSpec]",
+    game: Any,
+    search: Any,
+    terms: Any,
+    book: "MatchFolder",
 ) -> int:
     import jax
 
@@ -93,7 +98,7 @@ def _play(
     keep_compiled()
     a, b = both
     cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
-    plan = running.Plan(
+    plan = running.MatchPlan(
         games=args.games,
         opening_moves=args.opening_moves,
         seed=args.seed,
@@ -126,7 +131,7 @@ def _play(
     return stopping.code
 
 
-def _tell(args: argparse.Namespace, book: "Book", games: Path, stopping: Any) -> None:
+def _tell(args: argparse.Namespace, book: "MatchFolder", games: Path, stopping: Any) -> None:
     """The result so far."""
     tally = book.tally
     print("\n".join(tally.lines()))
@@ -143,7 +148,7 @@ def _tell(args: argparse.Namespace, book: "Book", games: Path, stopping: Any) ->
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
 
 
-def _game_and_search(args: argparse.Namespace, a: "Entrant", b: "Entrant") -> tuple[Any, Any]:
+def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
     """What is played, and how networks search; `--set` changes both."""
     from tengen import schema
     from tengen.config.override import read_overrides

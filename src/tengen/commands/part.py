@@ -74,13 +74,13 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -
     from tengen.jax_setup import explaining_memory
     from tengen.loop.parts import running
     from tengen.run import safe_exit
-    from tengen.run.part_status import Notice
+    from tengen.run.part_status import StatusWriter
     from tengen.run.stopping import Stopping
 
     with Stopping(say) as stopping, explaining_memory():
         with safe_exit.possible():
             part = build(config, base, lambda: stopping.asked, say)
-        with running.closing(part), Notice(base, part.kind, part.name) as notice, safe_exit.before(part.flush):
+        with running.closing(part), StatusWriter(base, part.kind, part.name) as notice, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
             last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
     if stopping.asked:

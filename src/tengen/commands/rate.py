@@ -11,7 +11,7 @@ from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.match.league_rating import Rating
+    from tengen.match.league_rating import LeagueRating
 
 _ABOUT = """Elo of all networks of a run and of anchors, by Bradley-Terry's model over all games that they have played.
 Then the match that is expected to make the ratings most certain is played, and so on. All results are kept in
@@ -58,17 +58,19 @@ def run(args: argparse.Namespace) -> int:
     """Rate, play, rate again."""
     _check(args)
     from tengen.match import league, league_results, player_spec
-    from tengen.match.league_rating import Rating
+    from tengen.match.league_rating import LeagueRating
 
     terms = read_terms(args)
     anchors = None if args.anchors is None else [player_spec.read(text, terms.options) for text in args.anchors]
     found = league.gather(args.base, anchors, args.only, configured=anchors is None or not args.simulations)
     simulations = args.simulations or found.simulations
 
-    def begin() -> "Rating":
+    def begin() -> "LeagueRating":
         # Without a configuration that can be read nobody knows how the run's own games were played.
         own = simulations == found.simulations and not (found.config is None and (args.base / "config.yaml").exists())
-        return Rating(found, league_results.Ledger.of_run(args.base, simulations, own, args.results), args.zero)
+        return LeagueRating(
+            found, league_results.LeagueResults.of_run(args.base, simulations, own, args.results), args.zero
+        )
 
     if args.no_play or args.games == 0:
         rating, code = begin(), 0
@@ -81,19 +83,19 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms: Any) -> int:
+def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
     import jax
 
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match import player_spec
-    from tengen.match.league_rating import Budget, Venue
-    from tengen.match.running import Plan
+    from tengen.match.league_rating import RatingBudget, Venue
+    from tengen.match.running import MatchPlan
     from tengen.monitor.match_display import watching
     from tengen.run.stopping import Stopping
 
     keep_compiled()
     cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
-    plan = Plan(
+    plan = MatchPlan(
         games=args.games,
         opening_moves=rating.league.opening_moves,
         seed=args.seed,
@@ -103,7 +105,7 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
     )
     seconds = None if args.minutes is None else 60 * args.minutes
     limits = (args.rounds, args.total_games, seconds, args.error)
-    budget = Budget(*limits) if any(limit is not None for limit in limits) else Budget(matches=_MATCHES)
+    budget = RatingBudget(*limits) if any(limit is not None for limit in limits) else RatingBudget(matches=_MATCHES)
     venue = Venue(rating.league, simulations, plan, terms, "float32" if cpu else "bfloat16")
     games, names = sum(result.games for result in rating.ledger.all), len(rating.able)
     print(f"{rating.league.run}: {names} players of {venue.game.name}, {games} games so far; {_searching(simulations)}")
@@ -122,7 +124,7 @@ def _improve(args: argparse.Namespace, rating: "Rating", simulations: int, terms
     return stopping.code
 
 
-def _line(rating: "Rating", event: Any) -> str:
+def _line(rating: "LeagueRating", event: Any) -> str:
     """One match, before or after it."""
     choice = event.choice
     if event.result is None:
@@ -138,7 +140,7 @@ def _line(rating: "Rating", event: Any) -> str:
     return f"   {counts}: {gap:+.0f} +- {error:.0f} Elo{mean}"
 
 
-def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
+def _tell(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
     """The table, the picture, the data."""
     from tengen.analysis import saving
     from tengen.match import standings
@@ -157,7 +159,7 @@ def _tell(args: argparse.Namespace, rating: "Rating", simulations: int) -> None:
         saving.save_json(args.json, standings.to_dict(ratings, about))
 
 
-def _picture(rating: "Rating", ratings: Any) -> str:
+def _picture(rating: "LeagueRating", ratings: Any) -> str:
     from tengen.analysis import rating_chart
     from tengen.match import league, standings
 
@@ -173,7 +175,7 @@ def _picture(rating: "Rating", ratings: Any) -> str:
     return rating_chart.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
 
 
-def _say_notes(rating: "Rating", said: int) -> int:
+def _say_notes(rating: "LeagueRating", said: int) -> int:
     """Those about players who were left out, each once; how many were said."""
     for note in rating.notes[said:]:
         print(f"left out: {note}", flush=True)

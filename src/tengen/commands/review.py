@@ -13,7 +13,7 @@ from tengen.commands.thinking import engine_settings
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.analysis.review import Review, Reviewed
+    from tengen.analysis.review import Review, ReviewedMove
 
 _ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
 game with comments and a plot of its course beside it. Whether GAME is SGF or a text record is seen from its
@@ -99,7 +99,7 @@ def _beside(game: Path, ending: str) -> Path:
 
 
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[["Reviewed"], None]]:
+def _progress(total: int) -> Iterator[Callable[["ReviewedMove"], None]]:
     """A bar on a terminal, plain lines elsewhere; gives what to call with every move."""
     from tengen.analysis import review_text
 

@@ -98,7 +98,7 @@ def _say_if_too_much(config: configuration.Config, say: Any, backend: Any) -> No
 def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
     """The same command as a child of the dashboard."""
     from tengen.commands.tui import show
-    from tengen.monitor.dashboard.client import Child
+    from tengen.monitor.dashboard.client import ChildClient
 
     words = [
         sys.executable,
@@ -108,7 +108,7 @@ def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:
         *(f"--set={each}" for each in args.overrides),
     ]
     words += ["--tensorboard"] if args.tensorboard else []
-    return show(Child([*words, "--progress", "jsonl"], "the run", orders=False), config.run.name)
+    return show(ChildClient([*words, "--progress", "jsonl"], "the run", orders=False), config.run.name)
 
 
 def _display(args: argparse.Namespace, config: _AnyConfig, **options: Any) -> Any:
@@ -163,7 +163,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
     from tengen.jax_setup import backend_elsewhere
     from tengen.loop import asynchronous
     from tengen.monitor import summary
-    from tengen.monitor.pipeline_display import RingScreen
+    from tengen.monitor.pipeline_display import PipelineScreen
     from tengen.run import directory
     from tengen.run.stopping import Stopping
 
@@ -172,7 +172,7 @@ def _asynchronous(args: argparse.Namespace, config: configuration.Config, base: 
         stack.enter_context(_advising(args, config, base))
         leads = _take_part(stack, base, joins=args.parts is not None)
         directory.write(config, base, provenance.lines(), _say)
-        shown = stack.enter_context(_display(args, config, drawn=RingScreen))
+        shown = stack.enter_context(_display(args, config, drawn=PipelineScreen))
         stopping = stack.enter_context(Stopping(shown.say))
         driver = stack.enter_context(
             asynchronous.Asynchronous(config, base, parts, shown, leads=leads, tensorboard=args.tensorboard)
@@ -203,7 +203,7 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.analysis import run_chart
     from tengen.monitor import totals
-    from tengen.monitor.summary import Summary
+    from tengen.monitor.summary import RunSummary
     from tengen.run import registry
 
     newest, run = registry.newest(driver.base), configuration.as_config(driver.base)
@@ -213,7 +213,7 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     except TengenError:  # which `tengen status` tells
         ratings, waiting, curve = None, [], ()
     drawn = driver.leads and not run_chart.write(driver.base, driver.config.run.name, ratings, curve)
-    return Summary(
+    return RunSummary(
         name=driver.config.run.name,
         elapsed=driver.counts.seconds,
         games=driver.counts.games,
@@ -336,11 +336,11 @@ def _chart(base: Path) -> dict[str, str]:
 
 def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.loop.roles import results
-    from tengen.monitor.summary import Summary
+    from tengen.monitor.summary import RunSummary
 
     lines = results(loop.evaluation)
     heading = "mean result of the last evaluation (1 is the best, -1 the worst)"
-    return Summary(
+    return RunSummary(
         **_facts(loop, reason),
         table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
         network=", ".join(map(str, loop.networks)),
@@ -349,13 +349,13 @@ def _roles_summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
 
 
 def _summary(loop: Any, reason: str, commands: dict[str, str]) -> Any:
-    from tengen.monitor.summary import Summary
+    from tengen.monitor.summary import RunSummary
 
     ratings = loop.rater.ratings
     if loop.network_path is not None:
         commands = {"play it": shlex.join(["tengen", "play", str(loop.base)]), **commands}
     commands = {**_chart(loop.base), **commands}
-    return Summary(
+    return RunSummary(
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
     """The folder, and the plan that was asked for; None if it is the one in the folder."""
     from tengen.sweep import plan
-    from tengen.sweep.folder import Folder
+    from tengen.sweep.folder import SweepFolder
 
     if args.config is None:
         if args.base is None:
@@ -102,7 +102,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
         if given := [name for name in ("grid", "random", "overrides", "strategy", "metric") if getattr(args, name)]:
             name = given[0].replace("overrides", "set")
             raise OptionError(f"--{name}: to go on with a sweep leave it out; to begin one give a CONFIG")
-        return Folder(args.base), None
+        return SweepFolder(args.base), None
     if args.show and not (args.grid or args.random):
         raise OptionError("--show: the sweep's folder is enough: tengen sweep --base SWEEP --show")
     found = plan.make(
@@ -118,7 +118,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
     )
     for note in found.notes:
         say(f"note: {note}")
-    return Folder(args.base or Path("sweeps") / found.config.run.name), found
+    return SweepFolder(args.base or Path("sweeps") / found.config.run.name), found
 
 
 def _drive(driver: Any, for_programs: bool) -> int:

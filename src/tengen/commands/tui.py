@@ -9,7 +9,7 @@ from tengen import config as configuration
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
-    from tengen.monitor.dashboard.client import Client
+    from tengen.monitor.dashboard.client import StatusClient
 from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 
@@ -46,17 +46,17 @@ def run(args: argparse.Namespace) -> int:
     return show(_daemon(args), config.run.name, args.config)
 
 
-def _daemon(args: argparse.Namespace) -> "Client":
-    from tengen.monitor.dashboard.client import Child, Staying
+def _daemon(args: argparse.Namespace) -> "StatusClient":
+    from tengen.monitor.dashboard.client import ChildClient, Staying
 
     words = [sys.executable, "-m", "tengen", "daemon"]
     words += ["--listen", str(args.listen)] if args.listen else []
     words += ["--base", str(args.base)] if args.base else []
     words += [args.config, *(f"--set={each}" for each in args.overrides)]
-    return Staying(words, args.listen) if args.listen else Child(words)
+    return Staying(words, args.listen) if args.listen else ChildClient(words)
 
 
-def show(client: "Client", name: str, config: str = "") -> int:
+def show(client: "StatusClient", name: str, config: str = "") -> int:
     """The dashboard on this terminal; then what a process that has ended said last, for good. The exit code."""
     from tengen.monitor.dashboard.app import Dashboard
 

@@ -21,7 +21,7 @@ from .settings.engine import EngineSettings as EngineSettings
 from .settings.engine import PlaySettings as PlaySettings
 from .settings.match import MatchSettings as MatchSettings
 from .settings.parts import GateSettings as GateSettings
-from .settings.parts import RingSettings as RingSettings
+from .settings.parts import PipelineSettings as PipelineSettings
 from .settings.roles import BufferSettings as BufferSettings
 from .settings.roles import EvaluationSection as EvaluationSection
 from .settings.roles import NumberSettings as NumberSettings
@@ -29,9 +29,9 @@ from .settings.roles import PlayersSection as PlayersSection
 from .settings.roles import RoleNetSettings as RoleNetSettings
 from .settings.roles import RoleSettings as RoleSettings
 from .settings.search import SearchSettings as SearchSettings
-from .settings.selfplay import Named as Named
+from .settings.selfplay import BoardSize as BoardSize
+from .settings.selfplay import NamedOpponent as NamedOpponent
 from .settings.selfplay import SelfplaySettings as SelfplaySettings
-from .settings.selfplay import Size as Size
 from .settings.shuffle import ShuffleSettings as ShuffleSettings
 from .settings.train import CheckpointSettings as CheckpointSettings
 from .settings.train import LossSettings as LossSettings

@@ -54,7 +54,7 @@ def load_as(cls: type[T], config: str | Path, overrides: Iterable[str] = ()) -> 
     return _load(cls, found, _read_sections(found.text, cls), overrides)
 
 
-def _load(cls: type[T], found: source.Source, document: reader.Document, overrides: Iterable[str]) -> T:
+def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(document, overrides)
     places = _Places(found.label, document, applied)
     instance, problems = schema.check(cls, document.data, old=found.is_of_a_run)

@@ -11,7 +11,7 @@ from typing import Any
 from tengen import nets
 from tengen.config.settings.daemon import DaemonSettings
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.parts import GateSettings, RingSettings
+from tengen.config.settings.parts import GateSettings, PipelineSettings
 from tengen.config.settings.search import SearchSettings as SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.config.settings.shuffle import ShuffleSettings
@@ -119,7 +119,7 @@ class Config:
     data: DataSection = setting(REQUIRED, "what becomes of the rows that games teach")
     train: TrainSettings = setting(REQUIRED, "how the network learns")
     shuffle: ShuffleSettings = setting(REQUIRED, "sync, async: how rows are drawn and put in random order")
-    ring: RingSettings = setting(REQUIRED, "sync, async: how the parts work together")
+    ring: PipelineSettings = setting(REQUIRED, "sync, async: how the parts work together")
     gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted")
     daemon: DaemonSettings = setting(REQUIRED, "daemon: how it waits for data, trains, exports and hands on")
     rating: RatingSection = setting(REQUIRED, "how strength is measured on the way")

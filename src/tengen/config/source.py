@@ -19,7 +19,7 @@ _MAX_BYTES = 100_000
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigSource:
     """The text of a configuration, and what to call the place it comes from."""
 
     label: str
@@ -38,7 +38,7 @@ def shipped() -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(4), name)))
 
 
-def find(config: str | Path) -> Source:
+def find(config: str | Path) -> ConfigSource:
     """The configuration with this path or shipped name. The path may be that of a run, whose configuration is meant.
 
     A Path, or a text with a slash or a YAML suffix, is always a path; anything else is always a name, so that
@@ -48,11 +48,11 @@ def find(config: str | Path) -> Source:
     if is_path(config):
         run = run_of(config)
         label = label if run is None else str(run / RUN_FILE)
-        return Source(label, _decode(_read(label), label))
+        return ConfigSource(label, _decode(_read(label), label))
     if label not in shipped():
         raise ConfigError([_unknown_name(label)])
     file = resources.files("tengen.configs") / f"{label}.yaml"
-    return Source(f"shipped {label}.yaml", file.read_text("utf-8"))
+    return ConfigSource(f"shipped {label}.yaml", file.read_text("utf-8"))
 
 
 def is_path(config: str | Path) -> bool:

@@ -15,10 +15,10 @@ from tengen import schema, search
 from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, replies
 from tengen.context.batches import Batch, Rows
-from tengen.context.exchange import ContextStopped, Hall, Stats
+from tengen.context.exchange import BatchExchange, ContextStopped, Stats
 from tengen.context.game_seat import COLOURS
 from tengen.context.group import Group
-from tengen.context.program import Plan, program
+from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import Guessing, Searching
 from tengen.data.format.rows import RowFormat
@@ -56,7 +56,7 @@ class GameContext:
         self._form = RowFormat.of(game, self.settings.targets)
         self._callbacks: dict[str, Callback] = {}
         self._versions = (0, 0)
-        self._hall: Hall | None = None
+        self._hall: BatchExchange | None = None
         self._state: Literal["new", "starting", "started", "stopped"] = "new"
         self._lock = threading.Lock()  # of `_state`
 
@@ -99,7 +99,7 @@ class GameContext:
             hall.open(begun)
             atexit.register(self.stop)
 
-    def _prepare(self) -> tuple[Hall, list[Any]]:
+    def _prepare(self) -> tuple[BatchExchange, list[Any]]:
         settings, thinking = self.settings, self._thinking
         games = min(settings.num_games, settings.total_games or settings.num_games)
         size = -(-games // max(1, games * thinking.leaves // settings.batch_size))
@@ -108,14 +108,14 @@ class GameContext:
         if isinstance(thinking, Searching):
             needed = search.bytes_needed(self.game, thinking.settings, count * size, thinking.slots)
             check_fits("GameContext", needed, "use fewer games or simulations")
-        compiled = program(Plan(thinking, size, settings.opening_moves, learning))
+        compiled = program(ContextPlan(thinking, size, settings.opening_moves, learning))
         numbers = _numbers(settings.total_games)
         groups = [Group(compiled, numbers, settings) for _ in range(count)]
         keys = jax.random.split(jax.random.key(settings.seed), count)
         # A last group that is not full keeps places empty: all groups share one program.
         begun = [group.start(keys[n], min(size, games - n * size)) for n, group in enumerate(groups)]
         rows = None if learning is None else Rows(learning)
-        hall = Hall(self.game, groups, settings.batch_size, self._listened(), rows)
+        hall = BatchExchange(self.game, groups, settings.batch_size, self._listened(), rows)
         if learning is not None:
             hall.learn_from(batches.for_training(learning, settings.batch_size))
         return hall, begun
@@ -208,7 +208,7 @@ class GameContext:
     ) -> None:
         self.stop()
 
-    def _opened(self, what: str, stopped: bool = False) -> Hall:
+    def _opened(self, what: str, stopped: bool = False) -> BatchExchange:
         if self._hall is not None and (stopped or self._state != "stopped"):
             return self._hall
         if self._state == "stopped":

@@ -40,7 +40,7 @@ class Stats:
     waiting: str = ""  # for what, now
 
 
-class Part(NamedTuple):
+class ExchangePart(NamedTuple):
     """Some of a batch's rows, in order."""
 
     group: Group
@@ -52,14 +52,14 @@ class _Out:
     """A batch, and where the answers belong."""
 
     batch: Batch
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ExchangePart, ...] = ()
     group: Group | None = None  # that waits until its new games have versions
-    begun: tuple[game_seat.Seat, ...] = ()
+    begun: tuple[game_seat.GameSeat, ...] = ()
     since: float = 0.0
     versions: tuple[int, int] = (0, 0)  # when it was handed out
 
 
-class Hall:
+class BatchExchange:
     """The groups of a context, with their thread. All methods are safe from any thread."""
 
     def __init__(self, game: Game, groups: list[Group], size: int, listened: dict[str, str], rows: Rows | None) -> None:
@@ -70,7 +70,10 @@ class Hall:
         self._todo: deque[Group] = deque()
         self._busy = False
         self._events: deque[_Out] = deque()
-        self._pools: dict[str, deque[Part]] = {listened["actor_black"]: deque(), listened["actor_white"]: deque()}
+        self._pools: dict[str, deque[ExchangePart]] = {
+            listened["actor_black"]: deque(),
+            listened["actor_white"]: deque(),
+        }
         self._buffers = {label: batches.for_actor(label, game, size) for label in self._pools}
         self._train: Batch | None = None
         self._out: _Out | None = None
@@ -196,16 +199,16 @@ class Hall:
 
     def _filled(self, label: str) -> _Out:
         pool, batch = self._pools[label], self._buffers[label]
-        parts: list[Part] = []
+        parts: list[ExchangePart] = []
         filled = 0
         while pool and filled < self._size:
             group, rows = pool.popleft()
             taken, left = rows[: self._size - filled], rows[self._size - filled :]
             group.show(taken, batch, filled)
-            parts.append(Part(group, taken))
+            parts.append(ExchangePart(group, taken))
             filled += len(taken)
             if len(left):
-                pool.appendleft(Part(group, left))
+                pool.appendleft(ExchangePart(group, left))
         batches.pad(batch, filled)
         return _Out(batch, tuple(parts))
 
@@ -275,11 +278,11 @@ class Hall:
                 self._release(group)
             self._changed.notify_all()
 
-    def _starting(self, group: Group, begun: list[game_seat.Seat]) -> _Out:
+    def _starting(self, group: Group, begun: list[game_seat.GameSeat]) -> _Out:
         facts = {"game": np.array([seat.number for seat in begun], np.int64)}
         return _Out(Batch("game_start", facts), group=group, begun=tuple(begun))
 
-    def _assign(self, group: Group, seat: game_seat.Seat, versions: tuple[int, int]) -> None:
+    def _assign(self, group: Group, seat: game_seat.GameSeat, versions: tuple[int, int]) -> None:
         group.assign(seat, versions, len(self._pools) == 1)
 
     def _release(self, group: Group) -> None:
@@ -287,7 +290,7 @@ class Hall:
         for colour, label in enumerate(("actor_black", "actor_white")):
             rows = group.of_colour(colour)
             if len(rows):
-                self._pools[self._listened[label]].append(Part(group, rows))
+                self._pools[self._listened[label]].append(ExchangePart(group, rows))
 
     def _count(self, **more: Any) -> None:
         self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in more.items()})

@@ -16,7 +16,7 @@ COLOURS = ("black", "white")
 
 
 @dataclass
-class Seat:
+class GameSeat:
     """A game that is being played."""
 
     number: int
@@ -31,7 +31,7 @@ class Seat:
         self.values = [None] * self.opening
 
 
-def told(game: Game, seat: Seat, result: float, facts: dict[str, Any]) -> dict[str, Any]:
+def told(game: Game, seat: GameSeat, result: float, facts: dict[str, Any]) -> dict[str, Any]:
     """What `game_end` is told: see docs/context.md."""
     record = Record.of(
         game,

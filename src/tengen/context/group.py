@@ -7,16 +7,16 @@ import jax
 import numpy as np
 
 from tengen.context.batches import Batch
-from tengen.context.game_seat import Seat
-from tengen.context.program import Program
+from tengen.context.game_seat import GameSeat
+from tengen.context.program import ContextProgram
 from tengen.context.settings import ContextSettings
-from tengen.selfplay.openings import Openings
+from tengen.selfplay.openings import PreparedGames
 
 
-class Ended(NamedTuple):
+class EndedGame(NamedTuple):
     """A game that is over."""
 
-    seat: Seat
+    seat: GameSeat
     result: float  # for player 0
     facts: dict[str, float]
     rows: dict[str, np.ndarray] | None  # what it teaches, if somebody wants to know
@@ -25,22 +25,22 @@ class Ended(NamedTuple):
 class News(NamedTuple):
     """What happened in a turn."""
 
-    ended: list[Ended]
-    begun: list[Seat]
+    ended: list[EndedGame]
+    begun: list[GameSeat]
     moves: int  # that were made
 
 
 class Group:
     """G places for games. Nothing here is for two threads at the same time."""
 
-    def __init__(self, program: Program, numbers: Callable[[], int | None], settings: ContextSettings) -> None:
+    def __init__(self, program: ContextProgram, numbers: Callable[[], int | None], settings: ContextSettings) -> None:
         """`numbers` gives new games their numbers, and None if there shall be no more."""
         self._program, self._numbers, self._settings = program, numbers, settings
         self._place: Any = None
         self._notes: Any = None
         self._shown: dict[str, np.ndarray] = {}  # [G * K, ...] what was asked, as a batch wants it
         self._ply = np.zeros(program.plan.size, np.int32)
-        self.seats: list[Seat | None] = [None] * program.plan.size
+        self.seats: list[GameSeat | None] = [None] * program.plan.size
         self._number = np.zeros(program.plan.size, np.int64)
         self._version = np.zeros((2, program.plan.size), np.int64)
         self._shared = np.zeros(program.plan.size, bool)  # both colours have the same network
@@ -95,7 +95,7 @@ class Group:
         self._value[rows] = value
         self.missing -= len(rows)
 
-    def assign(self, seat: Seat, versions: tuple[int, int], one_network: bool) -> None:
+    def assign(self, seat: GameSeat, versions: tuple[int, int], one_network: bool) -> None:
         """Which networks play a game that has just begun; `one_network` if one function speaks for both colours."""
         seat.versions = versions
         self._version[:, seat.place] = versions
@@ -140,7 +140,7 @@ class Group:
         ended, names = [], {}
         for place in np.flatnonzero(moved.over).tolist():
             facts = {name: float(values[place]) for name, values in moved.facts.items()}
-            ended.append(Ended(self._seat(place), float(moved.result[place]), facts, self._rows(place)))
+            ended.append(EndedGame(self._seat(place), float(moved.result[place]), facts, self._rows(place)))
             names[place] = self._numbers()
             self.seats[place] = None
         again = np.zeros(len(self.seats), bool)
@@ -148,7 +148,7 @@ class Group:
         self._place, openings = self._program.renew(self._place, moved.over, again)
         return News(ended, self._sit_down(names, openings), int(ready.sum()))
 
-    def _sit_down(self, names: dict[int, int | None], openings: Openings) -> list[Seat]:
+    def _sit_down(self, names: dict[int, int | None], openings: PreparedGames) -> list[GameSeat]:
         """The new games, by their places."""
         actions, length, seed = jax.device_get((openings.actions, openings.length, openings.seed))
         begun = []
@@ -156,7 +156,7 @@ class Group:
             if name is not None:
                 count = int(length[place])
                 moves = [int(action) for action in actions[place, :count]]
-                seat = Seat(name, place, np.array(seed[place]), moves, count)
+                seat = GameSeat(name, place, np.array(seed[place]), moves, count)
                 self.seats[place], self._ply[place], self._number[place] = seat, count, name
                 begun.append(seat)
         return begun
@@ -169,7 +169,7 @@ class Group:
         rows, kept = jax.device_get(self._program.teach(self._place, np.int32(place), words))
         return {name: values[kept] for name, values in rows.items()}
 
-    def _seat(self, place: int) -> Seat:
+    def _seat(self, place: int) -> GameSeat:
         seat = self.seats[place]
         assert seat is not None
         return seat

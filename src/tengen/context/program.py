@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen.config.settings.selfplay import SelfplaySettings
-from tengen.context.thinking import Asked, Guessing, Searching, Thinking
+from tengen.context.thinking import Guessing, LeafQuery, Searching, Thinking
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.games.core import Game
 from tengen.nets.outputs import Evaluation
 from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
-from tengen.selfplay.openings import Openings, prepare
+from tengen.selfplay.openings import PreparedGames, prepare
 
 
-class Place(NamedTuple):
+class GamePlace(NamedTuple):
     """G games in the middle of being played."""
 
     mind: Any
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     key: Array
 
 
-class Moved(NamedTuple):
+class MovedGames(NamedTuple):
     """What has happened in G games, after those that were ready made their moves."""
 
     action: Array  # Int32[G]: where one was made
@@ -39,7 +39,7 @@ class Moved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ContextPlan:
     """What programs are compiled for."""
 
     thinking: Searching | Guessing
@@ -49,15 +49,15 @@ class Plan:
 
 
 @lru_cache(maxsize=16)
-def program(plan: Plan) -> "Program":
+def program(plan: ContextPlan) -> "ContextProgram":
     """The same program for the same plan: compiling takes long."""
-    return Program(plan)
+    return ContextProgram(plan)
 
 
-class Program:
-    """Compiled functions of a `Place`, whose memory each of them uses again for the one it gives back."""
+class ContextProgram:
+    """Compiled functions of a `GamePlace`, whose memory each of them uses again for the one it gives back."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ContextPlan) -> None:
         self.plan = plan
         self.game: Game = plan.thinking.game
         self.thinking: Thinking = plan.thinking
@@ -78,7 +78,7 @@ class Program:
         number = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((2,), jnp.uint32)
         self.teach = compiled(self._teach, place, *number) if plan.learning else None
 
-    def _start(self, key: Array, live: Array) -> tuple[Place, Openings]:
+    def _start(self, key: Array, live: Array) -> tuple[GamePlace, PreparedGames]:
         """New games, where `live` says so, that think about their first moves."""
         draw, key = jax.random.split(key)
         openings = prepare(self.game, self._openings, self.plan.size, draw)
@@ -86,24 +86,24 @@ class Program:
         history = None if form is None else blank(form, self.plan.size, self.game.max_moves)
         if history is not None:
             history = begun(history, openings.actions, live)
-        place = Place(self.thinking.plant(openings.states), history, openings.length, live, key)
+        place = GamePlace(self.thinking.plant(openings.states), history, openings.length, live, key)
         return self._begin(place, live), openings
 
-    def _begin(self, place: Place, which: Array) -> Place:
+    def _begin(self, place: GamePlace, which: Array) -> GamePlace:
         """Think about the next moves of the games `which`."""
         draw, key = jax.random.split(place.key)
         return place._replace(mind=self.thinking.begin(place.mind, draw, which & place.live), key=key)
 
-    def _ask(self, place: Place) -> Asked:
+    def _ask(self, place: GamePlace) -> LeafQuery:
         """What has to be evaluated."""
         return self.thinking.ask(place.mind)
 
-    def _answer(self, place: Place, notes: Any, logits: Array, value: Array) -> tuple[Place, Array]:
+    def _answer(self, place: GamePlace, notes: Any, logits: Array, value: Array) -> tuple[GamePlace, Array]:
         """Go on with the answers; Bool[G] where a move can be made."""
         mind = self.thinking.answer(place.mind, notes, Evaluation(logits, value))
         return place._replace(mind=mind), self.thinking.ready(mind) & place.live
 
-    def _move(self, place: Place, keep: Array, temperature: Array) -> tuple[Place, Moved]:
+    def _move(self, place: GamePlace, keep: Array, temperature: Array) -> tuple[GamePlace, MovedGames]:
         """Make the moves of the games that are ready, at a `temperature` Float32[G].
 
         `keep` Bool[G]: both colours have the same network.
@@ -115,16 +115,16 @@ class Program:
         history = self._remember(place, result, ready)
         mind = thinking.move(place.mind, result.action, keep, ready)
         states = thinking.states(mind)
-        moved = Moved(
+        moved = MovedGames(
             action=result.action,
             value=result.value,
             over=jax.vmap(game.is_over)(states) & place.live,
             result=jax.vmap(game.returns)(states)[:, 0],
             facts=jax.vmap(game.record_facts)(states),
         )
-        return Place(mind, history, place.ply + ready, place.live, key), moved
+        return GamePlace(mind, history, place.ply + ready, place.live, key), moved
 
-    def _remember(self, place: Place, result: Any, ready: Array) -> History | None:
+    def _remember(self, place: GamePlace, result: Any, ready: Array) -> History | None:
         """What will teach something when the game is over."""
         if place.history is None:
             return None
@@ -134,12 +134,12 @@ class Program:
         moment = Moment(result.action, player, result.value, stay, look.observation, result.policy)
         return remember(place.history, place.ply, moment, ready)
 
-    def _renew(self, place: Place, over: Array, again: Array) -> tuple[Place, Openings]:
+    def _renew(self, place: GamePlace, over: Array, again: Array) -> tuple[GamePlace, PreparedGames]:
         """Take the games `over` away, and begin new ones in the places `again`."""
         draw, key = jax.random.split(place.key)
         openings = prepare(self.game, self._openings, self.plan.size, draw)
         history = place.history if place.history is None else begun(place.history, openings.actions, again)
-        return Place(
+        return GamePlace(
             mind=self.thinking.restart(place.mind, openings.states, again),
             history=history,
             ply=jnp.where(again, openings.length, place.ply),
@@ -147,7 +147,7 @@ class Program:
             key=key,
         ), openings
 
-    def _teach(self, place: Place, slot: Array, number: Array) -> tuple[Rows, Array]:
+    def _teach(self, place: GamePlace, slot: Array, number: Array) -> tuple[Rows, Array]:
         """The rows of ONE game that is over, [M, ...], and Bool[M] which of them there are."""
         form, history = self.plan.learning, place.history
         assert form is not None

@@ -15,11 +15,11 @@ from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.leaves import Leaves
-from tengen.search.result import Result
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 
 
-class Asked(NamedTuple):
+class LeafQuery(NamedTuple):
     """What a group wants to know: K positions of each of G games, [G * K, ...], those of one game together."""
 
     wanted: Array  # Bool[G * K]: the others need no answer
@@ -50,7 +50,7 @@ class Thinking(Protocol):
         """Think about a move in the games `which`."""
         ...
 
-    def ask(self, mind: Any) -> Asked:
+    def ask(self, mind: Any) -> LeafQuery:
         """What has to be known before they can go on."""
         ...
 
@@ -62,7 +62,7 @@ class Thinking(Protocol):
         """Who has thought enough, and may move."""
         ...
 
-    def conclude(self, mind: Any, key: Array, temperature: Array) -> Result:
+    def conclude(self, mind: Any, key: Array, temperature: Array) -> SearchResult:
         """What was found out."""
         ...
 
@@ -102,14 +102,14 @@ class Searching:
         budget = jnp.full(which.shape, self.settings.simulations, jnp.int32)
         return search.begin(mind, key, budget, which)
 
-    def ask(self, mind: Tree) -> Asked:
+    def ask(self, mind: Tree) -> LeafQuery:
         leaves = search.select(mind)
         path = jax.tree.map(lambda x: x.reshape(-1), leaves.path)
         # Walks that end where the tree has been before take the value from there, if it had room to keep it.
         wanted = path.active & ~leaves.over & (path.fresh | (path.node < 0))
         colour = mind.player[jnp.arange(len(mind.root)), mind.root].astype(jnp.int32)
         colour = jnp.repeat(colour, self.leaves)
-        return Asked(wanted, leaves.observation, leaves.legal, leaves.player, colour, leaves)
+        return LeafQuery(wanted, leaves.observation, leaves.legal, leaves.player, colour, leaves)
 
     def answer(self, mind: Tree, notes: Leaves, evaluation: Evaluation) -> Tree:
         return search.expand(mind, notes, evaluation)
@@ -117,7 +117,7 @@ class Searching:
     def ready(self, mind: Tree) -> Array:
         return ~search.unfinished(mind) & (mind.budget > 0)
 
-    def conclude(self, mind: Tree, key: Array, temperature: Array) -> Result:
+    def conclude(self, mind: Tree, key: Array, temperature: Array) -> SearchResult:
         return search.summarise(mind, key, temperature)
 
     def move(self, mind: Tree, actions: Array, keep: Array, which: Array) -> Tree:
@@ -164,11 +164,11 @@ class Guessing:
         del key
         return mind._replace(stage=jnp.where(which, ASKING, mind.stage).astype(jnp.int8))
 
-    def ask(self, mind: Guess) -> Asked:
+    def ask(self, mind: Guess) -> LeafQuery:
         stay = jnp.ones(mind.stage.shape, bool)
         states, look = self.game.step_and_look(mind.states, jnp.zeros(stay.shape, jnp.int32), stay)
         player = jax.vmap(self.game.to_play)(states)
-        return Asked((mind.stage == ASKING) & ~look.over, look.observation, look.legal, player, player, look.legal)
+        return LeafQuery((mind.stage == ASKING) & ~look.over, look.observation, look.legal, player, player, look.legal)
 
     def answer(self, mind: Guess, notes: Array, evaluation: Evaluation) -> Guess:
         here = mind.stage == ASKING
@@ -182,12 +182,12 @@ class Guessing:
     def ready(self, mind: Guess) -> Array:
         return mind.stage == READY
 
-    def conclude(self, mind: Guess, key: Array, temperature: Array) -> Result:
+    def conclude(self, mind: Guess, key: Array, temperature: Array) -> SearchResult:
         keys = jax.random.split(key, len(temperature))
         drawn = jax.vmap(jax.random.categorical)(keys, mind.logits / jnp.maximum(temperature, 1e-6)[:, None])
         action = jnp.where(temperature > 0, drawn, jnp.argmax(mind.logits, 1)).astype(jnp.int32)
         policy = jax.nn.softmax(mind.logits)
-        return Result(jnp.zeros(policy.shape, jnp.int32), policy, mind.value, action)
+        return SearchResult(jnp.zeros(policy.shape, jnp.int32), policy, mind.value, action)
 
     def move(self, mind: Guess, actions: Array, keep: Array, which: Array) -> Guess:
         del keep

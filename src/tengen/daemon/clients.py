@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tengen.protocol.encoding import ProtocolError, decode, encode
-from tengen.protocol.lines import Lines
+from tengen.protocol.lines import LineSplitter
 from tengen.protocol.messages import Log, TrainingStatus
 
 _READ = 1 << 16  # bytes at a time
@@ -15,13 +15,13 @@ _BYTES = 8 * 2**20  # in them
 
 Source = Callable[[int], bytes]
 Sink = Callable[[memoryview], int]
-Heard = Callable[["Client", Any], None]
+Heard = Callable[["DaemonClient", Any], None]
 """(client, message or ProtocolError)."""
-Left = Callable[["Client"], None]
+Left = Callable[["DaemonClient"], None]
 """The client has closed its side, or is gone."""
 
 
-class Client:
+class DaemonClient:
     """Reads by `source(most)`, as os.read does, and writes by `sink(bytes)`, as os.write does; None: there is none.
 
     What a slow client does not take waits; beyond a limit statuses are dropped first, then the oldest messages, and the
@@ -71,7 +71,7 @@ class Client:
         self._dropped += 1
 
     def _read(self) -> None:
-        lines = Lines()
+        lines = LineSplitter()
         try:
             while self._source is not None and (data := self._source(_READ)):
                 for found in lines.feed(data):

@@ -22,7 +22,7 @@ from tengen.protocol.messages import Stage
 from tengen.run.part import Progress
 
 if TYPE_CHECKING:
-    from tengen.daemon.session import Session
+    from tengen.daemon.session import DaemonSession
 
 _LOOK = 0.1  # seconds between two looks at what is waited for
 _FULL = 5.0  # seconds before a full disk is tried again
@@ -59,7 +59,7 @@ class Core:
         self._active = self._immediately = self._over = False
         self._finished = False  # whether the network that is pending ends a cycle
         self._path = ""  # of the last configuration
-        self.session: Session | None = None
+        self.session: DaemonSession | None = None
         self.run_name = ""
         began = time.monotonic()
         self.now = Now("IDLE", "nothing has been started", began, began)
@@ -112,7 +112,7 @@ class Core:
         else:
             self._wait(session)
 
-    def _wait(self, session: "Session") -> None:
+    def _wait(self, session: "DaemonSession") -> None:
         new, wanted = session.new_chunks, session.settings.chunks_per_network
         if (new >= wanted or self._immediately) and session.has_data:
             self._immediately = False
@@ -126,7 +126,7 @@ class Core:
         self._enter("WAITING_FOR_DATA", words)
         self._pause(_LOOK)
 
-    def _train(self, session: "Session") -> None:
+    def _train(self, session: "DaemonSession") -> None:
         number = f"network {session.place.networks + 1:,}"
         if not session.figures:
             self._enter("TRAINING", f"{number}: compiling")
@@ -137,7 +137,7 @@ class Core:
             self._finished = True
             session.finish()
 
-    def _export(self, session: "Session") -> None:
+    def _export(self, session: "DaemonSession") -> None:
         self._enter("EXPORTING", session.place.pending)
         made = session.export()
         if made is not None:
@@ -156,7 +156,7 @@ class Core:
                 previous_training=self.now.training_seconds(moment),
             )
 
-    def _name_rejected(self, session: "Session") -> None:
+    def _name_rejected(self, session: "DaemonSession") -> None:
         new, reasons = session.rejections()
         for reason in reasons[:_NAMED]:
             self._log("warning", f"no chunk, and passed over: {reason}")
@@ -220,13 +220,13 @@ class Core:
     def _open(self, config: configuration.Config, path: str) -> None:
         self._close()
         self._enter("WAITING_FOR_DATA", "building the network and reading the last checkpoint")
-        from tengen.daemon.session import Session
+        from tengen.daemon.session import DaemonSession
         from tengen.jax_setup import keep_compiled
 
         keep_compiled()
         base = configuration.base_of(path, config.run.name, self._base)
         try:
-            self.session = Session(config, base, self._log)
+            self.session = DaemonSession(config, base, self._log)
         except BaseException:
             self._enter("IDLE", "it could not be started")
             raise

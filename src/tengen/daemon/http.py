@@ -37,7 +37,7 @@ class SendError(TengenError):
     """It did not arrive, as far as is known."""
 
 
-class Http:
+class HttpSender:
     """PUT of the network's file to an address: `{name}` in it, or else /<network>.safetensors at its end."""
 
     def __init__(self, settings: UploadSettings, clock: Clock = time.monotonic) -> None:

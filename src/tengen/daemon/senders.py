@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tengen import files, redact
 from tengen.config.settings.daemon import UploadSettings
-from tengen.daemon.http import Http, SendError
+from tengen.daemon.http import HttpSender, SendError
 from tengen.errors import TengenError
 from tengen.run import registry
 
@@ -44,13 +44,13 @@ def sender(settings: UploadSettings) -> Sender | None:
     if settings.target is None or settings.kind == "none":
         return None
     if settings.kind == "copy":
-        return Copy(Path(settings.target))
+        return CopySender(Path(settings.target))
     if settings.kind == "command":
-        return Command(settings.target, settings.timeout)
-    return Http(settings)
+        return CommandSender(settings.target, settings.timeout)
+    return HttpSender(settings)
 
 
-class Copy:
+class CopySender:
     """To DIRECTORY/<network>, which appears by renaming."""
 
     warning = ""
@@ -79,7 +79,7 @@ class Copy:
         """A copy is made quickly."""
 
 
-class Command:
+class CommandSender:
     """A program of the user's, with the folder of the network as its last argument; 0 means that it has arrived."""
 
     warning = ""

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from tengen.daemon.clients import Client
+from tengen.daemon.clients import DaemonClient
 from tengen.errors import TengenError
 from tengen.protocol import messages
 from tengen.protocol.encoding import ProtocolError, encode
@@ -48,14 +48,14 @@ class Server:
 
     def __init__(
         self,
-        heard: Callable[[Client, Any], None],
+        heard: Callable[[DaemonClient, Any], None],
         log: Log = _quiet,
         input_closed: Callable[[], None] = lambda: None,
     ) -> None:
         self._heard, self._log, self._input_closed = heard, log, input_closed
         self._lock = threading.Lock()
-        self._clients: list[Client] = []
-        self._sockets: dict[Client, socket.socket] = {}
+        self._clients: list[DaemonClient] = []
+        self._sockets: dict[DaemonClient, socket.socket] = {}
         self._listening: socket.socket | None = None
         self._path: tuple[Path, int] | None = None  # of the socket, and its inode
         self._number = 0
@@ -74,7 +74,7 @@ class Server:
 
     def add_standard(self, source: int | None, sink: int | None) -> None:
         """The file descriptors of standard input and output, or of what stands for them."""
-        client = Client(
+        client = DaemonClient(
             STANDARD,
             None if source is None else partial(os.read, source),
             None if sink is None else partial(os.write, sink),
@@ -154,7 +154,7 @@ class Server:
                 crowded = len(self._clients) >= _CLIENTS
                 self._number += 1
                 name = f"client {self._number}"
-                client = Client(name, connection.recv, connection.send, self._hear, self._left)
+                client = DaemonClient(name, connection.recv, connection.send, self._hear, self._left)
                 if not crowded:
                     self._clients.append(client)
                     self._sockets[client] = connection
@@ -168,7 +168,7 @@ class Server:
                 self._log("warning", f"a client was refused: {error}")
                 self._left(client)
 
-    def _hear(self, client: Client, message: Any) -> None:
+    def _hear(self, client: DaemonClient, message: Any) -> None:
         if isinstance(message, _COMMANDS):
             self._heard(client, message)
             return
@@ -177,7 +177,7 @@ class Server:
         self._log("warning", f"{client.name}: {message}")
         client.tell(messages.Error(str(message), client.name, True))
 
-    def _left(self, client: Client) -> None:
+    def _left(self, client: DaemonClient) -> None:
         if client.name == STANDARD:
             self._input_closed()
             return
@@ -188,7 +188,7 @@ class Server:
                 self._clients.remove(client)
         self._let_go(client)
 
-    def _let_go(self, client: Client) -> None:
+    def _let_go(self, client: DaemonClient) -> None:
         with self._lock:
             connection = self._sockets.pop(client, None)
         if connection is not None:

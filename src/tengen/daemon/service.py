@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tengen.daemon.clients import Client
+from tengen.daemon.clients import DaemonClient
 from tengen.daemon.core import Core
 from tengen.daemon.server import Server
-from tengen.daemon.status import Reporter
+from tengen.daemon.status import DaemonReporter
 from tengen.protocol import messages
 
 _EVERY = 1.0  # seconds between two statuses
@@ -24,7 +24,7 @@ class Service:
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
         self._server = Server(self._heard, self._write, self._input_closed)
         self.core = Core(self.tell, self.log, base, overrides)
-        self._reporter = Reporter(self.core)
+        self._reporter = DaemonReporter(self.core)
         self._listens = False
         self._input_over = False
         self._telling = threading.Lock()
@@ -73,7 +73,7 @@ class Service:
         said = self.core.end_with_input
         return not self._listens if said is None else said
 
-    def _heard(self, client: Client, message: Any) -> None:
+    def _heard(self, client: DaemonClient, message: Any) -> None:
         if isinstance(message, messages.GetStatus):
             client.tell(self._reporter.status())
         else:

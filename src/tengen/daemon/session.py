@@ -36,7 +36,7 @@ from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import directory, locks, registry
 from tengen.run.metrics import Metrics
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 from tengen.selfplay.lanes import boards
 from tengen.selfplay.pacing import Pace
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
@@ -54,7 +54,7 @@ Say = Callable[[str, str], None]
 
 
 @dataclass
-class Place:
+class SessionPlace:
     """Where a run stands besides its trainer's own state."""
 
     networks: int = 0  # that are trained
@@ -66,19 +66,19 @@ class Place:
     test: dict[str, float] = field(default_factory=dict)  # on chunks that are for tests
 
     @staticmethod
-    def of(extras: Mapping[str, Any], folder: Path) -> "Place":
+    def of(extras: Mapping[str, Any], folder: Path) -> "SessionPlace":
         """As a checkpoint has it; that of another loop has none."""
         found = extras.get("daemon")
         if found is None:
-            return Place()
+            return SessionPlace()
         try:
-            return Place(**found["place"])
+            return SessionPlace(**found["place"])
         except (KeyError, TypeError) as error:
             raise TengenError(f"{folder}: the checkpoint is not of a daemon's training ({error})") from None
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeNetwork:
     """A network."""
 
     name: str
@@ -89,7 +89,7 @@ class Made:
     validation_loss: float | None
 
 
-class Session:
+class DaemonSession:
     """One run. One thread works with it; the others only look (`place`, `figures`, `loader`, `made`, `uploads`)."""
 
     def __init__(self, config: Config, base: Path, say: Say) -> None:
@@ -105,7 +105,7 @@ class Session:
     def _open(self) -> None:
         config, base = self.config, self.base
         self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
-        self.notice = self._closing.enter_context(Notice(base, "daemon", "daemon"))
+        self.notice = self._closing.enter_context(StatusWriter(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
         directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
         directory.write(config, self.folder, provenance.lines())
@@ -125,7 +125,7 @@ class Session:
             self._say("warning", f"a damaged checkpoint: {text}")
         if found is None:
             refuse_to_forget(self.folder)
-        self.place = Place.of(found or {}, self.folder)
+        self.place = SessionPlace.of(found or {}, self.folder)
         self._saved = self.trainer.step if found is not None else -1
         self.loader = self._closing.enter_context(self._make_loader((found or {}).get("daemon", {}).get("loader")))
         if found is not None:
@@ -221,7 +221,7 @@ class Session:
         self.place = replace(self.place, pending=name)
         return True
 
-    def export(self) -> Made | None:
+    def export(self) -> MadeNetwork | None:
         """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
         name = self.place.pending
         target = self.base / registry.ACCEPTED / name
@@ -235,7 +235,7 @@ class Session:
         if net is not None:
             export.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY)
             loss = self.place.validation.get("loss")
-            made = Made(name, target, self.trainer.step, self.trainer.samples, time.time(), loss)
+            made = MadeNetwork(name, target, self.trainer.step, self.trainer.samples, time.time(), loss)
             self.made = (made, *self.made)[:_REMEMBERED]
         self.uploads.wake()
         self.place = replace(self.place, pending="")
@@ -279,7 +279,7 @@ class Session:
 
     def _learn(self, steps: int, interrupted: Callable[[], bool]) -> None:
         trainer, batch = self.trainer, self.config.train.batch
-        counts = counting.Counts(rows=trainer.bucket.rows, seconds=self._metrics.elapsed)
+        counts = counting.RunCounts(rows=trainer.bucket.rows, seconds=self._metrics.elapsed)
         trainer.progress = counting.progress(self.config.goal, counts, trainer.step)
         # How much is learned from how many rows is for `steps_per_network` and `chunks_per_network` to say.
         trainer.bucket = replace(trainer.bucket, level=float(max(trainer.bucket.level, batch * steps)))
@@ -379,7 +379,7 @@ class Session:
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _made(base: Path) -> Iterator[Made]:
+def _made(base: Path) -> Iterator[MadeNetwork]:
     """The last networks of the run, the newest first."""
     for entry in registry.accepted(base)[: -_REMEMBERED - 1 : -1]:
         about: dict[str, Any] = {}
@@ -390,7 +390,7 @@ def _made(base: Path) -> Iterator[Made]:
         step = about.get("steps") if isinstance(about, dict) else None
         validation = about.get("validation") if isinstance(about, dict) else None
         loss = validation.get("loss") if isinstance(validation, dict) else None
-        yield Made(
+        yield MadeNetwork(
             entry.name,
             entry.path,
             step if type(step) is int else 0,

@@ -16,7 +16,7 @@ from tengen.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from tengen.daemon.session import Session
+    from tengen.daemon.session import DaemonSession
     from tengen.data.loader.loader import LoaderStats
     from tengen.data.loader.meters import StageStats
 
@@ -34,7 +34,7 @@ _QUEUES = {
 }
 
 
-class Reporter:
+class DaemonReporter:
     """Makes statuses of a core. Any thread."""
 
     def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
@@ -108,7 +108,7 @@ def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
     return name, sum(each.queue for each in behind), sum(each.queue_capacity or 0 for each in behind)
 
 
-def _schedule(session: "Session | None", now: Now, moment: float) -> ScheduleStatus:
+def _schedule(session: "DaemonSession | None", now: Now, moment: float) -> ScheduleStatus:
     return ScheduleStatus(
         stage=now.stage,
         words=now.words,
@@ -123,7 +123,7 @@ def _schedule(session: "Session | None", now: Now, moment: float) -> ScheduleSta
     )
 
 
-def _training(session: "Session", now: Now) -> TrainingFigures:
+def _training(session: "DaemonSession", now: Now) -> TrainingFigures:
     from tengen.monitor.reporting import losses
 
     place, figures, speed = session.place, session.figures, session.steps_per_second
@@ -145,7 +145,7 @@ def _training(session: "Session", now: Now) -> TrainingFigures:
     )
 
 
-def _networks(session: "Session") -> tuple[NetworkStatus, ...]:
+def _networks(session: "DaemonSession") -> tuple[NetworkStatus, ...]:
     now = time.time()
     return tuple(
         NetworkStatus(

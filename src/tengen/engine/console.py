@@ -13,7 +13,7 @@ import numpy as np
 from tengen.config.settings.engine import PlaySettings
 from tengen.data.records.records import Ending, Record, file_name, save_records
 from tengen.engine.engine import Engine
-from tengen.engine.search_report import Thought
+from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 
 _BAR = 30  # characters
@@ -155,7 +155,7 @@ class Console:
         thought = self._engine.think(self._settings.visits, self._settings.seconds)
         self._write(self._hints(thought))
 
-    def _hints(self, thought: Thought) -> str:
+    def _hints(self, thought: SearchReport) -> str:
         lines = []
         for move in thought.candidates[:3]:
             names = self._engine.position.names(move.line[:6])

@@ -14,12 +14,12 @@ from tengen import schema, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.engine import device, programs
-from tengen.engine.position import Position
-from tengen.engine.search_report import Look, Thought, candidates
+from tengen.engine.position import GamePosition
+from tengen.engine.search_report import NetworkView, SearchReport, candidates
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 BLOCK_SECONDS = 0.05
 """How long a compiled block of simulations may run: nobody who wants to stop waits for longer."""
@@ -33,7 +33,7 @@ class Engine:
     and goes on, so `think` may last as long as it likes. TengenError if the network cannot play `game`.
     """
 
-    def __init__(self, found: Found, game: Game | None = None, settings: EngineSettings | None = None) -> None:
+    def __init__(self, found: FoundNetwork, game: Game | None = None, settings: EngineSettings | None = None) -> None:
         self.found = found
         self.settings = EngineSettings() if settings is None else settings
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
@@ -41,7 +41,7 @@ class Engine:
         self.leaves = device.leaves(self.settings)
         self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
         self.params = jax.device_put(params)  # once, not with every call
-        self.position = Position(self.game)
+        self.position = GamePosition(self.game)
         wanted = SearchSettings(
             algorithm="puct",
             leaves=self.leaves,
@@ -117,7 +117,7 @@ class Engine:
     def _forget(self) -> None:
         self._tree = programs.restart(self._tree, self.position.state)
 
-    def look(self, state: Any = None) -> Look:
+    def look(self, state: Any = None) -> NetworkView:
         """What the bare network says of this position, or of `state`, from the side of the player to move there."""
         state = self.position.state if state is None else state
         legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
@@ -128,7 +128,7 @@ class Engine:
         policy, value = _softmax(np.where(legal, outputs.policy[0], -np.inf)), _softmax(outputs.value[0])
         ownership, reply = first(outputs.ownership), first(outputs.opponent_policy)
         score, left = first(outputs.score), first(outputs.moves_left)
-        return Look(
+        return NetworkView(
             player=int(self.game.to_play(state)),
             policy=policy,
             win=float(value[0]),
@@ -146,9 +146,9 @@ class Engine:
         visits: int | None = None,
         seconds: float | None = None,
         stop: threading.Event | None = None,
-        each: Callable[[Thought], None] | None = None,
+        each: Callable[[SearchReport], None] | None = None,
         every: float = 0.5,
-    ) -> Thought:
+    ) -> SearchReport:
         """Search on from what the tree knows, until the root has `visits`, or `seconds` are over, or `stop` is set.
 
         Visits of earlier searches count, as in other programs. Without visits and seconds, those of the settings hold;
@@ -205,9 +205,9 @@ class Engine:
     def _roots(self) -> programs.Roots:
         return jax.device_get(programs.roots(self._tree))
 
-    def _thought(self, known: programs.Roots, seconds: float, evaluations: int) -> Thought:
+    def _thought(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
         over = self.position.over
-        return Thought(
+        return SearchReport(
             player=self.position.player,
             visits=int(known.visits),
             value=self._result() if over else float(np.clip(known.value, -1, 1)),

@@ -16,14 +16,14 @@ class IllegalMove(TengenError):
 
 
 @dataclass(frozen=True)
-class Step:
+class PositionStep:
     """A position, and the action that led to it (None: the start, or a position that was put there)."""
 
     state: Any
     action: int | None
 
 
-class Position:
+class GamePosition:
     """One game, its moves so far and its present position."""
 
     def __init__(self, game: Game) -> None:
@@ -31,13 +31,13 @@ class Position:
         self._init = jax.jit(game.init)
         self._step = jax.jit(game.step)
         self._legal = jax.jit(game.legal_actions)
-        self.steps: list[Step] = []
+        self.steps: list[PositionStep] = []
         self.reset()
 
     def reset(self, state: Any = None, actions: Iterable[int] = ()) -> None:
         """Begin at `state` (None: as the game begins), then play `actions`. IllegalMove leaves all as it was."""
         before = self.steps
-        self.steps = [Step(self._init(jax.random.key(0)) if state is None else state, None)]
+        self.steps = [PositionStep(self._init(jax.random.key(0)) if state is None else state, None)]
         try:
             for action in actions:
                 self.play(action)
@@ -74,7 +74,7 @@ class Position:
         if not (0 <= action < self.game.num_actions and self.legal()[action]):
             reason = "the game is over" if self.over else "not legal here"
             raise IllegalMove(f"{self.game.name}: action {action}: {reason}")
-        self.steps.append(Step(self._step(self.state, np.int32(action)), int(action)))
+        self.steps.append(PositionStep(self._step(self.state, np.int32(action)), int(action)))
 
     def undo(self) -> bool:
         """Take the last move back, and what was put on top of it; False if there is none."""
@@ -86,7 +86,7 @@ class Position:
 
     def put(self, state: Any) -> None:
         """Go on from another position, such as the same with the other player to move. `undo` takes it back."""
-        self.steps.append(Step(state, None))
+        self.steps.append(PositionStep(state, None))
 
     def rewind(self, length: int) -> None:
         """Forget all steps but the first `length`."""
@@ -94,7 +94,7 @@ class Position:
 
     def revise(self, change: Callable[[Any], Any]) -> None:
         """Change every position of the game so far."""
-        self.steps = [Step(change(step.state), step.action) for step in self.steps]
+        self.steps = [PositionStep(change(step.state), step.action) for step in self.steps]
 
     def step(self, state: Any, action: int) -> Any:
         """The position after a legal action in `state`; the game itself stays where it is."""

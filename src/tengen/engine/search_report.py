@@ -20,7 +20,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Thought:
+class SearchReport:
     """What the engine thinks of a position. Values are in [-1, 1], for the player to move."""
 
     player: int  # who moves
@@ -38,7 +38,7 @@ class Thought:
 
 
 @dataclass(frozen=True)
-class Look:
+class NetworkView:
     """What the bare network says of a position, all from the side of the player to move."""
 
     player: int  # who moves

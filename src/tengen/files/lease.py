@@ -55,7 +55,7 @@ def held(folder: Path, what: str, beat: float = BEAT) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-class Watch:
+class LeaseWatch:
     """Tells living leases from dead ones. Keep it: those of other machines can only be judged after a while."""
 
     def __init__(self, minutes: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from tengen import schema
 from tengen.errors import OptionError
-from tengen.games.core import Game, Look, Observation, Symmetry
+from tengen.games.core import Game, Observation, PositionInfo, Symmetry
 
-__all__ = ["Game", "Look", "Observation", "Symmetry", "game_class", "make", "names", "options_class"]
+__all__ = ["Game", "Observation", "PositionInfo", "Symmetry", "game_class", "make", "names", "options_class"]
 
 _CLASSES = {
     "tic_tac_toe": "TicTacToe",

@@ -25,7 +25,7 @@ class Observation(NamedTuple):
     scalars: Array  # Float32[S]
 
 
-class Look(NamedTuple):
+class PositionInfo(NamedTuple):
     """What a network and a search need to know about a position."""
 
     legal: Array  # Bool[A]
@@ -123,11 +123,11 @@ class Game(abc.ABC, Generic[State]):
     def returns(self, state: State) -> Array:
         """Float32[2]: the result for each player, zero-sum in [-1, 1]; zeros while the game runs."""
 
-    def look(self, state: State) -> Look:
+    def look(self, state: State) -> PositionInfo:
         """All of these together, for games that can share work between them."""
-        return Look(self.legal_actions(state), self.observe(state), self.is_over(state), self.returns(state))
+        return PositionInfo(self.legal_actions(state), self.observe(state), self.is_over(state), self.returns(state))
 
-    def step_and_look(self, states: State, actions: Array, stay: Array | None = None) -> tuple[State, Look]:
+    def step_and_look(self, states: State, actions: Array, stay: Array | None = None) -> tuple[State, PositionInfo]:
         """`step`, then `look`, for a BATCH of games; where `stay` (Bool[B]) says so, only `look`.
 
         A game may have a faster way than `vmap`; the results are the same.

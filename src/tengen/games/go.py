@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu
-from tengen.games.core import Game, Look, Observation, Symmetry, square_symmetries
+from tengen.games.core import Game, Observation, PositionInfo, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
@@ -205,32 +205,32 @@ class Go(Game[GoState]):
     def observe(self, state: GoState) -> Observation:
         return self.look(state).observation
 
-    def look(self, state: GoState) -> Look:
+    def look(self, state: GoState) -> PositionInfo:
         return self._look(state, self._mark(state), self.returns(state))
 
-    def _look(self, state: GoState, marks: Marks, returns: Array) -> Look:
+    def _look(self, state: GoState, marks: Marks, returns: Array) -> PositionInfo:
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
         planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
         observation = Observation(planes.reshape(self.planes_shape), self._scalars(state))
         over = self.is_over(state)
-        return Look(jnp.append(marks.legal, ~over), observation, over, returns)
+        return PositionInfo(jnp.append(marks.legal, ~over), observation, over, returns)
 
-    def step_and_look(self, states: GoState, actions: Array, stay: Array | None = None) -> tuple[GoState, Look]:
+    def step_and_look(self, states: GoState, actions: Array, stay: Array | None = None) -> tuple[GoState, PositionInfo]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
         fused, plain = self.fused_step_and_look, super().step_and_look
         return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
 
-    def fused_step_and_look(self, states: GoState, actions: Array, stay: Array) -> tuple[GoState, Look]:
+    def fused_step_and_look(self, states: GoState, actions: Array, stay: Array) -> tuple[GoState, PositionInfo]:
         """`step_and_look` as one GPU program."""
-        fixed = go_gpu.Rules(
+        fixed = go_gpu.GoRules(
             size=self.size,
             suicide=self.options.suicide,
             superko=self.superko,
             situational=self.options.ko == "situational",
             max_moves=self.max_moves,
         )
-        before = go_gpu.Position(*(getattr(states, name) for name in go_gpu.Position._fields))
+        before = go_gpu.GoPosition(*(getattr(states, name) for name in go_gpu.GoPosition._fields))
         after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
         moved = states._replace(**after._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
@@ -239,7 +239,7 @@ class Go(Game[GoState]):
         planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
         legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)
         observation = Observation(planes.reshape(-1, *self.planes_shape), jax.vmap(self._scalars)(moved))
-        return moved, Look(legal, observation, over, jnp.stack([black, -black], -1))
+        return moved, PositionInfo(legal, observation, over, jnp.stack([black, -black], -1))
 
     def _scalars(self, state: GoState) -> Array:
         """KataGo's global inputs 0-8, 14 and 18."""

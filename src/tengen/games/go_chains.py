@@ -78,7 +78,7 @@ def own_liberties(chains: Array, near: Around, size: int) -> Array:
     return jnp.where(empty, 0, counted)
 
 
-class Move(NamedTuple):
+class ChainMove(NamedTuple):
     """What a stone changes."""
 
     chains: Array  # [P]
@@ -87,7 +87,7 @@ class Move(NamedTuple):
     ko: Array  # Int32[]: where the other player may not take back at once, or -1
 
 
-def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> Move:
+def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> ChainMove:
     """Put a stone of player `me` on point `action`, or leave the board alone if that is no point (a pass)."""
     points = size * size
     placed = jnp.arange(points, dtype=jnp.int32) == action
@@ -113,10 +113,10 @@ def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> M
         after = jnp.where(died, EMPTY, after)
     alone = (theirs | ~inside).all()
     ko = jnp.where((captures == 1) & alone, jnp.argmax(captured), -1)
-    return Move(after, captured, died, ko)
+    return ChainMove(after, captured, died, ko)
 
 
-class Survey(NamedTuple):
+class ChainSurvey(NamedTuple):
     """What player `me` may do on every point, ko apart."""
 
     liberties: Array  # Int32[P]: of the chain at each stone
@@ -125,7 +125,7 @@ class Survey(NamedTuple):
     goes: Array  # Bool[4, P]: the chain on that side disappears, counted once if it is on several sides
 
 
-def survey(chains: Array, me: Array, size: int, suicide: bool) -> Survey:
+def survey(chains: Array, me: Array, size: int, suicide: bool) -> ChainSurvey:
     """Look at a whole board at once."""
     empty = chains == EMPTY
     mine = colour_is(chains, me)
@@ -138,10 +138,10 @@ def survey(chains: Array, me: Array, size: int, suicide: bool) -> Survey:
     lives = free_beside | safe_beside | capture.any(0)
     playable = empty & (lives | own_beside.any(0)) if suicide else empty & lives
     goes = jnp.where(lives, capture, own_beside) & jnp.stack(first_of_its_chain(near))
-    return Survey(liberties, playable, lives, goes)
+    return ChainSurvey(liberties, playable, lives, goes)
 
 
-def hashes_after(chains: Array, seen: Survey, me: Array, now: Array, keys: Array, size: int) -> Array:
+def hashes_after(chains: Array, seen: ChainSurvey, me: Array, now: Array, keys: Array, size: int) -> Array:
     """UInt32[P, 2]: the hash of the position after a stone of `me` on every playable point.
 
     `now` is the hash of the position, `keys` UInt32[2 words, 2 colours, P] the random number of every stone.

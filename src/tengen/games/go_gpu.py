@@ -15,7 +15,7 @@ LEGAL = 1 << 12
 _THREADS = 128  # in a block
 
 
-class Position(NamedTuple):
+class GoPosition(NamedTuple):
     """What a move changes; fields as in `go.GoState`."""
 
     chains: Array
@@ -27,7 +27,7 @@ class Position(NamedTuple):
     recent: Array
 
 
-class Seen(NamedTuple):
+class GoLook(NamedTuple):
     """What the program says of the new boards."""
 
     marks: Array  # Int16[B, P]: the planes of the observation and LEGAL, as bits
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     area: Array  # Int32[B]: Black's points minus White's where it is, otherwise 0
 
 
-class Rules(NamedTuple):
+class GoRules(NamedTuple):
     """What is fixed when the program is compiled."""
 
     size: int
@@ -45,12 +45,12 @@ class Rules(NamedTuple):
     max_moves: int
 
 
-def teams(rules: Rules) -> int:
+def teams(rules: GoRules) -> int:
     """Games in a block: a warp can play a small one."""
     return _THREADS // 32 if rules.size**2 <= 128 else 1
 
 
-def program(rules: Rules, batch: int, kept: int, older: int, chain: Any) -> gpu.Program:
+def program(rules: GoRules, batch: int, kept: int, older: int, chain: Any) -> gpu.Program:
     """The program for a batch of games; `kept` and `older` are the lengths of the lists of positions."""
     return gpu.Program(
         "games/go.cu",
@@ -73,8 +73,8 @@ def program(rules: Rules, batch: int, kept: int, older: int, chain: Any) -> gpu.
 
 
 def move_and_look(
-    rules: Rules, before: Position, history: Array, actions: Array, stay: Array, keys: np.ndarray
-) -> tuple[Position, Seen]:
+    rules: GoRules, before: GoPosition, history: Array, actions: Array, stay: Array, keys: np.ndarray
+) -> tuple[GoPosition, GoLook]:
     """Play `actions` (Int32[B]) in every game, except where it has ended or `stay` (Bool[B]) says not to.
 
     `history` UInt32[B, H, 2] holds further positions that may not come again. `keys` UInt32[2 words, 2 colours, P + 1]
@@ -98,6 +98,6 @@ def move_and_look(
         ],
         blocks=-(-batch // teams(rules)),
     )
-    after = Position(*found[: len(inputs)])
+    after = GoPosition(*found[: len(inputs)])
     after = after if kept else after._replace(recent=before.recent)
-    return after, Seen(*found[len(inputs) :])
+    return after, GoLook(*found[len(inputs) :])

@@ -20,15 +20,15 @@ from typing import Any, Self
 
 from tengen.config.sections import Config
 from tengen.errors import OptionError, TengenError
-from tengen.monitor.pipeline_display import Ring, Row
+from tengen.monitor.pipeline_display import PartRow, PipelineView
 from tengen.monitor.progress import Display, Goal
-from tengen.monitor.totals import Counter, Played
+from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, part_status, registry
-from tengen.run.children import KINDS, Child
-from tengen.run.counts import Counts, reached
+from tengen.run.children import KINDS, ChildProcess
+from tengen.run.counts import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
-from tengen.run.part_status import Notice, Seen
+from tengen.run.part_status import PartStatus, StatusWriter
 from tengen.schema import unknown
 
 _LOOK = 0.1  # seconds between two looks at the children
@@ -69,22 +69,22 @@ class Asynchronous:
     ) -> None:
         self.config, self.base, self.leads = config, base, leads
         self.reason = ""  # why it ended, if not because it was asked to
-        self.counts, self.steps, self.ring = Counts(), 0, Ring(goal=Goal(**vars(config.goal)))
+        self.counts, self.steps, self.ring = RunCounts(), 0, PipelineView(goal=Goal(**vars(config.goal)))
         self._display, self._clock, self._sleep = display, clock, sleep
         logs = base / "logs"
-        self._children = [Child(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
+        self._children = [ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
         self._waits: dict[str, float] = {}  # parts whose predecessors still run, and for how long they wait at most
-        self._counter, self._played = Counter(base), Played()
+        self._counter, self._played = TotalsCounter(base), PlayedTotals()
         self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a notice said, and when that was first seen
         self._due = {"show": 0.0, "count": 0.0}
-        self._before: tuple[float, Counts, int] | None = None
+        self._before: tuple[float, RunCounts, int] | None = None
         self._complaints: set[str] = set()
         self._closing = contextlib.ExitStack()
         self._metrics = self._closing.enter_context(Metrics(base)) if leads else None
         try:
             self._tensorboard = self._closing.enter_context(TensorBoard(base)) if tensorboard and leads else None
             name = "main" if leads else secrets.token_hex(4)
-            self._notice = self._closing.enter_context(Notice(base, "async", name))
+            self._notice = self._closing.enter_context(StatusWriter(base, "async", name))
         except BaseException:
             self._closing.close()
             raise
@@ -162,7 +162,7 @@ class Asynchronous:
                 self._display.say(f"{seen.part} still runs (process {seen.process}); waiting for it to end")
                 self._waits[seen.kind] = self._clock() + children.PATIENCE
 
-    def _must_wait(self, child: Child) -> bool:
+    def _must_wait(self, child: ChildProcess) -> bool:
         if child.kind in self._waits:
             alive = any(seen.alive and seen.kind == child.kind for seen in self._looked())
             if alive and self._clock() < self._waits[child.kind]:
@@ -179,7 +179,7 @@ class Asynchronous:
         own = {child.process: child for child in self._children if child.running}
         rows = [self._row(seen, own.pop(seen.process, None)) for seen in alive]
         silent = (child for child in self._children if not child.running or child.process in own)
-        rows += [Row(child.kind, child.words, restarts=child.restarts) for child in silent]
+        rows += [PartRow(child.kind, child.words, restarts=child.restarts) for child in silent]
         rows.sort(key=lambda row: (KINDS.index(row.part.split()[0]), row.part))
         self.counts = replace(self.counts, seconds=self._seconds())
         self.ring = replace(self.ring, shown=tuple(rows), elapsed=self.counts.seconds, steps=self.steps)
@@ -188,13 +188,13 @@ class Asynchronous:
         self._notice.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
         self.reason = self.reason or self._reached()
 
-    def _row(self, seen: Seen, child: Child | None) -> Row:
+    def _row(self, seen: PartStatus, child: ChildProcess | None) -> PartRow:
         said, now = (seen.words, seen.seconds), self._clock()
         if self._since.get(seen.part, (None, 0.0))[0] != said:
             self._since[seen.part] = said, now
         seconds = seen.seconds + now - self._since[seen.part][1]
         share = Progress(seen.words, done=seen.done, of=seen.of).share if _countable(seen) else None
-        return Row(seen.part, seen.words, seen.waiting, seconds, share, child.restarts if child else 0)
+        return PartRow(seen.part, seen.words, seen.waiting, seconds, share, child.restarts if child else 0)
 
     def _count(self) -> None:
         """Rows, games and networks; and whether that is enough."""
@@ -210,7 +210,7 @@ class Asynchronous:
                 candidates=len(registry.candidates(self.base)),
                 network=accepted[-1].name if accepted else "",
             )
-        self.counts = Counts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
+        self.counts = RunCounts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
         self.ring = replace(self.ring, games=self.counts.games, rows=self.counts.rows, elapsed=self.counts.seconds)
         self.reason = self.reason or self._reached()
 
@@ -239,7 +239,7 @@ class Asynchronous:
             if self._tensorboard is not None:
                 self._tensorboard.write(kind, values)
 
-    def _looked(self) -> list[Seen]:
+    def _looked(self) -> list[PartStatus]:
         with self._careful():
             return part_status.look(self.base)
         return []
@@ -272,12 +272,12 @@ class Asynchronous:
         return True
 
 
-def _countable(seen: Seen) -> bool:
+def _countable(seen: PartStatus) -> bool:
     """Whether a notice, which may say anything, tells how far a part is."""
     return all(isinstance(number, int | float) and 0 <= number < math.inf for number in (seen.done, seen.of))
 
 
-def _values(seen: Seen) -> dict[str, Any]:
+def _values(seen: PartStatus) -> dict[str, Any]:
     """For the metrics."""
     told = {"words": seen.words, "waiting": seen.waiting, "seconds": seen.seconds, "done": seen.done, "of": seen.of}
     return {"alive": seen.alive, "machine": seen.machine, **told, "figures": dict(seen.figures)}

@@ -11,19 +11,19 @@ from tengen import nets
 from tengen.config.sections import Config
 from tengen.data.format.rows import Rows
 from tengen.data.store import buffer
-from tengen.data.store.buffer import Ring
+from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
-from tengen.selfplay.driver import Playing
+from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
 
-class Parts:
+class Components:
     """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
 
     def __init__(self, config: Config) -> None:
-        self.playing = playing = Playing(config)
+        self.playing = playing = SelfplayDriver(config)
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
         others = tuple(board.game for board in playing.boards[1:])
@@ -54,15 +54,15 @@ class Parts:
         """Of the network as it now is, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
 
-    def make_ring(self) -> Ring:
+    def make_ring(self) -> RowBuffer:
         """An empty one."""
         return jax.device_put(buffer.make(self.form, self.capacity), self._everywhere)
 
-    def append(self, rows: Ring, new: Rows, count: Any) -> Ring:
+    def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
         """The ring, which is used up, with the first `count` of the block `new` of self-play."""
         return self._append(rows, *jax.device_put((new, count), self._everywhere))
 
-    def load(self, rows: Ring, old: Rows, count: int) -> Ring:
+    def load(self, rows: RowBuffer, old: Rows, count: int) -> RowBuffer:
         """The ring, which is used up, with `count` rows from the host, oldest first."""
         block = self.selfplay.rows_room  # as self-play's, so that there is one program
         for start in range(0, count, block):

@@ -21,19 +21,19 @@ from tengen.data.store.writer import Writer
 from tengen.errors import Diverged
 from tengen.loop import resuming
 from tengen.loop.closing import Closing
-from tengen.loop.components import Parts
+from tengen.loop.components import Components
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, Goal, Rated
-from tengen.monitor.reporting import Reporter, Standing
+from tengen.monitor.progress import Display, RatedNetwork, Goal
+from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.run import counts as counting
 from tengen.run import safe_exit
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
-from tengen.run.networks import Networks
-from tengen.run.part_status import Notice
-from tengen.run.time_budget import Budget
+from tengen.run.networks import RunNetworks
+from tengen.run.part_status import StatusWriter
+from tengen.run.time_budget import TimeBudget
 from tengen.selfplay.collector import Collector
-from tengen.selfplay.driver import NoNumbers, Played, Rounds
+from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 from tengen.selfplay.finished import on_host
 from tengen.selfplay.pacing import Pace
 from tengen.train.checkpoints import Checkpoints
@@ -53,14 +53,14 @@ class Fused(Closing):
         """`began` is when the process did, by `time.monotonic`."""
         super().__init__()
         self.config, self.base, self._began = config, base, began
-        self._budget = Budget.of(config.goal, config.rating.minutes)
+        self._budget = TimeBudget.of(config.goal, config.rating.minutes)
         self._writing: float | None = None  # seconds that saving a network took last
         self._compiling = 0.0  # seconds that compiling the learner may take
-        self.counts = Counts()
+        self.counts = RunCounts()
         self.figures: dict[str, float] = {}  # what the trainer said last
         self._display, self._tensorboard = display, tensorboard
         self._learning = Pace(_SECONDS, amount=10)
-        self._pending: list[Played] = []
+        self._pending: list[PlayedRound] = []
         self._learned = False  # by this process
         self._seconds = [0.0, 0.0]  # of playing and learning, without compiling
 
@@ -69,14 +69,14 @@ class Fused(Closing):
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         metrics = closing.enter_context(Metrics(self.base, since=self._began))
-        notice = closing.enter_context(Notice(self.base, "fused", "fused"))
-        self.reporter = Reporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
+        notice = closing.enter_context(StatusWriter(self.base, "fused", "fused"))
+        self.reporter = RunReporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
         self._metrics = metrics
-        self.reporter.show("building the network", Standing(self._now()))
-        self.parts = Parts(config)
+        self.reporter.show("building the network", RunStanding(self._now()))
+        self.parts = Components(config)
         self.parts.check_memory()
         self.trainer, game = self.parts.trainer, self.parts.game
-        self.networks = Networks(self.base / "models", game, self.parts.spec, config.net.dtype)
+        self.networks = RunNetworks(self.base / "models", game, self.parts.spec, config.net.dtype)
         self.rater = Rater(
             self.base / "ratings", game, self.parts.evaluate, config.search, config.rating, self.networks
         )
@@ -139,7 +139,7 @@ class Fused(Closing):
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
         start, self.key = jax.random.split(self.key)
-        rounds = Rounds(self.parts.lanes, self.counts.sessions, start)
+        rounds = PlayRounds(self.parts.lanes, self.counts.sessions, start)
         try:
             while not stop() and not self.reason:
                 self._play(rounds)
@@ -155,14 +155,14 @@ class Fused(Closing):
                 self.reporter.say(text)
             raise
 
-    def _play(self, rounds: Rounds) -> None:
+    def _play(self, rounds: PlayRounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""
         self._show("playing" if rounds.compiled else "compiling the games", self._waited_for())
         began, compiled = time.monotonic(), rounds.compiled
         try:
             with safe_exit.possible(not compiled):
                 self._pending = rounds.play(self.weights, self._collect)
-        except NoNumbers as error:
+        except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
             self.rater.compiling = self._compiling = _OF_THE_GAMES * (time.monotonic() - began)
@@ -290,11 +290,11 @@ class Fused(Closing):
             self.reporter.write("rating", {**figures, "steps": self.trainer.step})
         self._draw()
 
-    def _show_rating(self, name: str) -> Rated | None:
+    def _show_rating(self, name: str) -> RatedNetwork | None:
         ratings, rating = self.rater.ratings, self.rater.rating(name)
         if ratings is None or rating is None:
             return None
-        rated = Rated(rating.elo, rating.error, ratings.anchor)
+        rated = RatedNetwork(rating.elo, rating.error, ratings.anchor)
         self.reporter.rated(rated)
         return rated
 
@@ -316,11 +316,11 @@ class Fused(Closing):
         self.reporter.report(self._standing(), now=True)
         self._draw()
 
-    def _now(self) -> Counts:
+    def _now(self) -> RunCounts:
         """The counts with the time that it is."""
         return replace(self.counts, seconds=self._metrics.elapsed)
 
-    def _planned(self) -> Counts:
+    def _planned(self) -> RunCounts:
         """The same, as if the time that the end takes were over when it begins."""
         now = self._now()
         return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
@@ -330,8 +330,8 @@ class Fused(Closing):
         if note := run_chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
             self.reporter.say(note)
 
-    def _standing(self) -> Standing:
-        return Standing(
+    def _standing(self) -> RunStanding:
+        return RunStanding(
             self._now(),
             self.trainer.step,
             self.trainer.samples,

@@ -16,9 +16,9 @@ import numpy as np
 from tengen import match as arena
 from tengen.config.sections import Config
 from tengen.config.settings.match import MatchSettings
-from tengen.data.store.buffer import Ring
+from tengen.data.store.buffer import RowBuffer
 from tengen.games.core import Game
-from tengen.loop.components import Parts, device_memory
+from tengen.loop.components import Components, device_memory
 from tengen.loop.estimate import Estimate
 from tengen.match import players
 from tengen.selfplay.finished import on_host
@@ -34,7 +34,7 @@ Actors = tuple[Actor, ...]
 
 
 @dataclass(frozen=True)
-class Played:
+class MeasuredPlay:
     """What self-play did."""
 
     seconds: float = 0.0
@@ -45,7 +45,7 @@ class Played:
 
 
 def measure(
-    parts: Parts, config: Config, seconds: float, show: Callable[[str], None], now: Clock = time.monotonic
+    parts: Components, config: Config, seconds: float, show: Callable[[str], None], now: Clock = time.monotonic
 ) -> Estimate:
     """Play and learn for about so long, compilation apart; `show` is told what is being done."""
     began = now()
@@ -88,15 +88,15 @@ def memory_there() -> int | None:
 
 
 def _play(
-    parts: Parts, weights: Any, actors: Actors, rows: Ring, phases: int, now: Clock
-) -> tuple[Actors, Ring, Played]:
+    parts: Components, weights: Any, actors: Actors, rows: RowBuffer, phases: int, now: Clock
+) -> tuple[Actors, RowBuffer, MeasuredPlay]:
     before, began = _searched(actors), now()
     actors, finished = parts.lanes.play(weights, actors, phases, session=1)()
     games = [on_host(lane) for lane in finished]
     seconds = now() - began
     for lane in finished:
         rows = parts.append(rows, lane.rows, lane.rows_count)
-    played = Played(
+    played = MeasuredPlay(
         seconds=seconds,
         moves=_searched(actors) - before + sum(int(np.sum(lane.length - lane.opening)) for lane in games),
         evaluations=sum(float(actor.evaluations) for actor in actors),
@@ -111,17 +111,19 @@ def _searched(actors: Actors) -> int:
     return sum(int(np.sum(jax.device_get(actor.ply) - jax.device_get(actor.opening))) for actor in actors)
 
 
-def _games(parts: Parts, weights: Any, actors: Actors, rows: Ring, seconds: float, now: Clock) -> tuple[Played, Ring]:
-    total, pace, began = Played(), Pace(1.0, most=MOST_PHASES, calls=1), now()
+def _games(
+    parts: Components, weights: Any, actors: Actors, rows: RowBuffer, seconds: float, now: Clock
+) -> tuple[MeasuredPlay, RowBuffer]:
+    total, pace, began = MeasuredPlay(), Pace(1.0, most=MOST_PHASES, calls=1), now()
     while total.moves == 0 or now() - began < seconds:
         units = pace.units
         actors, rows, more = _play(parts, weights, actors, rows, units, now)
         pace = pace.after(units, more.seconds)
-        total = Played(**{name: value + getattr(more, name) for name, value in asdict(total).items()})
+        total = MeasuredPlay(**{name: value + getattr(more, name) for name, value in asdict(total).items()})
     return total, rows
 
 
-def _learn(parts: Parts, rows: Ring, steps: int, now: Clock) -> float:
+def _learn(parts: Components, rows: RowBuffer, steps: int, now: Clock) -> float:
     """Seconds of so many steps, whatever the rows allow: what is learned is thrown away."""
     trainer, began = parts.trainer, now()
     data = (rows, jnp.int32(parts.capacity))
@@ -130,7 +132,7 @@ def _learn(parts: Parts, rows: Ring, steps: int, now: Clock) -> float:
     return now() - began
 
 
-def _steps(parts: Parts, rows: Ring, seconds: float, now: Clock) -> float:
+def _steps(parts: Components, rows: RowBuffer, seconds: float, now: Clock) -> float:
     """Steps per second."""
     pace, began, steps, spent = Pace(1.0, calls=1), now(), 0, 0.0
     while steps == 0 or now() - began < seconds:

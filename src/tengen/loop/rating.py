@@ -18,12 +18,12 @@ from tengen.games.core import Game
 from tengen.match import players
 from tengen.match.device_match import Match
 from tengen.match.ratings import Rating, Ratings, anchor
-from tengen.match.rounds import Rounds
+from tengen.match.rounds import MatchRounds
 from tengen.match.scores import ELO, Score, score
-from tengen.monitor.summary import Point
-from tengen.monitor.verdict import Rated
+from tengen.monitor.summary import RatingPoint
+from tengen.monitor.verdict import RatedStrength
 from tengen.run import safe_exit
-from tengen.run.networks import Networks
+from tengen.run.networks import RunNetworks
 
 UNTRAINED = "untrained"
 """The name of the network that a run begins with, which is rated but not saved."""
@@ -35,7 +35,7 @@ _TELLS = 0.03  # a match whose expected share is closer to 0 or 1 tells little
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedMatch:
     """What one match came to."""
 
     a: str
@@ -60,7 +60,7 @@ class Rater:
         evaluate: Any,
         search: SearchSettings,
         settings: RatingSection,
-        networks: Networks,
+        networks: RunNetworks,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = folder / "results.jsonl"
@@ -105,7 +105,7 @@ class Rater:
         left: Callable[[], float] = lambda: math.inf,
         show: Callable[[str], None] = lambda words: None,
         stop: Callable[[], bool] = lambda: False,
-    ) -> Iterator[Played]:
+    ) -> Iterator[PlayedMatch]:
         """Play the matches of a network: a round against each opponent, then another.
 
         `left` gives the seconds that there are. A round that would take longer is not begun, and at the end of the
@@ -113,12 +113,12 @@ class Rater:
         """
         newest = self.player(name, params)
         numbers = {other: number for number, other in enumerate(self.opponents(name))}
-        contests: dict[str, Rounds] = {}
+        contests: dict[str, MatchRounds] = {}
         for other in self._in_order(name):
             if (opponent := self._opponent(other)) is not None:
                 now = jax.random.fold_in(key, numbers[other])
                 pairs, moves = self._settings.games // 2, self._settings.opening_moves
-                contests[other] = Rounds(self._game, newest, opponent, now, pairs, self._at_once, moves)
+                contests[other] = MatchRounds(self._game, newest, opponent, now, pairs, self._at_once, moves)
         matches: dict[str, list[Match]] = {other: [] for other in contests}
         for number in range(self._rounds):
             for other, contest in contests.items():
@@ -133,7 +133,7 @@ class Rater:
             if rounds:
                 results = np.concatenate([match.results for match in rounds])
                 finished = np.concatenate([match.finished for match in rounds])
-                yield Played(name, other, score(results, finished))
+                yield PlayedMatch(name, other, score(results, finished))
         if matches and not any(matches.values()) and not stop():
             self.notes.append(f"{name} was not rated: there was no time for a match")
         self._loaded = {name: newest, **self._loaded}
@@ -165,22 +165,24 @@ class Rater:
         """
         return arena.fit(self.results, anchor(self.results)).centred() if self.results else None
 
-    def rated(self) -> Rated | None:
+    def rated(self) -> RatedStrength | None:
         """The networks of the run that have played, with all that is known of them; None if none has."""
         ratings = self.ratings
         known = {rating.name for rating in ratings.players} if ratings else set()
         times = [(0.0, UNTRAINED), *((saved.seconds, saved.name) for saved in self._networks.saved)]
         own = [(seconds, name) for seconds, name in times if name in known]
-        return Rated(ratings, self.results, own) if ratings and own else None
+        return RatedStrength(ratings, self.results, own) if ratings and own else None
 
-    def curve(self) -> tuple[Point, ...]:
+    def curve(self) -> tuple[RatingPoint, ...]:
         """The networks of the run over time, all on the present scale."""
         if (rated := self.rated()) is None:
             return ()
         networks = ((seconds, rated.ratings[name]) for seconds, name in rated.networks)
-        return tuple(Point(seconds, rating.elo, rating.error) for seconds, rating in networks)
+        return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
-    def _play(self, contest: Rounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]) -> Match:
+    def _play(
+        self, contest: MatchRounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]
+    ) -> Match:
         """One round; how long it takes is remembered."""
         other, kind = contest.b.name, _kind(contest.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")

@@ -15,7 +15,7 @@ from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.run import leftovers, metrics
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.train.alpha_zero import AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
 
@@ -26,13 +26,13 @@ SESSION = "session"  # the kind of metrics with which every start of a run begin
 class Resumed:
     """Where a run stands."""
 
-    counts: Counts  # with this session
+    counts: RunCounts  # with this session
     rows: Rows  # np: the newest, oldest first
     kept: int  # how many of them
     notes: tuple[str, ...]  # for people: where it goes on from, and what was set aside
 
 
-def extras(counts: Counts, chunk: int) -> dict[str, Any]:
+def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
     """What a checkpoint notes besides the training; `chunk` is the number of the last one that the counts include."""
     return {"counts": asdict(counts), "chunk": chunk}
 
@@ -52,7 +52,7 @@ def resume(
     notes += [f"a damaged checkpoint: {text}" for text in set_aside]
     if found is None:
         refuse_to_forget(checkpoints.folder)
-        counts, last = Counts(), -1
+        counts, last = RunCounts(), -1
     else:
         counts, last = _read(found, checkpoints.folder)
         notes.append(f"going on from step {trainer.step:,}")
@@ -67,7 +67,7 @@ def resume(
     return Resumed(counts, loaded.rows, loaded.count, tuple(notes))
 
 
-def since(counts: Counts, last: int, store: Store) -> Counts:
+def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
     """With what the chunks after number `last` tell."""
     newest = store.last()
     for chunk in store.chunks():
@@ -91,13 +91,13 @@ def _last_session(base: Path) -> int:
     return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
 
 
-def _read(found: dict[str, Any], folder: Path) -> tuple[Counts, int]:
+def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:
     if "ring" in found:
         raise TengenError(
             f"{folder}: was trained by a part of a ring; go on with --mode sync or async, or with its parts"
         )
     try:
-        return Counts(**found["counts"]), int(found["chunk"])
+        return RunCounts(**found["counts"]), int(found["chunk"])
     except (KeyError, TypeError, ValueError) as error:
         raise TengenError(f"{folder}: the checkpoint is not of such a run ({error})") from None
 

@@ -18,13 +18,13 @@ from tengen.errors import TengenError
 from tengen.loop.closing import Closing
 from tengen.loop.resuming import SESSION, refuse_to_forget
 from tengen.monitor.progress import Display, Goal, figure
-from tengen.monitor.reporting import Reporter, Standing
+from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.roles.dqn.trainer import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import counts, leftovers, registry, safe_exit
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 from tengen.selfplay.pacing import Pace
 from tengen.train.checkpoints import Checkpoints
 
@@ -48,7 +48,7 @@ class RoleRun(Closing):
         """`began` is when the process did, by `time.monotonic`."""
         super().__init__()
         self.config, self.base, self._began = config, base, began
-        self.counts = Counts()
+        self.counts = RunCounts()
         self.figures: Mapping[str, float] = {}
         self.evaluation: Mapping[str, float] = {}  # the last
         self._display, self._tensorboard = display, tensorboard
@@ -62,9 +62,11 @@ class RoleRun(Closing):
         config, closing = self.config, self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
-        notice = closing.enter_context(Notice(self.base, "roles", "roles"))
-        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
-        self.reporter.show("building the networks", Standing(self.counts))
+        notice = closing.enter_context(StatusWriter(self.base, "roles", "roles"))
+        self.reporter = RunReporter(
+            self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice
+        )
+        self.reporter.show("building the networks", RunStanding(self.counts))
         leftovers.clean(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.checkpoints)
@@ -176,18 +178,20 @@ class RoleRun(Closing):
         if note := run_chart.write(self.base, self.config.run.name):
             self.reporter.say(note)
 
-    def _now(self, sessions: int | None = None) -> Counts:
+    def _now(self, sessions: int | None = None) -> RunCounts:
         """The counts as they are now."""
         trainer = self.trainer
         sessions = self.counts.sessions if sessions is None else sessions
-        return Counts(trainer.games, trainer.samples, 0.0, self._metrics.elapsed, sessions)
+        return RunCounts(trainer.games, trainer.samples, 0.0, self._metrics.elapsed, sessions)
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> RunStanding:
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
         kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
         name = f"{self.config.run.name}-s{self.trainer.step}"
-        return Standing(self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning)
+        return RunStanding(
+            self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning
+        )
 
     def _show(self, stage: str) -> None:
         self.reporter.show(stage, self._standing())

@@ -13,7 +13,7 @@ import jax
 from tengen import games, nets
 from tengen.analysis import run_chart
 from tengen.config.sections import Config
-from tengen.data.shuffle.shuffle import newest as newest_shuffle
+from tengen.data.shuffle.folders import newest as newest_shuffle
 from tengen.data.store.store import Store
 from tengen.loop import resuming
 from tengen.loop.parts.export import ExportPart
@@ -23,15 +23,15 @@ from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, Goal, Rated
-from tengen.monitor.reporting import Reporter, Standing
+from tengen.monitor.progress import Display, RatedNetwork, Goal
+from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.run import counts, registry, safe_exit
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
-from tengen.run.networks import Networks
+from tengen.run.networks import RunNetworks
 from tengen.run.part import Part, Progress, Stop
-from tengen.run.part_status import Notice
-from tengen.run.time_budget import Budget
+from tengen.run.part_status import StatusWriter
+from tengen.run.time_budget import TimeBudget
 
 TRAINER = "main"
 
@@ -45,14 +45,14 @@ class Sync:
         """`began` is when the process did, by `time.monotonic`."""
         self.config, self.base, self._began = config, base, began
         self._budget, self._judging = (
-            Budget.of(config.goal, config.rating.minutes),
+            TimeBudget.of(config.goal, config.rating.minutes),
             0.0,
         )  # seconds of the last export and gate
-        self.counts = Counts()
+        self.counts = RunCounts()
         self._display, self._tensorboard = display, tensorboard
         self._asked: Stop = lambda: False
         self._closing = contextlib.ExitStack()
-        self._before = Counts()  # when this process began
+        self._before = RunCounts()  # when this process began
         self._rated_at = 0.0
 
     def __enter__(self) -> Self:
@@ -66,12 +66,12 @@ class Sync:
         config, base, closing = self.config, self.base, self._closing
         tensorboard = closing.enter_context(TensorBoard(base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(base, since=self._began))
-        self.reporter = Reporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
-        self._notice = closing.enter_context(Notice(base, "sync", "sync"))
-        self.reporter.show("counting the rows", Standing(self.counts))
-        self._before = resuming.since(Counts(), -1, Store(base / "selfplay"))
+        self.reporter = RunReporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
+        self._notice = closing.enter_context(StatusWriter(base, "sync", "sync"))
+        self.reporter.show("counting the rows", RunStanding(self.counts))
+        self._before = resuming.since(RunCounts(), -1, Store(base / "selfplay"))
         self.counts = self._before
-        self.reporter.show("building the network", Standing(self._now()))
+        self.reporter.show("building the network", RunStanding(self._now()))
         game = games.make(config.game.name, **asdict(config.game.options))
         say, stop = self.reporter.say, self._stop
         self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
@@ -81,7 +81,7 @@ class Sync:
         self.gate = self._part(GatePart(config, base, stop, say))
         self.reporter.write(resuming.SESSION, {"steps": self.trainer.step, "mode": "sync"})
         spec = nets.spec(config.net.name, config.net.heads)
-        self.networks = Networks(base / registry.ACCEPTED, game, spec, config.net.dtype)
+        self.networks = RunNetworks(base / registry.ACCEPTED, game, spec, config.net.dtype)
         self.rater = Rater(base / "ratings", game, self.selfplay.evaluate, config.search, config.rating, self.networks)
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
         self._rated = newest.name if (newest := registry.newest(base)) else ""
@@ -231,7 +231,7 @@ class Sync:
         self.reporter.paused()
         ratings, rating = self.rater.ratings, self.rater.rating(name)
         if ratings is not None and rating is not None:
-            self.reporter.rated(Rated(rating.elo, rating.error, ratings.anchor))
+            self.reporter.rated(RatedNetwork(rating.elo, rating.error, ratings.anchor))
             figures = {"network": name, "elo": rating.elo, "error": rating.error, "against": ratings.anchor}
             self.reporter.write("rating", {**figures, "steps": self.trainer.step})
         self._draw()
@@ -248,7 +248,7 @@ class Sync:
         matches = budget.for_last_rating(self.rater.expected, self.rater.spent)
         return matches + min(self._judging, 0.2 * (budget.goal or 0.0)) + budget.for_writing(None)
 
-    def _planned(self) -> Counts:
+    def _planned(self) -> RunCounts:
         """The counts, as if the time that the end takes were over when it begins."""
         now = self._now()
         return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
@@ -277,7 +277,7 @@ class Sync:
         """Seconds until nothing may be begun any more."""
         return self._budget.until_closing(self._now().seconds)
 
-    def _counted(self) -> Counts:
+    def _counted(self) -> RunCounts:
         """With what this process has played."""
         before = self._before
         return replace(
@@ -288,11 +288,11 @@ class Sync:
             seconds=self._metrics.elapsed,
         )
 
-    def _now(self) -> Counts:
+    def _now(self) -> RunCounts:
         return replace(self.counts, seconds=self._metrics.elapsed)
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> RunStanding:
         found = newest_shuffle(self.base)
         window = found.window[1] - found.window[0] if found else 0
         network = self.selfplay.network
-        return Standing(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)
+        return RunStanding(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)

@@ -20,15 +20,15 @@ from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
-from tengen.match.openings import Openings, openings
-from tengen.match.results import Result
+from tengen.match.openings import MatchOpenings, openings
+from tengen.match.results import MatchResult
 from tengen.match.scores import Score, score
 
 NO_MOVE = -1
 _CALL = 1.0  # seconds that one call to the device should take
 
 
-class Tables(NamedTuple):
+class DeviceTables(NamedTuple):
     """The games of P pairs. In row 0 player A moves first, in row 1 player B."""
 
     states: Any  # [2, P, ...]
@@ -40,21 +40,21 @@ class Tables(NamedTuple):
     length: Array  # Int32[2, P]
 
 
-class Limits(NamedTuple):
+class MatchLimits(NamedTuple):
     """A match ends as soon as either player has so many points; a draw is half a point to each."""
 
     a: float | Array = np.inf
     b: float | Array = np.inf
 
 
-class Underway(NamedTuple):
+class MatchUnderway(NamedTuple):
     """How far a match is."""
 
     over: int  # games
     moves: int  # in all games, without those of the openings
 
 
-class Turn(NamedTuple):
+class DeviceTurn(NamedTuple):
     """Where one of the players has to move in this round."""
 
     row: Array  # Int32[P]: in which game of each pair
@@ -87,10 +87,10 @@ class Match:
         return score(self.results, self.finished)
 
     @property
-    def result(self) -> Result:
+    def result(self) -> MatchResult:
         """For the ratings."""
         counts = self.score
-        return Result(self.a, self.b, counts.wins, counts.draws, counts.losses)
+        return MatchResult(self.a, self.b, counts.wins, counts.draws, counts.losses)
 
     def __str__(self) -> str:
         lost = f"; {self.forfeits.sum()} games lost by moves that are not legal" if self.forfeits.any() else ""
@@ -104,8 +104,8 @@ def play(
     key: Array,
     settings: MatchSettings = MatchSettings(),  # noqa: B008
     *,
-    start: Openings | None = None,
-    until: Limits = Limits(),  # noqa: B008
+    start: MatchOpenings | None = None,
+    until: MatchLimits = MatchLimits(),  # noqa: B008
 ) -> Match:
     """Play a match to the end, or until one of the limits.
 
@@ -115,7 +115,7 @@ def play(
     return last(stepwise(game, a, b, key, settings, start=start, until=until))
 
 
-def last(steps: Generator[Underway, None, Match]) -> Match:
+def last(steps: Generator[MatchUnderway, None, Match]) -> Match:
     """The match that the steps end in."""
     while True:
         try:
@@ -131,11 +131,11 @@ def stepwise(
     key: Array,
     settings: MatchSettings = MatchSettings(),  # noqa: B008
     *,
-    start: Openings | None = None,
-    until: Limits = Limits(),  # noqa: B008
+    start: MatchOpenings | None = None,
+    until: MatchLimits = MatchLimits(),  # noqa: B008
     enough: Callable[[], bool] = lambda: False,
     apart: bool = False,
-) -> Generator[Underway, None, Match]:
+) -> Generator[MatchUnderway, None, Match]:
     """`play`, which tells about once a second how far it is, and can be left there.
 
     Between two players of compiled rules the moves of a second are one call of one program. With `apart` each player is
@@ -147,7 +147,7 @@ def stepwise(
         if settings.games < 2 or settings.games % 2:
             raise OptionError(f"match: expected an even number of games, got {settings.games}")
         start = openings(game, opening, settings.games // 2, settings.opening_moves)
-    until = Limits(*(jnp.float32(points) for points in until))
+    until = MatchLimits(*(jnp.float32(points) for points in until))
     # Where the players are: what comes out of the first call is there, and another place would be compiled for again.
     playing, tables, until = _placed((playing, _set_up(game, start), until), (a.params, b.params))
     most = 1.0  # rounds of moves in the next call
@@ -164,7 +164,7 @@ def stepwise(
         seconds = time.monotonic() - began
         most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))
         over, length = jax.device_get((tables.over, tables.length))
-        yield Underway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
+        yield MatchUnderway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
 
 
 def _placed(what: Any, params: Any) -> Any:
@@ -176,14 +176,14 @@ def _placed(what: Any, params: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="game")
-def _set_up(game: Game, start: Openings) -> Tables:
+def _set_up(game: Game, start: MatchOpenings) -> DeviceTables:
     """Every opening on two tables."""
     pairs, opening_moves = start.actions.shape
     look = jax.vmap(game.look)(start.states)
     twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
     moves = jnp.full((pairs, game.max_moves), NO_MOVE, jnp.int16)
     moves = moves.at[:, :opening_moves].set(start.actions.astype(jnp.int16))
-    return Tables(
+    return DeviceTables(
         states=jax.tree.map(twice, start.states),
         legal=twice(look.legal),
         over=twice(look.over),
@@ -196,11 +196,19 @@ def _set_up(game: Game, start: Openings) -> Tables:
 
 @partial(jax.jit, static_argnames=("game", "a", "b"))
 def _play(
-    game: Game, a: Rule, b: Rule, params_a: Any, params_b: Any, key: Array, tables: Tables, until: Limits, most: Array
-) -> tuple[Array, Tables]:
+    game: Game,
+    a: Rule,
+    b: Rule,
+    params_a: Any,
+    params_b: Any,
+    key: Array,
+    tables: DeviceTables,
+    until: MatchLimits,
+    most: Array,
+) -> tuple[Array, DeviceTables]:
     """Up to so many rounds of moves on the device, or to the end or the limits; the key to go on with."""
 
-    def actions(rule: Rule, params: Any, key: Array, tables: Tables, turn: Turn) -> Array:
+    def actions(rule: Rule, params: Any, key: Array, tables: DeviceTables, turn: DeviceTurn) -> Array:
         states = _waiting(tables, turn)
         nothing = jnp.zeros(turn.which.shape, jnp.int32)
         # At the end of a match often only one of the players still has something to do.
@@ -210,7 +218,7 @@ def _play(
             lambda: nothing,
         )
 
-    def a_round(carry: tuple[Array, Tables, Array]) -> tuple[Array, Tables, Array]:
+    def a_round(carry: tuple[Array, DeviceTables, Array]) -> tuple[Array, DeviceTables, Array]:
         key, tables, left = carry
         key, for_a, for_b = jax.random.split(key, 3)
         turns = _turns(game, tables)
@@ -218,15 +226,15 @@ def _play(
         chosen_b = actions(b, params_b, for_b, tables, turns[1])
         return key, _move(game, tables, turns, chosen_a, chosen_b), left - 1
 
-    def more(carry: tuple[Array, Tables, Array]) -> Array:
+    def more(carry: tuple[Array, DeviceTables, Array]) -> Array:
         return _goes_on(carry[1], until) & (carry[2] > 0)
 
     return lax.while_loop(more, a_round, (key, tables, most))[:2]
 
 
 def _play_from_host(
-    game: Game, a: Player, b: Player, key: Array, tables: Tables, until: Limits, most: int
-) -> tuple[Array, Tables]:
+    game: Game, a: Player, b: Player, key: Array, tables: DeviceTables, until: MatchLimits, most: int
+) -> tuple[Array, DeviceTables]:
     """The same with players that are asked by the host, be they Python functions: one round trip per round."""
     for _ in range(most):
         if not bool(_goes_on_compiled(tables, until)):
@@ -241,7 +249,7 @@ def _play_from_host(
     return key, tables
 
 
-def _goes_on(tables: Tables, until: Limits) -> Array:
+def _goes_on(tables: DeviceTables, until: MatchLimits) -> Array:
     """Bool: whether games are under way and neither player has reached its limit."""
     points = (jnp.sign(tables.results) + 1) / 2
     of_a = jnp.where(tables.over, points, 0).sum()
@@ -249,20 +257,22 @@ def _goes_on(tables: Tables, until: Limits) -> Array:
     return ~tables.over.all() & (of_a < until.a) & (of_b < until.b)
 
 
-def _turns(game: Game, tables: Tables) -> tuple[Turn, Turn]:
+def _turns(game: Game, tables: DeviceTables) -> tuple[DeviceTurn, DeviceTurn]:
     """What A and B have to do in this round."""
     first = jax.vmap(jax.vmap(game.to_play))(tables.states) == 0
     of_a = first ^ jnp.array([[False], [True]])
     waiting = (~tables.over & of_a, ~tables.over & ~of_a)
-    return tuple(Turn(jnp.argmax(here, 0).astype(jnp.int32), here.any(0)) for here in waiting)  # pyright: ignore
+    return tuple(DeviceTurn(jnp.argmax(here, 0).astype(jnp.int32), here.any(0)) for here in waiting)  # pyright: ignore
 
 
-def _waiting(tables: Tables, turn: Turn) -> Any:
+def _waiting(tables: DeviceTables, turn: DeviceTurn) -> Any:
     """[P, ...]: the positions in which the player has to move."""
     return jax.tree.map(lambda leaf: leaf[turn.row, jnp.arange(len(turn.row))], tables.states)
 
 
-def _move(game: Game, tables: Tables, turns: tuple[Turn, Turn], chosen_a: Array, chosen_b: Array) -> Tables:
+def _move(
+    game: Game, tables: DeviceTables, turns: tuple[DeviceTurn, DeviceTurn], chosen_a: Array, chosen_b: Array
+) -> DeviceTables:
     """Play the chosen moves (Int32[P] of either player)."""
     rows = jnp.arange(2)[:, None]
     at_a, at_b = ((rows == turn.row) & turn.which for turn in turns)
@@ -285,7 +295,7 @@ def _move(game: Game, tables: Tables, turns: tuple[Turn, Turn], chosen_a: Array,
     place = jnp.where(moved, tables.length, game.max_moves)  # what lies outside is dropped
     moves = tables.moves.at[rows, jnp.arange(actions.shape[1]), place].set(inside.astype(jnp.int16), mode="drop")
     results = jnp.where(tables.over, tables.results, result)
-    return Tables(states, look.legal, over, results, tables.forfeits | forfeit, moves, length)
+    return DeviceTables(states, look.legal, over, results, tables.forfeits | forfeit, moves, length)
 
 
 _goes_on_compiled = jax.jit(_goes_on)
@@ -294,7 +304,7 @@ _waiting_compiled = jax.jit(_waiting)
 _move_compiled = jax.jit(_move, static_argnames="game")
 
 
-def _finished(game: Game, a: str, b: str, start: Openings, tables: Tables) -> Match:
+def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTables) -> Match:
     """The games of one pair next to each other, on the host."""
     kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits, tables.over))
     paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]

@@ -18,24 +18,24 @@ import numpy as np
 from tengen.games.core import Game
 from tengen.match.engines.engine import RESIGN
 from tengen.match.engines.faults import Fault
-from tengen.match.engines.pool import Crew
-from tengen.match.game_record import Played
-from tengen.match.openings import Openings
+from tengen.match.engines.pool import EnginePool
+from tengen.match.game_record import PlayedGame
+from tengen.match.openings import MatchOpenings
 from tengen.match.players import Player
-from tengen.match.referee import Position, Referee
+from tengen.match.referee import Referee, RefereePosition
 
-Side = Player | Crew
+Side = Player | EnginePool
 _BEAT = 0.2  # seconds between two looks at whether to stop
 _PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
 
 
 @dataclass
-class Table:
+class GameTable:
     """A game under way. Sides are 0 (A) and 1 (B); players are 0 (moves first) and 1."""
 
     place: int
     number: int  # of the game
-    position: Position
+    position: RefereePosition
     actions: list[int]
     moves: list[tuple[int, str]]  # (player, what the game calls the move)
     began: float
@@ -48,14 +48,14 @@ class Table:
         return self.position.player ^ (self.number % 2)
 
 
-class Hall:
+class EngineMatch:
     """Plays the games of a match, `tables` of them at a time, with `parallel` engines thinking at once."""
 
     def __init__(
         self,
         game: Game,
         sides: tuple[Side, Side],
-        start: Callable[[], Openings],
+        start: Callable[[], MatchOpenings],
         key: jax.Array,
         parallel: int,
         tables: int,
@@ -69,17 +69,17 @@ class Hall:
         self.under_way = 0
         self._game, self._sides, self._key = game, sides, key
         self._openings, self._say = start, say
-        self._start: Openings | None = None
+        self._start: MatchOpenings | None = None
         self._parallel, self._tables = parallel, tables
         self._batch = -(-tables // 2)  # the other half is with the engines
         self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
         self._referee = Referee(game)
         self._asked = 0
-        self._waiting: list[Table] = []  # for the player of ours
-        self._thinking: dict[Future[Any], tuple[Table, Callable[[Table, Any], Played | None]]] = {}
+        self._waiting: list[GameTable] = []  # for the player of ours
+        self._thinking: dict[Future[Any], tuple[GameTable, Callable[[GameTable, Any], PlayedGame | None]]] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def play(self, numbers: Iterable[int], stop: Callable[[], bool]) -> Generator[Played | None, None, None]:
+    def play(self, numbers: Iterable[int], stop: Callable[[], bool]) -> Generator[PlayedGame | None, None, None]:
         """The games with these numbers as they end, until all are played or `stop` says so; None in between.
 
         TengenError if an engine does not start. The processes end with the iteration, however that ends.
@@ -122,15 +122,15 @@ class Hall:
         return self._start is None or (not self._asked and len(self._crews) < len(self._sides))
 
     @property
-    def _crews(self) -> list[Crew]:
-        return [side for side in self._sides if isinstance(side, Crew)]
+    def _crews(self) -> list[EnginePool]:
+        return [side for side in self._sides if isinstance(side, EnginePool)]
 
     @property
     def _patience(self) -> float:
         """Seconds to wait for a full batch: as long as a batch takes, since one that is not full takes as long."""
         return max(_PATIENCE[0], self._quickest)
 
-    def _some(self) -> list[tuple[int, Played]]:
+    def _some(self) -> list[tuple[int, PlayedGame]]:
         """Wait until something happens: (place, game) of the games that ended by it."""
         ended = []
         now = time.monotonic()
@@ -146,24 +146,24 @@ class Hall:
                 ended.append((table, then(table, future)))
         return [(table.place, played) for table, played in ended if played is not None]
 
-    def _sit(self, place: int, number: int) -> Table:
+    def _sit(self, place: int, number: int) -> GameTable:
         """A new game, after its opening."""
         pair = number // 2
         assert self._start is not None
         position = self._referee.begin(self._start.seeds[pair])
-        table = Table(place, number, position, [], [], time.monotonic())
+        table = GameTable(place, number, position, [], [], time.monotonic())
         for action in self._start.actions[pair]:
             self._put(table, int(action))
         return table
 
-    def _put(self, table: Table, action: int) -> None:
+    def _put(self, table: GameTable, action: int) -> None:
         """Play a legal action."""
         table.moves.append((table.position.player, self._referee.name(table.position, action)))
         table.actions.append(action)
         table.position = self._referee.play(table.position, action)
         self.moves += 1
 
-    def _go_on(self, table: Table) -> Played | None:
+    def _go_on(self, table: GameTable) -> PlayedGame | None:
         """Have the next move made; the game if there is none left to make."""
         if table.position.over or len(table.actions) >= self._game.max_moves:
             return self._judge(table)
@@ -176,11 +176,13 @@ class Hall:
             self._submit(table, self._theirs, side.consult, *arguments)
         return None
 
-    def _submit(self, table: Table, then: Callable[[Table, Any], Played | None], work: Any, *arguments: Any) -> None:
+    def _submit(
+        self, table: GameTable, then: Callable[[GameTable, Any], PlayedGame | None], work: Any, *arguments: Any
+    ) -> None:
         assert self._pool is not None
         self._thinking[self._pool.submit(work, *arguments)] = table, then
 
-    def _ask(self) -> list[tuple[Table, int]]:
+    def _ask(self) -> list[tuple[GameTable, int]]:
         """The moves of our player at the tables that have waited longest."""
         tables, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
         player = next(side for side in self._sides if isinstance(side, Player))
@@ -193,13 +195,13 @@ class Hall:
         self._quickest = min(self._quickest, time.monotonic() - began)
         return [(table, int(action)) for table, action in zip(tables, actions, strict=False)]
 
-    def _ours(self, table: Table, action: int) -> Played | None:
+    def _ours(self, table: GameTable, action: int) -> PlayedGame | None:
         if not (0 <= action < self._game.num_actions and table.position.legal[action]):
             return self._forfeited(table, Fault("illegal move", f"chose action {action}, which is not legal"))
         self._put(table, action)
         return self._go_on(table)
 
-    def _theirs(self, table: Table, future: Future[str]) -> Played | None:
+    def _theirs(self, table: GameTable, future: Future[str]) -> PlayedGame | None:
         """What an engine said is its move."""
         try:
             move = future.result()
@@ -211,35 +213,35 @@ class Hall:
         self._put(table, action)
         return self._go_on(table)
 
-    def _judge(self, table: Table) -> Played | None:
+    def _judge(self, table: GameTable) -> PlayedGame | None:
         """A game that is over by the rules: hear what the engines think of that, then note our result."""
 
         def opinions() -> dict[str, str]:
             asked = {
                 name: side.opinion(table.place, table.number, table.moves)
                 for name, side in zip("ab", self._sides, strict=True)
-                if isinstance(side, Crew)
+                if isinstance(side, EnginePool)
             }
             return {name: text for name, text in asked.items() if text is not None}
 
         self._submit(table, self._judged, opinions)
         return None
 
-    def _judged(self, table: Table, future: Future[dict[str, str]]) -> Played:
+    def _judged(self, table: GameTable, future: Future[dict[str, str]]) -> PlayedGame:
         result = float(table.position.returns[table.number % 2])
         score = self._referee.score(table.position)
         return self._noted(table, result=result, score=score, opinions=future.result())
 
-    def _forfeited(self, table: Table, fault: Fault) -> Played:
+    def _forfeited(self, table: GameTable, fault: Fault) -> PlayedGame:
         return self._ended(table, table.side, fault.ending, fault=fault.kind, reason=fault.words)
 
-    def _ended(self, table: Table, loser: int, ending: str, **about: Any) -> Played:
+    def _ended(self, table: GameTable, loser: int, ending: str, **about: Any) -> PlayedGame:
         """A game that `loser` (0 for A) has lost without its being over."""
         return self._noted(table, result=1.0 if loser == 1 else -1.0, ending=ending, **about)
 
-    def _noted(self, table: Table, **about: Any) -> Played:
+    def _noted(self, table: GameTable, **about: Any) -> PlayedGame:
         assert self._start is not None
-        return Played(
+        return PlayedGame(
             number=table.number,
             actions=tuple(table.actions),
             opening=int(self._start.actions.shape[1]),

@@ -15,7 +15,7 @@ _CHUNK = 256  # positions given to the player at once: one size, one compilation
 _KEY = 0
 
 
-class Lines(NamedTuple):
+class LinesOfPlay(NamedTuple):
     """All games that an opponent can bring about."""
 
     wins: int
@@ -28,7 +28,7 @@ def never_loses(game: Game, player: Player) -> bool:
     return not any(every_line(game, player, seat).lost for seat in (0, 1))
 
 
-def every_line(game: Game, player: Player, seat: int, most: int = 200_000) -> Lines:
+def every_line(game: Game, player: Player, seat: int, most: int = 200_000) -> LinesOfPlay:
     """All games in which the player, who has seat 0 or 1, answers every move that an opponent could make.
 
     The player must be deterministic: a search without noise, or a policy at temperature 0. TengenError if there are
@@ -49,7 +49,7 @@ def every_line(game: Game, player: Player, seat: int, most: int = 200_000) -> Li
         draws += int((over & (result == 0)).sum())
         lost += [moves[i] for i in np.flatnonzero(over & (result < 0))]
         states, moves = _take(states, ~over), [moves[i] for i in np.flatnonzero(~over)]
-    return Lines(wins, draws, lost)
+    return LinesOfPlay(wins, draws, lost)
 
 
 def _answers(player: Player, states: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ from tengen import files
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.match import results
-from tengen.match.game_record import Played, from_line
+from tengen.match.game_record import PlayedGame, from_line
 from tengen.match.tally import Tally
 from tengen.run import directory
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _ABOUT, _GAMES, _RESULTS, _SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
 
 
-class Book:
+class MatchFolder:
     """The games of one match, here and on disk."""
 
-    def __init__(self, folder: Path, names: tuple[str, str], games: int, played: dict[int, Played]) -> None:
+    def __init__(self, folder: Path, names: tuple[str, str], games: int, played: dict[int, PlayedGame]) -> None:
         self.folder, self.names, self.games = folder, names, games
         self.played = played
 
@@ -57,7 +57,7 @@ class Book:
     def tally(self) -> Tally:
         return Tally(self.names, self.games, tuple(self.played[number] for number in sorted(self.played)))
 
-    def add(self, *games: Played) -> None:
+    def add(self, *games: PlayedGame) -> None:
         """Note games that have ended; those that are noted already stay as they are."""
         fresh = {game.number: game for game in games if game.number not in self.played}
         lines = "".join(game.to_line() + "\n" for game in fresh.values())
@@ -87,13 +87,13 @@ class Book:
         return path
 
 
-class Unwritten(Book):
+class UnwrittenFolder(MatchFolder):
     """A match of which only the result is wanted: its games are kept in memory, as long as it lasts."""
 
     def __init__(self, names: tuple[str, str], games: int) -> None:
         super().__init__(Path(), names, games, {})
 
-    def add(self, *games: Played) -> None:
+    def add(self, *games: PlayedGame) -> None:
         """Note games that have ended."""
         self.played = {**{game.number: game for game in games}, **self.played}
 
@@ -130,7 +130,7 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield f"{prefix}{key}", value
 
 
-def _read(path: Path, games: int) -> dict[int, Played]:
+def _read(path: Path, games: int) -> dict[int, PlayedGame]:
     """The games in the file, from which half a line at its end is cut off. TengenError names a line that is wrong."""
     try:
         content = files.read_bytes(path)
@@ -141,7 +141,7 @@ def _read(path: Path, games: int) -> dict[int, Played]:
         return {}
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror or error}") from None
-    found: dict[int, Played] = {}
+    found: dict[int, PlayedGame] = {}
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         try:
             game = from_line(line.decode())

@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedGame:
     """A finished game. Games 2i and 2i + 1 began with the same opening, and A moved first in the former."""
 
     number: int
@@ -62,12 +62,12 @@ class Played:
         return Record.of(game, self.actions, **about, **rest)
 
 
-def from_line(line: str) -> Played:
+def from_line(line: str) -> PlayedGame:
     """Undo `to_line`. ValueError says what is wrong."""
     data = json.loads(line)
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ValueError(f"expected an object of schema {SCHEMA}")
-    expected = {f.name for f in dataclasses.fields(Played)}
+    expected = {f.name for f in dataclasses.fields(PlayedGame)}
     if set(data) != expected:
         odd = sorted(set(data) ^ expected)
         raise ValueError(f"{odd[0]}: {'missing' if odd[0] in expected else 'not expected'}")
@@ -87,10 +87,10 @@ def from_line(line: str) -> Played:
     texts = data["opinions"] if isinstance(data["opinions"], dict) else {"": None}
     if not all(isinstance(text, str) for text in (data["reason"], *texts.values())) or not set(texts) <= {"a", "b"}:
         raise ValueError("reason and opinions: expected texts")
-    return Played(**{**data, "actions": tuple(data["actions"]), "seed": tuple(data["seed"])})
+    return PlayedGame(**{**data, "actions": tuple(data["actions"]), "seed": tuple(data["seed"])})
 
 
-def of_match(match: "Match", first_pair: int = 0, facts: Mapping[str, Any] | None = None) -> list[Played]:
+def of_match(match: "Match", first_pair: int = 0, facts: Mapping[str, Any] | None = None) -> list[PlayedGame]:
     """The finished games of a match on the device, whose first pair has the number `first_pair`.
 
     `facts` are `final_facts` of the match, if scores are wanted.
@@ -102,7 +102,7 @@ def of_match(match: "Match", first_pair: int = 0, facts: Mapping[str, Any] | Non
     for place in map(int, np.flatnonzero(match.finished)):
         forfeit = bool(match.forfeits[place])
         games.append(
-            Played(
+            PlayedGame(
                 number=2 * first_pair + place,
                 actions=tuple(match.actions[place, : match.length[place]].tolist()),
                 opening=match.opening_moves,

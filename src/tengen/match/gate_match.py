@@ -16,11 +16,11 @@ from tengen.config.settings.parts import GateSettings
 from tengen.data.records.records import Record
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.match.device_match import Limits, Match, Underway
+from tengen.match.device_match import Match, MatchLimits, MatchUnderway
 from tengen.match.game_record import of_match
 from tengen.match.players import Player
-from tengen.match.results import Result
-from tengen.match.rounds import Rounds
+from tengen.match.results import MatchResult
+from tengen.match.rounds import MatchRounds
 from tengen.match.scores import Score, score
 from tengen.match.sprt import Sprt
 
@@ -28,7 +28,7 @@ _TINY = 1e-9  # rounding must not ask for half a point more than the share says
 
 
 @dataclass(frozen=True)
-class Decision:
+class GateDecision:
     """How a match ended."""
 
     accepted: bool
@@ -36,16 +36,16 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GatePlan:
     """What a match may become."""
 
     rounds: int
     pairs: int  # of each round
 
     @staticmethod
-    def of(settings: GateSettings) -> "Plan":
+    def of(settings: GateSettings) -> "GatePlan":
         rounds = math.ceil(settings.games / settings.round_games)
-        return Plan(rounds, settings.games // 2 // rounds)
+        return GatePlan(rounds, settings.games // 2 // rounds)
 
     @property
     def games(self) -> int:
@@ -53,16 +53,16 @@ class Plan:
         return 2 * self.rounds * self.pairs
 
 
-class Contest:
+class GateMatch:
     """A candidate against the network that it would replace. `a` is the candidate."""
 
     def __init__(self, game: Game, a: Player, b: Player, settings: GateSettings, key: jax.Array) -> None:
         self.a, self.b, self.settings = a, b, settings
-        self.plan = Plan.of(settings)
+        self.plan = GatePlan.of(settings)
         self.rounds: list[Match] = []
         self._game = game
         pairs = self.plan.rounds * self.plan.pairs
-        self._to_play = Rounds(game, a, b, key, pairs, self.plan.pairs, settings.opening_moves)
+        self._to_play = MatchRounds(game, a, b, key, pairs, self.plan.pairs, settings.opening_moves)
 
     @property
     def results(self) -> np.ndarray:
@@ -80,17 +80,17 @@ class Contest:
         return score(self.results, self.finished) if self.finished.any() else None
 
     @property
-    def result(self) -> Result:
+    def result(self) -> MatchResult:
         signs = np.sign(self.results[self.finished])
-        return Result(self.a.name, self.b.name, *(int((signs == sign).sum()) for sign in (1, 0, -1)))
+        return MatchResult(self.a.name, self.b.name, *(int((signs == sign).sum()) for sign in (1, 0, -1)))
 
     @property
-    def decision(self) -> Decision | None:
+    def decision(self) -> GateDecision | None:
         """None while more games are needed."""
         return decide(self.settings, self.plan, self.results, self.finished)
 
     def play_round(
-        self, stop: Callable[[], bool] = lambda: False, show: Callable[[Underway], object] = lambda _: None
+        self, stop: Callable[[], bool] = lambda: False, show: Callable[[MatchUnderway], object] = lambda _: None
     ) -> Match | None:
         """The next games, until they are over or the match is decided; None, and nothing, if `stop` says so before.
 
@@ -153,42 +153,42 @@ class Contest:
         except TengenError as error:
             raise OptionError(f"gate.games: {error}") from error
 
-    def _until(self) -> Limits:
+    def _until(self) -> MatchLimits:
         """Where the next round may end. The sequential test looks at whole rounds."""
         if self.settings.kind != "share":
-            return Limits()
+            return MatchLimits()
         needed, (won, lost) = needed_points(self.settings, self.plan), _points(self.results, self.finished)
-        return Limits(needed - won, self.plan.games - needed + 0.5 - lost)
+        return MatchLimits(needed - won, self.plan.games - needed + 0.5 - lost)
 
 
-def decide(settings: GateSettings, plan: Plan, results: np.ndarray, finished: np.ndarray) -> Decision | None:
+def decide(settings: GateSettings, plan: GatePlan, results: np.ndarray, finished: np.ndarray) -> GateDecision | None:
     """What games with these results (Float[G], for the candidate) have decided; None if nothing yet.
 
     Only games that are `finished` (Bool[G]) count, and for the sequential test only whole pairs do.
     """
     if settings.kind == "none":
-        return Decision(True, "every network is accepted")
+        return GateDecision(True, "every network is accepted")
     return (_by_share if settings.kind == "share" else _by_sprt)(settings, plan, results, finished)
 
 
-def _by_share(settings: GateSettings, plan: Plan, results: np.ndarray, finished: np.ndarray) -> Decision | None:
+def _by_share(settings: GateSettings, plan: GatePlan, results: np.ndarray, finished: np.ndarray) -> GateDecision | None:
     needed, (won, lost) = needed_points(settings, plan), _points(results, finished)
     of = f"{needed:g} of {plan.games} points that it needed"
     if won >= needed:
-        return Decision(True, f"it has {won:g} points, and so the {of}")
+        return GateDecision(True, f"it has {won:g} points, and so the {of}")
     if lost > plan.games - needed:
-        return Decision(False, f"it has lost {lost:g} points, and so cannot get the {of}")
+        return GateDecision(False, f"it has lost {lost:g} points, and so cannot get the {of}")
     return None
 
 
-def _by_sprt(settings: GateSettings, plan: Plan, results: np.ndarray, finished: np.ndarray) -> Decision | None:
+def _by_sprt(settings: GateSettings, plan: GatePlan, results: np.ndarray, finished: np.ndarray) -> GateDecision | None:
     test, pairs = sprt(settings), pair_shares(results, finished)
     found, ratio = test.decided(pairs), test.ratio(pairs)
     if found is not None:
         bound = f"the {'upper' if found else 'lower'} bound, {test.bound if found else -test.bound:+.2f}"
-        return Decision(found, f"the log likelihood ratio, {ratio:+.2f}, has reached {bound}")
+        return GateDecision(found, f"the log likelihood ratio, {ratio:+.2f}, has reached {bound}")
     if len(results) >= plan.games:
-        return Decision(False, f"{plan.games} games have not decided: the log likelihood ratio is {ratio:+.2f}")
+        return GateDecision(False, f"{plan.games} games have not decided: the log likelihood ratio is {ratio:+.2f}")
     return None
 
 
@@ -197,7 +197,7 @@ def sprt(settings: GateSettings) -> Sprt:
     return Sprt(settings.sprt_low, settings.sprt_high, settings.sprt_error)
 
 
-def needed_points(settings: GateSettings, plan: Plan) -> float:
+def needed_points(settings: GateSettings, plan: GatePlan) -> float:
     """The fewest points, in halves, that are the share of all games."""
     return math.ceil(2 * plan.games * settings.share - _TINY) / 2
 

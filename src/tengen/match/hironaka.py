@@ -21,7 +21,18 @@ from tengen.match.rho import Rho, rho
 from tengen.run import finding
 from tengen.schema import quote
 
-__all__ = ["REFERENCES", "Role", "Selection", "Standing", "names", "network", "player", "select", "spread", "table"]
+__all__ = [
+    "REFERENCES",
+    "Role",
+    "RoleSelection",
+    "RoleStanding",
+    "names",
+    "network",
+    "player",
+    "select",
+    "spread",
+    "table",
+]
 
 REFERENCES: dict[Role, str] = {"host": "zeillinger", "agent": "first"}
 """The fixed player that networks in each role are compared with."""
@@ -40,7 +51,7 @@ def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Playe
     return network(finding.find(text, role), game, simulations)
 
 
-def network(found: finding.Found, game: Hironaka, simulations: int = 0) -> Player:
+def network(found: finding.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
     """A network on disk as a player in either role; 0 simulations: without search."""
     return arena.network(found.path, found.name, game, simulations)
 
@@ -56,7 +67,7 @@ def table(
 
 
 @dataclass(frozen=True)
-class Standing:
+class RoleStanding:
     """One network in one role: what it achieved against each opponent as a multiple of the reference's rate there."""
 
     player: Player
@@ -75,15 +86,15 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Selection:
+class RoleSelection:
     """All networks of a run in one role, the best first: by the opponent against whom each does worst."""
 
     role: Role
     reference: str
-    standings: tuple[Standing, ...]
+    standings: tuple[RoleStanding, ...]
 
     @property
-    def best(self) -> Standing:
+    def best(self) -> RoleStanding:
         return self.standings[0]
 
     def listed(self) -> list[dict[str, Any]]:
@@ -96,7 +107,7 @@ class Selection:
 
 def select(
     run: Path, role: Role, game: Hironaka, games: int, *, simulations: int = 0, earlier: int = 3, seed: int = 0
-) -> Selection:
+) -> RoleSelection:
     """Every network of a run in a role, against the fixed opponents and `earlier` networks spread over the run.
 
     The newest network is always one of those, if there are any. TengenError if the run has no network for the role.
@@ -118,7 +129,7 @@ def select(
     reference = player(REFERENCES[role], role, game)
     usual = {opponent.name: rate(reference, opponent) for opponent in opponents}
     standings = [
-        Standing(
+        RoleStanding(
             candidate,
             found.path,
             role,
@@ -127,7 +138,7 @@ def select(
         for found, candidate in zip(all_of_it, candidates, strict=True)
     ]
     ordered = sorted(standings, key=lambda standing: standing.worst, reverse=role == "host")
-    return Selection(role, reference.name, tuple(ordered))
+    return RoleSelection(role, reference.name, tuple(ordered))
 
 
 def spread(count: int, wanted: int) -> list[int]:

@@ -12,7 +12,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.match import player_spec
 from tengen.match.engines import engine
-from tengen.match.player_spec import Entrant
+from tengen.match.player_spec import PlayerSpec
 from tengen.match.ratings import plain_anchor
 from tengen.run import finding, registry
 
@@ -30,8 +30,8 @@ class League:
 
     run: Path
     config: "Config | None"  # of the run, if it has one
-    networks: tuple[Entrant, ...]  # of the run, in the order of training
-    anchors: tuple[Entrant, ...]
+    networks: tuple[PlayerSpec, ...]  # of the run, in the order of training
+    anchors: tuple[PlayerSpec, ...]
     notes: tuple[str, ...]  # about those who cannot
 
     @property
@@ -78,7 +78,7 @@ class League:
 
 
 def gather(
-    run: Path, anchors: Sequence[Entrant] | None = None, only: str | None = None, *, configured: bool = True
+    run: Path, anchors: Sequence[PlayerSpec] | None = None, only: str | None = None, *, configured: bool = True
 ) -> League:
     """The league of a run; without `anchors`, those that its configuration has. `only`: a pattern for its networks.
 
@@ -92,7 +92,7 @@ def gather(
             raise TengenError("\n".join([*notes, f"{run}: none of its networks can be used"]))
         what = "a run without a network so far" if config else "not a run (a folder with config.yaml and models/)"
         raise TengenError(f"{run}: {what}")
-    networks = [Entrant(str(one.path), one.name, one) for one in sorted(found, key=age)]
+    networks = [PlayerSpec(str(one.path), one.name, one) for one in sorted(found, key=age)]
     if only is not None:
         networks = [one for one in networks if fnmatch.fnmatchcase(one.name, only)]
         if not networks:
@@ -121,7 +121,7 @@ def _configuration(run: Path, needed: bool) -> "tuple[Config | None, list[str]]"
         return None, [f"{path}: {error}"]
 
 
-def age(network: finding.Found) -> tuple[float, float, str]:
+def age(network: finding.FoundNetwork) -> tuple[float, float, str]:
     """What networks of a run are sorted by: samples learned, then steps."""
     info = network.saved.info
     named = registry.parse(network.name)
@@ -129,7 +129,7 @@ def age(network: finding.Found) -> tuple[float, float, str]:
     return *(float(x) if isinstance(x, int | float) else -1.0 for x in (samples, info.get("step"))), network.name  # pyright: ignore[reportReturnType]
 
 
-def check(one: Entrant, game: "Game") -> None:
+def check(one: PlayerSpec, game: "Game") -> None:
     """TengenError if it cannot play that game."""
     from tengen.match import players
 
@@ -141,10 +141,10 @@ def check(one: Entrant, game: "Game") -> None:
         raise TengenError(f"{one.text}: a network for {one.found.saved.game}, and the game is {game.name}")
 
 
-def _besides(networks: Sequence[Entrant], anchors: Sequence[Entrant]) -> list[Entrant]:
+def _besides(networks: Sequence[PlayerSpec], anchors: Sequence[PlayerSpec]) -> list[PlayerSpec]:
     """The anchors who are not networks of the run, none of them twice, under names of their own."""
     taken = {one.name: one for one in networks}
-    kept: list[Entrant] = []
+    kept: list[PlayerSpec] = []
     for one in anchors:
         same = taken.get(one.name)
         if same is not None and one.found and same.found:

@@ -11,21 +11,21 @@ from tengen.errors import TengenError
 from tengen.match import player_spec, ratings, running
 from tengen.match.engine_match import Side
 from tengen.match.engines.engine import Terms
-from tengen.match.folder import Book, Unwritten
+from tengen.match.folder import MatchFolder, UnwrittenFolder
 from tengen.match.league import League
-from tengen.match.league_results import Ledger
-from tengen.match.pairing import Choice, choose
-from tengen.match.player_spec import Entrant
+from tengen.match.league_results import LeagueResults
+from tengen.match.pairing import PairChoice, choose
+from tengen.match.player_spec import PlayerSpec
 from tengen.match.ratings import Ratings
-from tengen.match.results import Result
-from tengen.match.running import Plan, Standing
+from tengen.match.results import MatchResult
+from tengen.match.running import MatchPlan, MatchStanding
 
 _LOADED = 8  # networks that are kept on the device
-Watching = Callable[[Book], AbstractContextManager[Any]]
+Watching = Callable[[MatchFolder], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
-class Budget:
+class RatingBudget:
     """When to stop; None: never for that reason."""
 
     matches: int | None = None
@@ -51,22 +51,22 @@ class Event:
     """A match that begins (no result yet) or has ended."""
 
     number: int  # of this start, from 1
-    choice: Choice
-    result: Result | None
+    choice: PairChoice
+    result: MatchResult | None
     ratings: Ratings  # before a match that begins, after one that has ended
 
 
 class Venue:
     """Where matches are played."""
 
-    def __init__(self, league: League, simulations: int, plan: Plan, terms: Terms, dtype: Any) -> None:
+    def __init__(self, league: League, simulations: int, plan: MatchPlan, terms: Terms, dtype: Any) -> None:
         self.game = league.game()
         self.plan = plan
         self._search, self._terms, self._dtype = league.search(simulations), terms, dtype
         self._loaded: dict[str, Side] = {}  # the one used last is last
         self._said: set[str] = set()  # about engines, once for all matches
 
-    def side(self, one: Entrant) -> Side:
+    def side(self, one: PlayerSpec) -> Side:
         """TengenError says why it cannot play."""
         if one.kind == "engine":
             return player_spec.side(one, self.game, self._search, self._terms, self._dtype)
@@ -77,8 +77,13 @@ class Venue:
         return side
 
     def play(
-        self, sides: tuple[Side, Side], book: Book, seed: int, stop: Callable[[], bool], say: Callable[[str], None]
-    ) -> Iterator[Standing]:
+        self,
+        sides: tuple[Side, Side],
+        book: MatchFolder,
+        seed: int,
+        stop: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> Iterator[MatchStanding]:
         """The games that the book misses: how it stands, from time to time."""
 
         def once(text: str) -> None:
@@ -90,10 +95,10 @@ class Venue:
         return running.run(self.game, sides, plan, book, stop, once)
 
 
-class Rating:
+class LeagueRating:
     """The ratings of a league, and how they get better."""
 
-    def __init__(self, league: League, ledger: Ledger, zero: str | None = None) -> None:
+    def __init__(self, league: League, ledger: LeagueResults, zero: str | None = None) -> None:
         self.league, self.ledger = league, ledger
         self.zero = zero or league.zero(ledger.names)
         self.notes = list(league.notes)
@@ -109,7 +114,7 @@ class Rating:
         """Of all who have played or can."""
         return ratings.fit(self.ledger.all, self.zero, also=self.able)
 
-    def choice(self, games: int) -> Choice | None:
+    def choice(self, games: int) -> PairChoice | None:
         """The next match; networks come first in it, the older player last, so that programs are shared."""
         run = [one.name for one in self.league.networks]
         found = choose(self.ratings, list(self.able), games, run)
@@ -117,10 +122,16 @@ class Rating:
             return None
         order = [*reversed(run), *(one.name for one in self.league.anchors)]
         a, b = sorted((found.a, found.b), key=order.index)
-        return Choice(a, b, found.gain)
+        return PairChoice(a, b, found.gain)
 
     def improve(
-        self, venue: Venue, games: int, budget: Budget, stop: Callable[[], bool], watching: Watching, seed: int = 0
+        self,
+        venue: Venue,
+        games: int,
+        budget: RatingBudget,
+        stop: Callable[[], bool],
+        watching: Watching,
+        seed: int = 0,
     ) -> Iterator[Event | str]:
         """Play until the budget is spent or `stop` says so: matches as they begin and end, at last why it is over.
 
@@ -145,7 +156,7 @@ class Rating:
             matches += 1
             yield Event(matches, choice, None, now)
             number = len(self.ledger.mine)
-            book = Unwritten((choice.a, choice.b), size)
+            book = UnwrittenFolder((choice.a, choice.b), size)
             with watching(book) as watch:
                 noted = 0
                 for standing in venue.play(sides, book, seed + number, stop, watch.say):
@@ -159,7 +170,7 @@ class Rating:
             if result.games:
                 yield Event(matches, choice, result, self.ratings)
 
-    def _sides(self, venue: Venue, choice: Choice) -> tuple[Side, Side] | None:
+    def _sides(self, venue: Venue, choice: PairChoice) -> tuple[Side, Side] | None:
         """Both players; None if one cannot play, who is then left out from now on."""
         sides: list[Side] = []
         for name in (choice.a, choice.b):

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Self
 
 from tengen.match import results
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.run import directory
 
 FOLDER = "ratings"
 _RUNS_OWN = "results.jsonl"
 
 
-class Ledger:
+class LeagueResults:
     """What was played, here and on disk. Only `note` writes, and only into a file of its own."""
 
     def __init__(self, path: Path, others: Sequence[Path]) -> None:
@@ -21,7 +21,7 @@ class Ledger:
         self.path = path
         self.mine = results.read(path)
         self._others = tuple(others)
-        self._known: list[Result] = []
+        self._known: list[MatchResult] = []
         self.refresh()
 
     @classmethod
@@ -35,7 +35,7 @@ class Ledger:
         return cls(file_of(run, simulations), others)
 
     @property
-    def all(self) -> list[Result]:
+    def all(self) -> list[MatchResult]:
         """Every result so far."""
         return [*self._known, *self.mine]
 
@@ -48,7 +48,7 @@ class Ledger:
         """Take in what a run that goes on has added."""
         self._known = [result for path in self._others for result in results.read(path)]
 
-    def note(self, number: int, result: Result) -> None:
+    def note(self, number: int, result: MatchResult) -> None:
         """The match of that number, 0 for the first in the file, stands so. It is on the disk when this returns."""
         if result.games:
             self.mine[number:] = [result]

@@ -14,7 +14,7 @@ from tengen.games.players import draw
 _TRIES = 4  # batches of random openings before one more move is played in all of them
 
 
-class Openings(NamedTuple):
+class MatchOpenings(NamedTuple):
     """P positions, all of the same length and no two alike."""
 
     states: Any  # [P, ...]
@@ -22,7 +22,7 @@ class Openings(NamedTuple):
     seeds: Any  # UInt32[P, ...]: `game.init` began with the keys of these data
 
 
-def openings(game: Game, key: Array, count: int, moves: int) -> Openings:
+def openings(game: Game, key: Array, count: int, moves: int) -> MatchOpenings:
     """`count` positions after `moves` random moves, no two of which look alike to a player.
 
     Where there are not that many, openings are made longer. TengenError if the game has not enough of any length.
@@ -34,7 +34,7 @@ def openings(game: Game, key: Array, count: int, moves: int) -> Openings:
     raise TengenError(f"{game.name}: there are no {count} different openings; play fewer games")
 
 
-def _distinct(game: Game, key: Array, count: int, length: int) -> Openings | None:
+def _distinct(game: Game, key: Array, count: int, length: int) -> MatchOpenings | None:
     """`count` different openings of that length, or None if so many were not found."""
     seen: set[bytes] = set()
     kept: list[Any] = []
@@ -56,7 +56,7 @@ def _distinct(game: Game, key: Array, count: int, length: int) -> Openings | Non
 
 
 @partial(jax.jit, static_argnames=("game", "count", "length"))
-def _draw(game: Game, key: Array, count: int, length: int) -> tuple[Openings, Array, tuple[Array, ...]]:
+def _draw(game: Game, key: Array, count: int, length: int) -> tuple[MatchOpenings, Array, tuple[Array, ...]]:
     """Random openings, whether their games still run, and what the player to move sees."""
     starting, playing = jax.random.split(key)
     keys = jax.random.split(starting, count)
@@ -69,4 +69,4 @@ def _draw(game: Game, key: Array, count: int, length: int) -> tuple[Openings, Ar
     states, actions = lax.scan(move, states, jax.random.split(playing, length))
     look = jax.vmap(game.look)(states)
     facts = (*look.observation, jax.vmap(game.to_play)(states))
-    return Openings(states, actions.T, jax.random.key_data(keys)), ~look.over, facts
+    return MatchOpenings(states, actions.T, jax.random.key_data(keys)), ~look.over, facts

@@ -28,7 +28,7 @@ SPREAD = 300.0  # Elo: how far a network that has not played may be from its nei
 
 
 @dataclass(frozen=True)
-class Choice:
+class PairChoice:
     """A match that should be played."""
 
     a: str
@@ -44,7 +44,7 @@ class Beliefs:
     covariance: np.ndarray  # Float64[N, N]: in log odds squared
 
 
-def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str] = ()) -> Choice | None:
+def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str] = ()) -> PairChoice | None:
     """The pair of those who are `able` to play whose match of so many games gains most; None if there is no pair.
 
     All of them must be in the ratings. `run`: the networks of a run in the order in which they were saved.
@@ -57,7 +57,7 @@ def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str]
     found[np.tril_indices(len(here))] = -np.inf  # every pair once
     first, second = np.unravel_index(int(np.argmax(found)), found.shape)
     a, b = (ratings.players[here[i]].name for i in (first, second))
-    return Choice(a, b, float(found[first, second]) * ELO**2)
+    return PairChoice(a, b, float(found[first, second]) * ELO**2)
 
 
 def gains(known: Beliefs, games: int) -> np.ndarray:

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
 from tengen.match.engines import engine
-from tengen.run.finding import Found, find
+from tengen.run.finding import FoundNetwork, find
 
 if TYPE_CHECKING:
     from tengen.config.settings.search import SearchSettings
     from tengen.games.core import Game
-    from tengen.match.engines.pool import Crew
+    from tengen.match.engines.pool import EnginePool
     from tengen.match.players import Player
 
 
 @dataclass(frozen=True)
-class Entrant:
+class PlayerSpec:
     """One of the two, as the user wrote it."""
 
     text: str
     name: str  # for results
-    found: Found | None = None  # the network, if it is one
+    found: FoundNetwork | None = None  # the network, if it is one
     added: str = ""  # options at the end of an engine's command that the user has not written
 
     @property
@@ -39,24 +39,24 @@ class Entrant:
         return {"kind": "network", "path": str(self.found.path.resolve()), "info": dict(self.found.saved.info)}
 
 
-def read(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> Entrant:
+def read(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpec:
     """Who is meant. TengenError says what could have been."""
     text = text.strip()
     if engine.is_foreign(text):
         told = "".join(f" {name}={value}" for name, value in uci_options) if text.startswith("uci:") else ""
-        return Entrant(text, text + told)
+        return PlayerSpec(text, text + told)
     if text == "random" or text.partition(":")[0] == "mcts":
-        return Entrant(text, text)
+        return PlayerSpec(text, text)
     if not text or not Path(text).exists():
         raise TengenError(
             f"{text or 'an empty name'}: there is no such file or folder; expected a network, a run, random, mcts:200, "
             "'gtp:COMMAND' or 'uci:COMMAND'"
         )
     found = find(text)
-    return Entrant(text, found.name, found)
+    return PlayerSpec(text, found.name, found)
 
 
-def informed(entrant: Entrant, game: str, options: Mapping[str, Any]) -> Entrant:
+def informed(entrant: PlayerSpec, game: str, options: Mapping[str, Any]) -> PlayerSpec:
     """The same, started with the options that tell it the rules of that game, if it is GNU Go and they are missing.
 
     The name has them, too: with other rules it is another player.
@@ -70,12 +70,12 @@ def informed(entrant: Entrant, game: str, options: Mapping[str, Any]) -> Entrant
     return dataclasses.replace(entrant, text=text, name=text, added=added) if added else entrant
 
 
-def explained(entrant: Entrant) -> str:
+def explained(entrant: PlayerSpec) -> str:
     """What was added to an engine's command, in words."""
     return f"GNU Go is started with {entrant.added} too: the rules of the match, by which Tengen counts"
 
 
-def pair(a: Entrant, b: Entrant) -> tuple[Entrant, Entrant]:
+def pair(a: PlayerSpec, b: PlayerSpec) -> tuple[PlayerSpec, PlayerSpec]:
     """Both, by different names."""
     if a.name != b.name:
         return a, b
@@ -84,7 +84,7 @@ def pair(a: Entrant, b: Entrant) -> tuple[Entrant, Entrant]:
     return (a, b) if a.name != b.name else (a, dataclasses.replace(b, name=f"{b.name}#2"))
 
 
-def common_game(a: Entrant, b: Entrant, name: str | None, options: Mapping[str, Any]) -> "Game":
+def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping[str, Any]) -> "Game":
     """What they play: the game or configuration of that name, or else that of the networks, which must be one.
 
     Some of its `options` may be others. TengenError if there is none, or one of them cannot play it.
@@ -106,13 +106,13 @@ def common_game(a: Entrant, b: Entrant, name: str | None, options: Mapping[str, 
 
 
 def side(
-    entrant: Entrant, game: "Game", settings: "SearchSettings", terms: engine.Terms, dtype: Any
-) -> "Player | Crew":
+    entrant: PlayerSpec, game: "Game", settings: "SearchSettings", terms: engine.Terms, dtype: Any
+) -> "Player | EnginePool":
     """Whoever makes its moves. TengenError if the network does not fit the game."""
     if entrant.kind == "engine":
-        from tengen.match.engines.pool import Crew
+        from tengen.match.engines.pool import EnginePool
 
-        return Crew(entrant.text, game, terms)
+        return EnginePool(entrant.text, game, terms)
     import jax
 
     from tengen.match import players
@@ -139,7 +139,7 @@ def make_game(name: str, options: Mapping[str, Any]) -> "Game":
     return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 
 
-def _only_game(networks: list[Entrant], options: Mapping[str, Any]) -> "Game":
+def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> "Game":
     from tengen import games
 
     identities = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tengen.errors import TengenError
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.match.scores import ELO, SURE
 
 DRAWN = 1.0  # games added between any two players who met
@@ -85,7 +85,7 @@ class Ratings:
         return "\n".join(lines)
 
 
-def fit(results: Iterable[Result], anchor: str, elo: float = 0.0, also: Iterable[str] = ()) -> Ratings:
+def fit(results: Iterable[MatchResult], anchor: str, elo: float = 0.0, also: Iterable[str] = ()) -> Ratings:
     """The ratings of all players in the results; the anchor has the rating `elo`.
 
     Players who are named in `also` are there even if they have not played: around the anchor, as the wide prior says.
@@ -118,7 +118,7 @@ def fit(results: Iterable[Result], anchor: str, elo: float = 0.0, also: Iterable
     return Ratings(anchor, tuple(ratings[i] for i in order), covariance[np.ix_(order, order)])
 
 
-def anchor(results: list[Result]) -> str:
+def anchor(results: list[MatchResult]) -> str:
     """Who is 0: random play, else the weakest plain search, else whoever comes first by name.
 
     It depends on what was played alone, so the scale stays if a run is given other references.

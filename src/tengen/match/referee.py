@@ -13,7 +13,7 @@ from tengen.games.core import Game
 from tengen.match.engines.faults import Fault
 
 
-class Position(NamedTuple):
+class RefereePosition(NamedTuple):
     """A position, on the host."""
 
     state: Any  # of NumPy arrays
@@ -32,20 +32,20 @@ class Referee:
         with contextlib.suppress(RuntimeError):  # JAX was told to know no CPU
             self._cpu = jax.local_devices(backend="cpu")[0]
 
-    def begin(self, seed: np.ndarray) -> Position:
+    def begin(self, seed: np.ndarray) -> RefereePosition:
         """A new game; `seed` is the data of a key."""
         return self._called(_begin, np.asarray(seed, np.uint32))
 
-    def play(self, position: Position, action: int) -> Position:
+    def play(self, position: RefereePosition, action: int) -> RefereePosition:
         """After a legal action."""
         return self._called(_play, position.state, np.int32(action))
 
-    def name(self, position: Position, action: int) -> str:
+    def name(self, position: RefereePosition, action: int) -> str:
         """What the game calls that action."""
         with jax.default_device(self._cpu):
             return self.game.action_name(position.state, action)
 
-    def read(self, position: Position, move: str) -> int:
+    def read(self, position: RefereePosition, move: str) -> int:
         """The legal action that a player means by a move. Fault if there is none."""
         with jax.default_device(self._cpu):
             try:
@@ -53,16 +53,16 @@ class Referee:
             except ValueError as error:
                 raise Fault("illegal move", f"played {shorten(move)}: {error}") from None
 
-    def score(self, position: Position) -> float | None:
+    def score(self, position: RefereePosition) -> float | None:
         """Of player 0 in points, for games that count points."""
         with jax.default_device(self._cpu):
             found = _facts(self.game, position.state).get("score")
         return None if found is None else float(found)
 
-    def _called(self, function: Any, *inputs: Any) -> Position:
+    def _called(self, function: Any, *inputs: Any) -> RefereePosition:
         with jax.default_device(self._cpu):
             state, legal, player, over, returns = jax.device_get(function(self.game, *inputs))
-        return Position(state, legal, int(player), bool(over), returns)
+        return RefereePosition(state, legal, int(player), bool(over), returns)
 
 
 @partial(jax.jit, static_argnames="game")

@@ -19,7 +19,7 @@ _COUNTS = ("wins", "draws", "losses")
 
 
 @dataclass(frozen=True)
-class Result:
+class MatchResult:
     """Games between two players, counted for the first."""
 
     a: str
@@ -38,7 +38,7 @@ class Result:
         return self.wins + self.draws / 2
 
 
-def read(path: Path) -> list[Result]:
+def read(path: Path) -> list[MatchResult]:
     """All results of a file; none if there is no such file. TengenError names the line that is no result."""
     try:
         text = files.read_text(path)
@@ -60,7 +60,7 @@ def read(path: Path) -> list[Result]:
     return results
 
 
-def append(path: Path, *results: Result) -> None:
+def append(path: Path, *results: MatchResult) -> None:
     """Add results to a file, which is made if there is none. What it held stays as it was."""
     read(path)  # nothing is added to a file that could not be read again
     try:
@@ -71,12 +71,12 @@ def append(path: Path, *results: Result) -> None:
     _write(path, before + gap + _lines(results))
 
 
-def write(path: Path, *results: Result) -> None:
+def write(path: Path, *results: MatchResult) -> None:
     """A file of these results alone: what it held is gone."""
     _write(path, _lines(results))
 
 
-def _lines(results: tuple[Result, ...]) -> bytes:
+def _lines(results: tuple[MatchResult, ...]) -> bytes:
     return "".join(json.dumps({"schema": SCHEMA, **asdict(result)}) + "\n" for result in results).encode()
 
 
@@ -88,7 +88,7 @@ def _write(path: Path, content: bytes) -> None:
         raise TengenError(f"{path}: the result could not be written: {error.strerror}") from None
 
 
-def _result(value: Any) -> Result:
+def _result(value: Any) -> MatchResult:
     """ValueError says what is wrong."""
     if not isinstance(value, dict):
         raise ValueError("expected an object")
@@ -100,4 +100,4 @@ def _result(value: Any) -> Result:
         raise ValueError("a and b must be the names of two players")
     if not all(type(count) is int and 0 <= count < 2**53 for count in counts):
         raise ValueError("wins, draws and losses must be whole numbers of at least 0")
-    return Result(*names, *counts)  # pyright: ignore[reportArgumentType]
+    return MatchResult(*names, *counts)  # pyright: ignore[reportArgumentType]

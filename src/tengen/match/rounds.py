@@ -15,12 +15,12 @@ import numpy as np
 from jax import Array, lax
 
 from tengen.games.core import Game
-from tengen.match.device_match import NO_MOVE, Limits, Match, Underway, last, stepwise
-from tengen.match.openings import Openings, openings
+from tengen.match.device_match import NO_MOVE, Match, MatchLimits, MatchUnderway, last, stepwise
+from tengen.match.openings import MatchOpenings, openings
 from tengen.match.players import Player
 
 
-class Rounds:
+class MatchRounds:
     """`pairs` pairs of games between A and B, at most `at_once` of them in a round."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Rounds:
         self._moves = opening_moves
 
     @cached_property
-    def openings(self) -> Openings:
+    def openings(self) -> MatchOpenings:
         """Of all pairs. TengenError if the game has not so many."""
         return openings(self.game, self._opening, self.pairs, self._moves)
 
@@ -42,17 +42,17 @@ class Rounds:
         """Where the round of that number begins."""
         return min(number * self.size, self.pairs - self.size)
 
-    def play(self, number: int, until: Limits = Limits()) -> Match:  # noqa: B008
+    def play(self, number: int, until: MatchLimits = MatchLimits()) -> Match:  # noqa: B008
         """One round, until it is over or one of the limits is reached."""
         return last(self.stepwise(number, until))
 
     def stepwise(
         self,
         number: int,
-        until: Limits = Limits(),  # noqa: B008
+        until: MatchLimits = MatchLimits(),  # noqa: B008
         enough: Callable[[], bool] = lambda: False,
         apart: bool = False,
-    ) -> Generator[Underway, None, Match]:
+    ) -> Generator[MatchUnderway, None, Match]:
         """`play`, a step at a time; see `match.stepwise`."""
         first = self.first_pair(number)
         start = jax.tree.map(lambda leaf: leaf[first : first + self.size], self.openings)

@@ -9,12 +9,12 @@ import jax
 
 from tengen.games.core import Game
 from tengen.match.device_match import Match
-from tengen.match.engine_match import Hall, Side
-from tengen.match.folder import Book
+from tengen.match.engine_match import EngineMatch, Side
+from tengen.match.folder import MatchFolder
 from tengen.match.game_record import of_match
 from tengen.match.openings import openings
 from tengen.match.players import Player
-from tengen.match.rounds import Rounds, final_facts, keys
+from tengen.match.rounds import MatchRounds, final_facts, keys
 from tengen.run import safe_exit
 
 Stop = Callable[[], bool]
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatchPlan:
     """How a match is played."""
 
     games: int
@@ -34,7 +34,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MatchStanding:
     """What can be told while games are under way."""
 
     finished: int
@@ -46,11 +46,11 @@ class Standing:
 def run(
     game: Game,
     sides: tuple[Side, Side],
-    plan: Plan,
-    book: Book,
+    plan: MatchPlan,
+    book: MatchFolder,
     stop: Stop,
     say: Say = lambda text: None,
-) -> Iterator[Standing]:
+) -> Iterator[MatchStanding]:
     """Play the games that the book misses, and note them, until all are there or `stop` says so.
 
     `say` is told, before the first game, where the rules of an engine may differ from those of the match.
@@ -65,9 +65,11 @@ def run(
         yield from _in_hall(game, sides, plan, book, stop, say)
 
 
-def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: Stop) -> Iterator[Standing]:
+def _on_device(
+    game: Game, a: Player, b: Player, plan: MatchPlan, book: MatchFolder, stop: Stop
+) -> Iterator[MatchStanding]:
     """Rounds of many games; one that was interrupted is played again, and gives the same games."""
-    rounds = Rounds(game, a, b, jax.random.key(plan.seed), plan.games // 2, plan.at_once // 2, plan.opening_moves)
+    rounds = MatchRounds(game, a, b, jax.random.key(plan.seed), plan.games // 2, plan.at_once // 2, plan.opening_moves)
     moves = 0
     for number in range(rounds.count):
         first = rounds.first_pair(number)
@@ -76,18 +78,18 @@ def _on_device(game: Game, a: Player, b: Player, plan: Plan, book: Book, stop: S
             continue
         if stop():
             return
-        yield Standing(len(book.played), len(here), moves, compiling=not moves)
+        yield MatchStanding(len(book.played), len(here), moves, compiling=not moves)
         match = yield from _round(rounds, number, len(book.played), len(here), moves, stop)
         if match is None:
             return
         book.add(*of_match(match, first, final_facts(game, match)))
         moves += int((match.length - match.opening_moves).sum())
-    yield Standing(len(book.played), 0, moves)
+    yield MatchStanding(len(book.played), 0, moves)
 
 
 def _round(
-    rounds: Rounds, number: int, finished: int, games: int, moves: int, stop: Stop
-) -> Generator[Standing, None, Match | None]:
+    rounds: MatchRounds, number: int, finished: int, games: int, moves: int, stop: Stop
+) -> Generator[MatchStanding, None, Match | None]:
     """One round to its end; None if it was left in the middle."""
     steps, compiling = rounds.stepwise(number), not moves
     while True:
@@ -99,17 +101,19 @@ def _round(
         compiling = False
         if stop():
             return None
-        yield Standing(finished + found.over, games - found.over, moves + found.moves)
+        yield MatchStanding(finished + found.over, games - found.over, moves + found.moves)
 
 
-def _in_hall(game: Game, sides: tuple[Side, Side], plan: Plan, book: Book, stop: Stop, say: Say) -> Iterator[Standing]:
+def _in_hall(
+    game: Game, sides: tuple[Side, Side], plan: MatchPlan, book: MatchFolder, stop: Stop, say: Say
+) -> Iterator[MatchStanding]:
     opening, playing = keys(jax.random.key(plan.seed))
     missing = book.missing
     start = partial(openings, game, opening, plan.games // 2, plan.opening_moves)
     tables = min(plan.tables, len(missing))
-    hall = Hall(game, sides, start, playing, min(plan.parallel, tables), tables, say)
+    hall = EngineMatch(game, sides, start, playing, min(plan.parallel, tables), tables, say)
     with contextlib.closing(hall.play(missing, stop)) as games:
         for played in games:
             if played is not None:
                 book.add(played)
-            yield Standing(len(book.played), hall.under_way, hall.moves, hall.compiling)
+            yield MatchStanding(len(book.played), hall.under_way, hall.moves, hall.compiling)

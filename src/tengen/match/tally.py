@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tengen.match.engines.gtp_client import points
-from tengen.match.game_record import Played
-from tengen.match.results import Result
+from tengen.match.game_record import PlayedGame
+from tengen.match.results import MatchResult
 from tengen.match.scores import Score, score
 
 _CLOSE = 0.01  # points: counts that differ by less are the same
@@ -22,7 +22,7 @@ class Tally:
 
     names: tuple[str, str]
     wanted: int  # games of the whole match
-    games: tuple[Played, ...]
+    games: tuple[PlayedGame, ...]
 
     @cached_property
     def score(self) -> Score | None:
@@ -35,9 +35,9 @@ class Tally:
         return score(values, there)
 
     @property
-    def result(self) -> Result:
+    def result(self) -> MatchResult:
         """For ratings."""
-        return Result(*self.names, *_counts(self.games))
+        return MatchResult(*self.names, *_counts(self.games))
 
     @property
     def mean_length(self) -> float:
@@ -49,7 +49,7 @@ class Tally:
         """How many games ended how."""
         return dict(collections.Counter(game.ending for game in self.games).most_common())
 
-    def faults(self, side: int) -> list[Played]:
+    def faults(self, side: int) -> list[PlayedGame]:
         """The games that A (0) or B (1) lost by a fault."""
         return [game for game in self.games if game.fault and (game.result < 0) == (side == 0)]
 

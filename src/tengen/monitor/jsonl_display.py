@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO, TextIO
 
-from tengen.monitor.pipeline_display import Ring, Row
-from tengen.monitor.progress import Display, Progress, Rated
+from tengen.monitor.pipeline_display import PartRow, PipelineView
+from tengen.monitor.progress import Display, RatedNetwork, RunProgress
 from tengen.protocol.encoding import encode
 from tengen.protocol.messages import (
     LoaderStage,
@@ -41,10 +41,10 @@ class StatusDisplay(Display):
         self._lines, self._words, self._run = lines, words, run
         self._began = now()
         self._networks: list[tuple[float, NetworkStatus]] = []  # when they came, the newest first
-        self._rating: Rated | None = None
+        self._rating: RatedNetwork | None = None
         self._cycle: float | None = None  # seconds between the last two networks
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: RunProgress) -> None:
         with self._lock:
             super().update(progress)
             self._notice_network(progress)
@@ -64,10 +64,10 @@ class StatusDisplay(Display):
         with contextlib.suppress(OSError, ValueError):
             self.tick()
 
-    def _notice_network(self, progress: Progress) -> None:
+    def _notice_network(self, progress: RunProgress) -> None:
         """One that was rated, or that a ring calls new: the name of the fused loop's changes all the time."""
         known = self._networks[0][1].name if self._networks else ""
-        fresh = progress.network if isinstance(progress, Ring) and progress.network != known else ""
+        fresh = progress.network if isinstance(progress, PipelineView) and progress.network != known else ""
         if progress.rating is not None and progress.rating != self._rating:
             self._rating, fresh = progress.rating, progress.network
         if not fresh:
@@ -90,12 +90,12 @@ class StatusDisplay(Display):
             selfplay=_selfplay(progress),
         )
 
-    def _schedule(self, progress: Progress, now: float) -> ScheduleStatus:
+    def _schedule(self, progress: RunProgress, now: float) -> ScheduleStatus:
         return ScheduleStatus(
             stage=_stage(progress),
             words="; ".join(filter(None, (progress.stage, str(progress.outlook() or "")))),
             since=now - self._stage_since,
-            networks_done=progress.accepted if isinstance(progress, Ring) else len(self._networks),
+            networks_done=progress.accepted if isinstance(progress, PipelineView) else len(self._networks),
             new_chunks=0,
             chunks_to_wait_for=0,
             cycle_seconds=now - (self._networks[0][0] if self._networks else self._began),
@@ -104,7 +104,7 @@ class StatusDisplay(Display):
         )
 
 
-def _stage(progress: Progress) -> Stage:
+def _stage(progress: RunProgress) -> Stage:
     if progress.waiting:
         return "WAITING_FOR_DATA"
     if progress.stage.startswith(_SAVING):
@@ -112,7 +112,7 @@ def _stage(progress: Progress) -> Stage:
     return "IDLE" if progress.stage == "done" else "TRAINING"
 
 
-def _training(progress: Progress) -> TrainingFigures | None:
+def _training(progress: RunProgress) -> TrainingFigures | None:
     if not progress.steps and progress.loss is None:
         return None
     outlook = progress.outlook()
@@ -128,7 +128,7 @@ def _training(progress: Progress) -> TrainingFigures | None:
     )
 
 
-def _selfplay(progress: Progress) -> SelfplayStatus:
+def _selfplay(progress: RunProgress) -> SelfplayStatus:
     return SelfplayStatus(
         games=progress.games,
         games_per_second=progress.games_per_second,
@@ -142,14 +142,14 @@ def _selfplay(progress: Progress) -> SelfplayStatus:
     )
 
 
-def _parts(progress: Progress) -> LoaderStatus | None:
+def _parts(progress: RunProgress) -> LoaderStatus | None:
     """The parts of a ring as stages that tell in words what they do."""
-    if not isinstance(progress, Ring):
+    if not isinstance(progress, PipelineView):
         return None
     return LoaderStatus(tuple(map(_part, progress.shown)), chunks={}, rows={}, rejected={})
 
 
-def _part(row: Row) -> LoaderStage:
+def _part(row: PartRow) -> LoaderStage:
     known = row.share is not None
     return LoaderStage(
         name=row.part,

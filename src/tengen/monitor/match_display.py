@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tengen.match.folder import Book
-from tengen.match.running import Standing
+from tengen.match.folder import MatchFolder
+from tengen.match.running import MatchStanding
 from tengen.monitor.progress import clock
 
 _EVERY = 10.0  # seconds between two plain lines
@@ -18,13 +18,13 @@ _REFRESHES = 4  # a second
 _NAME = 24  # letters of a player's name
 
 
-class Watch:
+class MatchDisplay:
     """Shows how a match stands."""
 
-    def __init__(self, book: Book, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, book: MatchFolder, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._book, self._console, self._now = book, console, now
         self._began, self._before = now(), len(book.played)
-        self._standing: Standing | None = None
+        self._standing: MatchStanding | None = None
         self._said = -_EVERY
         self.live: Live | None = None
 
@@ -35,7 +35,7 @@ class Watch:
         else:
             print(text, flush=True)
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: MatchStanding) -> None:
         """How it stands now. Cheap."""
         self._standing = standing
         if self.live is None and self._now() - self._said >= _EVERY:
@@ -68,10 +68,10 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watching(book: Book) -> Iterator[Watch]:
+def watching(book: MatchFolder) -> Iterator[MatchDisplay]:
     """Show the match on the terminal, if there is one."""
     console = Console(file=sys.stdout)
-    watch = Watch(book, console)
+    watch = MatchDisplay(book, console)
     if not console.is_terminal:
         yield watch
         return

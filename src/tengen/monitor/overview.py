@@ -18,12 +18,12 @@ from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.config.sections import GoalSection
 from tengen.config.source import as_config
-from tengen.monitor.progress import Goal, Outlook, Progress, Rated, clock
+from tengen.monitor.progress import Outlook, RatedNetwork, Goal, RunProgress, clock
 from tengen.run import counts as counting
 from tengen.run import metrics
-from tengen.run.counts import Counts
-from tengen.run.part_status import DRIVERS, Seen
-from tengen.run.time_budget import Budget
+from tengen.run.counts import RunCounts
+from tengen.run.part_status import DRIVERS, PartStatus
+from tengen.run.time_budget import TimeBudget
 
 State = Literal["new", "running", "stopped", "killed"]
 _SPEEDS = ("games_per_second", "rows_per_second", "steps_per_second")
@@ -36,7 +36,7 @@ class Overview:
     """A run at one look."""
 
     state: State
-    driver: Seen | None = None  # what runs the whole of it, or did until it was killed
+    driver: PartStatus | None = None  # what runs the whole of it, or did until it was killed
     running: float = 0.0  # seconds since a living run was started
     since: datetime | None = None  # when that was; or when a dead run gave its last sign
     silent: float | None = None  # seconds since the last sign of a dead run
@@ -46,7 +46,7 @@ class Overview:
     steps: int = 0
     outlook: Outlook | None = None
     reached: str = ""  # which part of the goal, in words
-    rating: Rated | None = None
+    rating: RatedNetwork | None = None
     network: str = ""  # whose rating that is
     next_rating: float | None = None  # seconds; negative: it is due
     commands: Mapping[str, str] = field(default_factory=dict)  # what for -> command
@@ -54,9 +54,9 @@ class Overview:
 
 def look(
     base: Path,
-    parts: Sequence[Seen],
+    parts: Sequence[PartStatus],
     counts: Mapping[str, int],
-    rated: tuple[str, Rated] | None = None,
+    rated: tuple[str, RatedNetwork] | None = None,
     playable: bool = False,
     now: datetime | None = None,
 ) -> Overview:
@@ -79,9 +79,9 @@ def look(
     games, rows = (max(_count(figures, name) for figures in told) for name in ("games", "rows"))
     steps = max(_count(figures, "steps") for figures in [*told, *(seen.figures for seen in parts)])
     goal, minutes = _settings(base)
-    done = Counts(games=games, rows=rows, seconds=elapsed)
+    done = RunCounts(games=games, rows=rows, seconds=elapsed)
     speeds = {name: progress[name] for name in _SPEEDS if isinstance(progress.get(name), int | float)}
-    shown = Progress(elapsed=elapsed, games=games, rows=rows, steps=steps, **speeds)
+    shown = RunProgress(elapsed=elapsed, games=games, rows=rows, steps=steps, **speeds)
     reached = counting.reached(goal, done, steps) if goal and not lives else ""
     rating = metrics.last(path, "rating")
     longer = counting.further(goal, done, steps) if goal and reached else {}
@@ -170,7 +170,7 @@ def _next_lines(found: Overview) -> list[str]:
 
 
 def _commands(
-    base: Path, driver: Seen | None, state: State, longer: Mapping[str, Any], playable: bool
+    base: Path, driver: PartStatus | None, state: State, longer: Mapping[str, Any], playable: bool
 ) -> dict[str, str]:
     found = {}
     if state != "running":
@@ -202,7 +202,7 @@ def _next(
     """Seconds until the next rating is due; None if nothing tells, or if it is the last, which comes with the end."""
     if goal is None or minutes is None:
         return None
-    plan = Budget.of(goal, minutes)
+    plan = TimeBudget.of(goal, minutes)
     due = (rating["elapsed"] if rating else 0.0) + plan.every
     if plan.goal is not None and plan.goal - max(due, elapsed) <= plan.every / 2:
         return None

@@ -14,14 +14,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tengen.monitor.progress import Progress, Screen, clock
+from tengen.monitor.progress import RunProgress, Screen, clock
 
 _BAR = 16  # columns
 _LONG = 10.0  # seconds
 
 
 @dataclass(frozen=True)
-class Row:
+class PartRow:
     """One part."""
 
     part: str  # "train main"
@@ -37,11 +37,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Ring(Progress):
+class PipelineView(RunProgress):
     """How a run in parts stands."""
 
     stage: str = "running"
-    shown: tuple[Row, ...] = ()
+    shown: tuple[PartRow, ...] = ()
     accepted: int = 0  # networks
     rejected: int = 0
     candidates: int = 0  # that wait for the gate
@@ -73,17 +73,17 @@ class Ring(Progress):
         return {name: value for name, value in super().values().items() if name not in ("shown", "waiting")}
 
 
-def _long(row: Row) -> str:
+def _long(row: PartRow) -> str:
     """For how long a part has done the same, as compiling, so that it does not fall silent."""
     return f" (for {clock(row.seconds)})" if not row.waiting and row.seconds >= _LONG else ""
 
 
-class RingScreen(Screen):
-    """A `Ring` as rich draws it."""
+class PipelineScreen(Screen):
+    """A `PipelineView` as rich draws it."""
 
     def panel(self, width: int) -> Panel:
         ring = self.progress
-        if not isinstance(ring, Ring):  # before the first look at the parts
+        if not isinstance(ring, PipelineView):  # before the first look at the parts
             return super().panel(width)
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(no_wrap=True)

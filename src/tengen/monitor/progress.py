@@ -55,7 +55,7 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedNetwork:
     """The last rating."""
 
     elo: float
@@ -67,7 +67,7 @@ class Rated:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """How a run stands. Counts are of the whole run; None is a figure that nobody knows yet."""
 
     stage: str = "starting"  # as "playing", "training", "playing a match", "writing"
@@ -86,7 +86,7 @@ class Progress:
     learning_rate: float | None = None
     loss: float | None = None  # the sum that is trained on
     losses: Mapping[str, float] = field(default_factory=dict)  # its parts by name
-    rating: Rated | None = None
+    rating: RatedNetwork | None = None
     goal: Goal = Goal()
     board: str = ""  # one of the games, as the game renders it; only if the display wants it
 
@@ -159,7 +159,7 @@ class Display(abc.ABC):
 
     def __init__(self, beat: float, now: Callable[[], float]) -> None:
         self._now = now
-        self._progress = Progress()
+        self._progress = RunProgress()
         self._updated = self._stage_since = now()
         # Reentrant, because a signal handler may speak while its own thread does.
         self._lock = threading.RLock()
@@ -169,7 +169,7 @@ class Display(abc.ABC):
     def start(self) -> None:
         self._thread.start()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: RunProgress) -> None:
         """What is shown from now on. Cheap: call it as often as you like."""
         with self._lock:
             if progress.stage != self._progress.stage:
@@ -177,7 +177,7 @@ class Display(abc.ABC):
             self._progress, self._updated = progress, self._now()
 
     @property
-    def current(self) -> Progress:
+    def current(self) -> RunProgress:
         """What was told last, with the time that it is now: nothing is told while a program is being compiled."""
         progress, now = self._progress, self._now()
         took = now - self._stage_since
@@ -230,7 +230,7 @@ class PlainDisplay(Display):
         self.update(self._progress)
         super().start()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: RunProgress) -> None:
         with self._lock:
             super().update(progress)
             for name, doing in progress.doings().items():
@@ -318,7 +318,7 @@ class LiveDisplay(Display):
 class Screen:
     """Progress as rich draws it: a panel where there is room for it, otherwise lines."""
 
-    progress: Progress
+    progress: RunProgress
     elapsed: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tengen.monitor.progress import Display, Goal, Progress, Rated
+from tengen.monitor.progress import Display, RatedNetwork, Goal, RunProgress
 from tengen.run import part
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 
 _EVERY = 5.0  # seconds between two lines of metrics
 _BOARD = 5.0  # seconds between two looks at a game
@@ -17,10 +17,10 @@ _COUNTED = ("samples", "rows", "bucket", "step", "steps")  # figures of a traine
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStanding:
     """How a run stands, in numbers that cost nothing to know."""
 
-    counts: Counts
+    counts: RunCounts
     steps: int = 0
     samples: int = 0
     window: int = 0
@@ -30,7 +30,7 @@ class Standing:
     learning: float = 0.0  # the same for learning
 
 
-class Reporter:
+class RunReporter:
     """Keeps the display up to date, and writes a line of metrics every few seconds."""
 
     def __init__(
@@ -41,18 +41,18 @@ class Reporter:
         tensorboard: TensorBoard | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
-        notice: Notice | None = None,
+        notice: StatusWriter | None = None,
     ) -> None:
         """`notice` is what others see of the run (`tengen status`)."""
         self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
-        self._progress, self._notice = Progress(goal=goal), notice
-        self._before: tuple[float, Standing] | None = None
+        self._progress, self._notice = RunProgress(goal=goal), notice
+        self._before: tuple[float, RunStanding] | None = None
         self._looked = -_BOARD
 
     def say(self, text: str) -> None:
         self._display.say(text)
 
-    def show(self, stage: str, standing: Standing, waiting: str = "") -> None:
+    def show(self, stage: str, standing: RunStanding, waiting: str = "") -> None:
         """What is being done now. Cheap."""
         parts = losses(standing.figures or {})
         self._progress = replace(
@@ -74,7 +74,7 @@ class Reporter:
             counts = {"games": standing.counts.games, "rows": standing.counts.rows, "steps": standing.steps}
             self._notice.show(part.Progress(self._progress.doing, figures=counts))
 
-    def rated(self, rating: Rated | None) -> None:
+    def rated(self, rating: RatedNetwork | None) -> None:
         """The last rating, from now on."""
         self._progress = replace(self._progress, rating=rating)
 
@@ -90,7 +90,7 @@ class Reporter:
         if self._tensorboard is not None:
             self._tensorboard.write(kind, values)
 
-    def report(self, standing: Standing, *, now: bool = False) -> None:
+    def report(self, standing: RunStanding, *, now: bool = False) -> None:
         """The speeds since the last report and a line of metrics, if they are due or wanted `now`."""
         moment = self._clock()
         if self._before is None:
@@ -117,7 +117,7 @@ def losses(figures: Mapping[str, float]) -> dict[str, float]:
     return {"loss": figures["loss"], **parts} if "loss" in figures else parts
 
 
-def speeds(then: Standing, now: Standing, seconds: float) -> dict[str, float | None]:
+def speeds(then: RunStanding, now: RunStanding, seconds: float) -> dict[str, float | None]:
     """Per second, of two standings so far apart. None is what was never counted: a training of roles has no search."""
     evaluations = now.counts.evaluations
     return {

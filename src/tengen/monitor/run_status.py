@@ -21,10 +21,10 @@ from tengen.errors import TengenError
 from tengen.match.ratings import Rating
 from tengen.monitor import overview, totals
 from tengen.monitor.overview import Overview
-from tengen.monitor.progress import Rated, clock
-from tengen.monitor.totals import Played
+from tengen.monitor.progress import RatedNetwork, clock
+from tengen.monitor.totals import PlayedTotals
 from tengen.run import chunk_counts, metrics, part_status, registry
-from tengen.run.part_status import DRIVERS, Seen
+from tengen.run.part_status import DRIVERS, PartStatus
 
 SCHEMA = 1
 _CONFIG = "config.yaml"
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkInfo:
     """One network, and what is known about it."""
 
     name: str
@@ -47,7 +47,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Shuffle:
+class ShuffleInfo:
     """The newest shuffle."""
 
     name: str
@@ -57,7 +57,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True)
-class Disk:
+class DiskUse:
     """What a run takes, and what is left."""
 
     folders: dict[str, int]  # bytes by name; "" has the files that lie in none
@@ -69,22 +69,22 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """All of it."""
 
     base: Path
     overview: Overview
-    parts: tuple[Seen, ...]
-    networks: tuple[Network, ...]  # in the order of training
-    played: Played
-    shuffle: Shuffle | None
-    disk: Disk
+    parts: tuple[PartStatus, ...]
+    networks: tuple[NetworkInfo, ...]  # in the order of training
+    played: PlayedTotals
+    shuffle: ShuffleInfo | None
+    disk: DiskUse
     metrics: dict[str, Any] | None  # the last line
     evaluation: dict[str, Any] | None  # the last of a training of roles
     problems: tuple[str, ...]  # in words
 
 
-def look(base: Path) -> Status:
+def look(base: Path) -> RunStatus:
     """A run directory as it is now. TengenError if it is none."""
     check(base)
     problems: list[str] = []
@@ -103,32 +103,32 @@ def look(base: Path) -> Status:
         for state, ask in _STATES.items()
         for network in asked(lambda base, s=state, a=ask: [_network(s, e, rated) for e in a(base)], [])
     ]
-    played = asked(lambda base: totals.Counter(base, chunk_counts.place(base)).look(), Played())
+    played = asked(lambda base: totals.TotalsCounter(base, chunk_counts.place(base)).look(), PlayedTotals())
     if not played.chunks:
         played = replace(played, **_told(base))
     networks.sort(key=lambda network: (network.samples, network.name))
     parts = tuple(asked(part_status.look, []))
     strongest = [
-        (one.name, Rated(one.elo, one.error or 0.0, ratings.anchor))
+        (one.name, RatedNetwork(one.elo, one.error or 0.0, ratings.anchor))
         for one in networks
         if ratings and one.elo is not None
     ]
     counts = {"games": played.games, "rows": played.rows}
     usable = any(network.state in ("accepted", "saved") for network in networks)
-    found = Status(
+    found = RunStatus(
         base=base,
         overview=overview.look(base, parts, counts, strongest[-1] if strongest else None, usable),
         parts=parts,
         networks=tuple(networks),
         played=played,
         shuffle=asked(_shuffle, None),
-        disk=asked(_disk, Disk({}, None)),
+        disk=asked(_disk, DiskUse({}, None)),
         metrics=metrics.last(base / metrics.NAME),
         evaluation=metrics.last(base / metrics.NAME, "evaluation"),
         problems=(),
     )
     problems += played.unreadable
-    return Status(**{**vars(found), "problems": tuple(dict.fromkeys(problems))})
+    return RunStatus(**{**vars(found), "problems": tuple(dict.fromkeys(problems))})
 
 
 def check(base: Path) -> None:
@@ -153,10 +153,10 @@ _STATES: dict[str, Callable[[Path], list[registry.Entry]]] = {
 }
 
 
-def _network(state: str, entry: registry.Entry, rated: dict[str, Rating]) -> Network:
+def _network(state: str, entry: registry.Entry, rated: dict[str, Rating]) -> NetworkInfo:
     verdict = registry.verdict(entry.path)
     rating = rated.get(entry.name)
-    return Network(
+    return NetworkInfo(
         name=entry.name,
         state="saved" if state == "accepted" and not verdict else state,
         samples=entry.samples,
@@ -173,18 +173,18 @@ def _told(base: Path) -> dict[str, int]:
     return {name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)}
 
 
-def _shuffle(base: Path) -> Shuffle | None:
+def _shuffle(base: Path) -> ShuffleInfo | None:
     found = shuffled.newest(base)
     if found is None:
         return None
     try:
         train, validation = (sum(int(file.rows) for file in side) for side in (found.train, found.validation))
-        return Shuffle(found.name, train, validation, (int(found.window[0]), int(found.window[1])))
+        return ShuffleInfo(found.name, train, validation, (int(found.window[0]), int(found.window[1])))
     except (ValueError, TypeError, OverflowError) as error:
         raise TengenError(f"{found.folder / shuffled.INDEX}: not the index of a shuffle: {error}") from None
 
 
-def _disk(base: Path) -> Disk:
+def _disk(base: Path) -> DiskUse:
     folders = {"": 0}
     for path in inside(base):
         with contextlib.suppress(OSError):
@@ -193,8 +193,8 @@ def _disk(base: Path) -> Disk:
             else:
                 folders[""] += path.lstat().st_size
     with contextlib.suppress(OSError):
-        return Disk(folders, shutil.disk_usage(base).free)
-    return Disk(folders, None)
+        return DiskUse(folders, shutil.disk_usage(base).free)
+    return DiskUse(folders, None)
 
 
 def _sizes(folder: Path) -> Iterator[int]:
@@ -210,7 +210,7 @@ def _sizes(folder: Path) -> Iterator[int]:
                         yield entry.stat(follow_symlinks=False).st_size
 
 
-def values(found: Status) -> dict[str, Any]:
+def values(found: RunStatus) -> dict[str, Any]:
     """For programs, in JSON values."""
     told = {
         "schema": SCHEMA,
@@ -231,7 +231,7 @@ def values(found: Status) -> dict[str, Any]:
     return metrics.plain(told)
 
 
-def describe(found: Status, every: bool = False) -> str:
+def describe(found: RunStatus, every: bool = False) -> str:
     """For people: every network, or the newest."""
     head = [_printable(line) for line in overview.describe(found.overview)]
     sections = [
@@ -250,7 +250,7 @@ def describe(found: Status, every: bool = False) -> str:
     return "\n\n".join("\n".join(section) for section in sections if section)
 
 
-def part_words(seen: Seen) -> str:
+def part_words(seen: PartStatus) -> str:
     """What one part does, or waits for."""
     if not seen.alive:
         return _printable(f"was killed (process {seen.process} on {seen.machine}), while: {seen.words}")
@@ -263,14 +263,14 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _parts(found: Status) -> list[str]:
+def _parts(found: RunStatus) -> list[str]:
     """Those besides the driver, of which the overview tells."""
     parts = [seen for seen in found.parts if seen.kind not in DRIVERS]
     width = max((len(seen.part) for seen in parts), default=0) + 1
     return [f"{seen.part + ':':<{width}} {part_words(seen)}" for seen in parts]
 
 
-def _networks(found: Status, every: bool) -> list[str]:
+def _networks(found: RunStatus, every: bool) -> list[str]:
     if not found.networks:
         return ["no networks yet"]
     shown = found.networks if every else found.networks[-_NEWEST:]
@@ -287,7 +287,7 @@ def _networks(found: Status, every: bool) -> list[str]:
     return lines
 
 
-def _verdict(network: Network) -> str:
+def _verdict(network: NetworkInfo) -> str:
     """`accepted: 56.0 % of 200 games against x; why`, as far as it says so: it may have been written by anybody."""
     share, games, opponent, why = (network.verdict.get(key) for key in ("share", "games", "opponent", "why"))
     result = [
@@ -300,7 +300,7 @@ def _verdict(network: Network) -> str:
     return f"{network.state}: {words}" if words else network.state
 
 
-def _data(found: Status) -> list[str]:
+def _data(found: RunStatus) -> list[str]:
     played = found.played
     chunks = f", in {played.chunks:,} chunks" if played.chunks or not played.rows else ""
     lines = [f"played:   {played.rows:,} rows, {played.games:,} games{chunks}"]
@@ -315,7 +315,7 @@ def _data(found: Status) -> list[str]:
     return lines
 
 
-def _evaluation(found: Status) -> list[str]:
+def _evaluation(found: RunStatus) -> list[str]:
     """Mean results of the roles of a training, as its last evaluation found them."""
     line = found.evaluation or {}
     pairs = [
@@ -327,7 +327,7 @@ def _evaluation(found: Status) -> list[str]:
     return [f"results:  {at}{', '.join(pairs)}"] if pairs else []
 
 
-def _disk_words(disk: Disk) -> list[str]:
+def _disk_words(disk: DiskUse) -> list[str]:
     largest = sorted(((size, name or "other files") for name, size in disk.folders.items() if size), reverse=True)
     free = "" if disk.free is None else f", {in_bytes(disk.free)} free"
     folders = ", ".join(f"{name} {in_bytes(size)}" for size, name in largest)

@@ -18,7 +18,7 @@ _NEEDED = "⣿┤└─"  # what a chart is made of
 
 
 @dataclass(frozen=True)
-class Point:
+class RatingPoint:
     """A rating and when it was measured."""
 
     elapsed: float  # seconds of the run
@@ -27,7 +27,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """A run that has ended."""
 
     name: str
@@ -40,12 +40,12 @@ class Summary:
     losses: Mapping[str, float] = field(default_factory=dict)
     table: str = ""  # the players, the strongest first, below a heading: str(arena.Ratings)
     verdict: str = ""  # how strong the network is, in words, and what would make it stronger
-    curve: Sequence[Point] = ()  # the run's own networks, in any order
+    curve: Sequence[RatingPoint] = ()  # the run's own networks, in any order
     network: str = ""  # where it is; empty if there is none yet
     commands: Mapping[str, str] = field(default_factory=dict)  # what for -> command, as "play against it"
 
 
-def render(summary: Summary, encoding: str | None = "utf-8") -> str:
+def render(summary: RunSummary, encoding: str | None = "utf-8") -> str:
     """The text, without a newline at its end; letters and lines only if the encoding has nothing better."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
     if lines := chart(summary.curve, summary.elapsed, plain=not can_show(encoding)):
@@ -63,7 +63,7 @@ def can_show(encoding: str | None) -> bool:
     return True
 
 
-def chart(points: Sequence[Point], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
+def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
     """Lines of text: the ratings joined by a line, with bars for their errors, from the beginning of the run.
 
     It ends at `elapsed`, or with the last rating if that is later.
@@ -100,7 +100,7 @@ def chart(points: Sequence[Point], elapsed: float = 0.0, *, plain: bool = False)
     return [*lines, " " * (width + 1) + corner + floor * columns, " " * (width + 2) + _times(end, columns)]
 
 
-def _headline(summary: Summary) -> str:
+def _headline(summary: RunSummary) -> str:
     done = f"{summary.games:,} games, {summary.rows:,} rows, {summary.steps:,} steps in {clock(summary.elapsed)}"
     line = f"{summary.name}: {done}" + (f" ({summary.reason})" if summary.reason else "")
     losses = loss_words(summary.loss, summary.losses)
@@ -116,13 +116,13 @@ def _table(table: str) -> str:
     return "\n".join(lines)
 
 
-def _where(summary: Summary) -> str:
+def _where(summary: RunSummary) -> str:
     rows = {"the network": summary.network, **summary.commands}
     width = max(map(len, rows)) + 1
     return "\n".join(f"{what + ':':<{width}} {text}" for what, text in rows.items() if text)
 
 
-def _range(points: Sequence[Point]) -> tuple[float, float]:
+def _range(points: Sequence[RatingPoint]) -> tuple[float, float]:
     """The lowest and the highest Elo to show; bars that are far longer than the curve is high are cut."""
     elos = [point.elo for point in points]
     most = max(100.0, max(elos) - min(elos))

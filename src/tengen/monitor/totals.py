@@ -9,16 +9,16 @@ from tengen.data.format import peek
 from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
 from tengen.data.store.store import CORRUPT, Store
 from tengen.match.ratings import Ratings, anchor
-from tengen.monitor.summary import Point
+from tengen.monitor.summary import RatingPoint
 from tengen.run import registry
-from tengen.run.chunk_counts import Memory
+from tengen.run.chunk_counts import ChunkCounts
 
 SELFPLAY = "selfplay"
 RESULTS = Path("ratings", "results.jsonl")
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedTotals:
     """All that was played and written down."""
 
     rows: int = 0
@@ -28,16 +28,16 @@ class Played:
     unreadable: tuple[str, ...] = ()  # why others could not be read
 
 
-class Counter:
+class TotalsCounter:
     """Counts the rows and games of a run; each chunk is asked once."""
 
     def __init__(self, base: Path, memory: Path | None = None) -> None:
         """`memory`: a file in which what thousands of chunks said is kept for the next process."""
         self._store = Store(base / SELFPLAY)
         self._known: dict[Path, tuple[int, int] | None] = {}  # rows and games; None: no good
-        self._memory = None if memory is None else Memory(memory)
+        self._memory = None if memory is None else ChunkCounts(memory)
 
-    def look(self) -> Played:
+    def look(self) -> PlayedTotals:
         """As it is now. TengenError if a folder cannot be read."""
         known: dict[Path, tuple[int, int] | None] = {}  # without those that are gone
         unreadable = []
@@ -57,7 +57,7 @@ class Counter:
         good = [counts for counts in known.values() if counts is not None]
         corrupt = [path for path, counts in known.items() if counts is None]
         corrupt += [path for path in files if path.name.endswith(CORRUPT)]
-        return Played(
+        return PlayedTotals(
             rows=sum(rows for rows, _ in good),
             games=sum(games for _, games in good),
             chunks=len(good),
@@ -83,7 +83,7 @@ def ratings(base: Path) -> Ratings | None:
     return match.fit(results, anchor(results)).centred() if results else None
 
 
-def curve(base: Path, ratings: Ratings | None) -> tuple[Point, ...]:
+def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
     """The accepted networks that were rated, over the time of the run as their files tell it. Needs JAX."""
     from tengen.nets import saving
 
@@ -93,5 +93,5 @@ def curve(base: Path, ratings: Ratings | None) -> tuple[Point, ...]:
         if entry.name in known:
             seconds = saving.read(entry.path).info.get("seconds")
             if isinstance(seconds, int | float) and 0 <= seconds < math.inf:
-                found.append(Point(float(seconds), known[entry.name].elo, known[entry.name].error))
+                found.append(RatingPoint(float(seconds), known[entry.name].elo, known[entry.name].error))
     return tuple(found)

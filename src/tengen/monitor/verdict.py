@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen.match.ratings import Ratings
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.match.scores import wilson
 from tengen.monitor.progress import clock
 
@@ -16,7 +16,7 @@ _LAYERS = re.compile(r"mlp(\d+)x(\d+)(.*)")
 
 
 @dataclass(frozen=True)
-class Gain:
+class StrengthGain:
     """How much stronger a network is than one before it."""
 
     since: float  # seconds of the run
@@ -30,22 +30,22 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedStrength:
     """The networks of a run that played, in the order of time: (seconds of the run, name)."""
 
     ratings: Ratings
-    results: Sequence[Result]
+    results: Sequence[MatchResult]
     networks: Sequence[tuple[float, str]]
 
     @property
     def newest(self) -> str:
         return self.networks[-1][1]
 
-    def score(self, opponent: str) -> Result | None:
+    def score(self, opponent: str) -> MatchResult | None:
         """Of the newest network; None if the two never met."""
         met = [one for one in self.results if (one.a, one.b) == (self.newest, opponent)]
         totals = (sum(getattr(one, what) for one in met) for what in ("wins", "draws", "losses"))
-        return Result(self.newest, opponent, *totals) if met else None
+        return MatchResult(self.newest, opponent, *totals) if met else None
 
     @property
     def references(self) -> list[str]:
@@ -53,12 +53,12 @@ class Rated:
         own = {name for _, name in self.networks}
         return [one.name for one in self.ratings.players if one.name not in own and self.score(one.name) is not None]
 
-    def gain(self) -> "Gain | None":
+    def gain(self) -> "StrengthGain | None":
         """What was gained since about half the time; None if nothing tells."""
         earlier = [one for one in self.networks[:-1] if one[0] <= self.networks[-1][0] / 2]
         if not earlier:
             return None
-        return Gain(*earlier[-1], *self.ratings.difference(self.newest, earlier[-1][1]))
+        return StrengthGain(*earlier[-1], *self.ratings.difference(self.newest, earlier[-1][1]))
 
     @property
     def wins_everything(self) -> bool:
@@ -67,7 +67,7 @@ class Rated:
         return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
 
 
-def strength(rated: Rated, elapsed: float, untrained: str) -> str:
+def strength(rated: RatedStrength, elapsed: float, untrained: str) -> str:
     """One paragraph about the newest network."""
     ratings, name = rated.ratings, rated.newest
     if name == untrained:
@@ -85,7 +85,9 @@ def strength(rated: Rated, elapsed: float, untrained: str) -> str:
     return text
 
 
-def hints(rated: Rated | None, untrained: str, more_search: str, larger: str, references: Sequence[str]) -> list[str]:
+def hints(
+    rated: RatedStrength | None, untrained: str, more_search: str, larger: str, references: Sequence[str]
+) -> list[str]:
     """What would make it stronger, the most promising first; `more_search` and `larger` are commands."""
     longer = "train it further (the command is below)"
     if rated is None or rated.newest == untrained:
@@ -128,7 +130,7 @@ def larger_network(name: str) -> str:
     return ""
 
 
-def _against(score: Result) -> str:
+def _against(score: MatchResult) -> str:
     share = score.points / score.games
     low, high = wilson(share, score.games)
     sure = f"{100 * low:.0f} to {100 * high:.0f} %, {score.games} games"

@@ -14,7 +14,7 @@ from flax import nnx
 from jax import Array, lax
 
 from tengen.nets import gpu
-from tengen.nets.board import Board
+from tengen.nets.board import BoardMask
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.specs import Activation, Tower
@@ -23,12 +23,12 @@ from tengen.nets.specs import Activation, Tower
 class Branch(Protocol):
     """What a block adds to the residual stream: [B, H, W, C] -> [B, H, W, C]."""
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array: ...
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array: ...
 
     def fold(self) -> None: ...
 
 
-class Step(nnx.Module):
+class BlockStep(nnx.Module):
     """Norm, activation, convolution."""
 
     norm: AnyNorm
@@ -38,12 +38,12 @@ class Step(nnx.Module):
         self.conv = conv
         self.activation: Activation = activation
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         """[B, H, W, I] -> [B, H, W, O]"""
         return self.conv(shaped(x, self.norm, self.activation, board, train))
 
 
-def shaped(x: Array, norm: AnyNorm, activation: Activation, board: Board, train: bool) -> Array:
+def shaped(x: Array, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> Array:
     """[B, H, W, C]: norm, activation and mask, in one pass and rounded once."""
 
     def plain(x: Array) -> Array:
@@ -56,13 +56,13 @@ def shaped(x: Array, norm: AnyNorm, activation: Activation, board: Board, train:
     return plain(x)
 
 
-class Chain(nnx.Module):
+class BlockChain(nnx.Module):
     """Steps one after the other: the branch of an ordinary block."""
 
     def __init__(self, convs: list[Conv], activation: Activation) -> None:
-        self.steps = nnx.List([Step(conv, activation) for conv in convs])
+        self.steps = nnx.List([BlockStep(conv, activation) for conv in convs])
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         for step in self.steps:
             x = step(x, board, train)
         return x
@@ -89,7 +89,7 @@ class PoolBias(nnx.Module):
         self.activation: Activation = activation
         self.kernels = False  # may a GPU program of our own do this, once folded
 
-    def __call__(self, x: Array, before: Conv, board: Board, train: bool) -> tuple[Array, Array]:
+    def __call__(self, x: Array, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
         """Of [B, H, W, R + G]: the regular channels, biased, normed and activated, and the pool [B, 3 G] itself.
 
         `x` is what the convolution `before` gave without its bias. Channels after R + G are not looked at.
@@ -103,7 +103,7 @@ class PoolBias(nnx.Module):
             return lax.platform_dependent(x, cuda=lambda x: kernel(x, shift, dense), default=plain)
         return self._plain(x, before, board, train)
 
-    def _plain(self, x: Array, before: Conv, board: Board, train: bool) -> tuple[Array, Array]:
+    def _plain(self, x: Array, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
         """`__call__` by XLA."""
         x = before.biased(x)
         end = self.regular + self.dense.kernel.shape[0] // 3
@@ -125,11 +125,11 @@ class PoolChain(nnx.Module):
 
     def __init__(self, first: Conv, second: Conv, activation: Activation, rngs: nnx.Rngs) -> None:
         outputs, regular = first.kernel.shape[3], second.kernel.shape[2]
-        self.first = Step(first, activation)
+        self.first = BlockStep(first, activation)
         self.pool = PoolBias(regular, outputs - regular, activation, rngs)
         self.second = second
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         conv = self.first.conv
         x = conv.unbiased(shaped(x, self.first.norm, self.first.activation, board, train))
         biased, _ = self.pool(x, conv, board, train)
@@ -140,15 +140,15 @@ class PoolChain(nnx.Module):
         self.first.conv.absorb(*self.pool.fold())
 
 
-class Nest(nnx.Module):
+class NestedBlock(nnx.Module):
     """A nested bottleneck: down to fewer channels, whole residual blocks there, and up again."""
 
     def __init__(self, down: Conv, inner: "list[Residual]", up: Conv, activation: Activation) -> None:
-        self.down = Step(down, activation)
+        self.down = BlockStep(down, activation)
         self.inner = nnx.List(inner)
-        self.up = Step(up, activation)
+        self.up = BlockStep(up, activation)
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         x = self.down(x, board, train)
         for block in self.inner:
             x = block(x, board, train)
@@ -162,7 +162,7 @@ class Nest(nnx.Module):
             block.fold()
 
 
-class Excite(nnx.Module):
+class SqueezeExcite(nnx.Module):
     """Squeeze-and-excitation: the mean of all channels over the board scales each of them and adds to it."""
 
     def __init__(self, channels: int, hidden: int, activation: Activation, rngs: nnx.Rngs) -> None:
@@ -170,7 +170,7 @@ class Excite(nnx.Module):
         self.expand = Dense(hidden, 2 * channels, rngs, bias=True)
         self.activation: Activation = activation
 
-    def __call__(self, x: Array, board: Board) -> Array:
+    def __call__(self, x: Array, board: BoardMask) -> Array:
         hidden = activate(self.squeeze(board.mean(x).astype(x.dtype)), self.activation)
         scale, shift = jnp.split(self.expand(hidden)[:, None, None], 2, -1)
         return x * jax.nn.sigmoid(scale) + shift
@@ -179,11 +179,11 @@ class Excite(nnx.Module):
 class Residual(nnx.Module):
     """x + branch(x), the branch excited if so wished."""
 
-    def __init__(self, branch: Branch, excite: Excite | None = None) -> None:
+    def __init__(self, branch: Branch, excite: SqueezeExcite | None = None) -> None:
         self.branch = branch
         self.excite = excite
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         added = self.branch(x, board, train)
         return x + (added if self.excite is None else self.excite(added, board))
 
@@ -202,12 +202,12 @@ def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> 
         inner = [
             Residual(_branch(tower, mid, pools and n == 0, inside, activation, rngs)) for n in range(tower.inner_blocks)
         ]
-        branch = Nest(Conv(1, channels, mid, rngs), inner, Conv(1, mid, channels, rngs, gain=gain), activation)
+        branch = NestedBlock(Conv(1, channels, mid, rngs), inner, Conv(1, mid, channels, rngs, gain=gain), activation)
     else:
         branch = _branch(tower, tower.channels, pools, gain, activation, rngs)
     if tower.excite_ratio is None:
         return Residual(branch)
-    return Residual(branch, Excite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
+    return Residual(branch, SqueezeExcite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
 
 
 def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
@@ -218,5 +218,5 @@ def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: A
         return PoolChain(Conv(3, channels, mid, rngs), second, activation, rngs)
     if groups > 1:
         between = [Conv(1, channels, mid, rngs), Conv(3, mid, mid, rngs, groups=groups)]
-        return Chain([*between, Conv(1, mid, channels, rngs, gain=gain)], activation)
-    return Chain([Conv(3, channels, mid, rngs), Conv(3, mid, channels, rngs, gain=gain)], activation)
+        return BlockChain([*between, Conv(1, mid, channels, rngs, gain=gain)], activation)
+    return BlockChain([Conv(3, channels, mid, rngs), Conv(3, mid, channels, rngs, gain=gain)], activation)

@@ -12,14 +12,14 @@ _MIDDLE_SIDE = 14
 _SIDE_SCALE = 10
 
 
-class Board(NamedTuple):
+class BoardMask(NamedTuple):
     """The points that count. Without a mask nothing is masked, at no cost."""
 
     on: Array | None  # Bool[B, H, W, 1]; None: all points of all boards
     points: Array | int  # Float32[B, 1]: how many there are on each board, or on all of them
 
     @classmethod
-    def of(cls, planes: Array, full: bool) -> "Board":
+    def of(cls, planes: Array, full: bool) -> "BoardMask":
         """From Bool[B, H, W, C], whose plane 0 marks the board; `full` promises that it marks every point."""
         if full:
             return cls(None, planes.shape[1] * planes.shape[2])

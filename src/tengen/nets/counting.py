@@ -10,7 +10,7 @@ from jax import Array
 
 from tengen.games.core import Game
 from tengen.nets.building import build
-from tengen.nets.heads import Columns
+from tengen.nets.heads import PolicyColumns
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.network import Network
 from tengen.nets.specs import Spec
@@ -50,6 +50,6 @@ def operations(net: Spec | Network, game: Game) -> int:
     total = 0
     for _, module in nnx.iter_modules(shapes(net, game) if isinstance(net, Spec) else net):
         if isinstance(module, Conv | Dense):
-            times = height * width if isinstance(module, Conv) else width if isinstance(module, Columns) else 1
+            times = height * width if isinstance(module, Conv) else width if isinstance(module, PolicyColumns) else 1
             total += 2 * times * math.prod(module.kernel.shape)
     return total

@@ -13,7 +13,7 @@ from jax import Array, lax
 from tengen.games.core import Game
 from tengen.nets import fitting, gpu
 from tengen.nets.blocks import PoolBias, shaped
-from tengen.nets.board import Board
+from tengen.nets.board import BoardMask
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
@@ -31,7 +31,7 @@ def kinds(spec: Spec) -> int:
     return 2 if "opponent_policy" in spec.heads else 1
 
 
-class Columns(Dense):
+class PolicyColumns(Dense):
     """Numbers for each column of the board: the same layer reads every column from top to bottom."""
 
     def __call__(self, x: Array) -> Array:
@@ -55,12 +55,12 @@ class PolicyHead(nnx.Module):
             if layout.extra:
                 self.extra = Dense(3 * channels, kinds_ * layout.extra, rngs, gain=OUTPUT_GAIN)
         elif layout.kind == "columns":
-            self.columns = Columns(height * channels, kinds_, rngs, gain=OUTPUT_GAIN)
+            self.columns = PolicyColumns(height * channels, kinds_, rngs, gain=OUTPUT_GAIN)
         else:
             inputs, outputs = (height * width + 3) * channels, kinds_ * game.num_actions
             self.dense = Dense(inputs, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
-    def __call__(self, x: Array, neck: Conv, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, neck: Conv, board: BoardMask, train: bool) -> Array:
         """[B, H, W, 2 P or more], from the neck without its bias, -> Float32[B, kinds, A]"""
         x, pool = self.pool(x, neck, board, train)
         if self.points is not None:
@@ -71,7 +71,7 @@ class PolicyHead(nnx.Module):
         everything = jnp.concatenate([x.reshape(len(x), -1), pool], -1)
         return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
 
-    def _by_point(self, x: Array, pool: Array, board: Board) -> Array:
+    def _by_point(self, x: Array, pool: Array, board: BoardMask) -> Array:
         """Float32[B, kinds, A] of Float32[B, H, W, kinds N] logits of the points and the pool [B, 3 P]."""
         batch, height, width, _ = x.shape
         logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
@@ -94,12 +94,12 @@ class ValueHead(nnx.Module):
         channels = tower.value_channels
         self.norm = Norm(channels)
         self.hidden = Dense(3 * channels, tower.value_width, rngs, bias=True)
-        self.summary = Summary(tower.value_width, spec.heads, rngs)
+        self.summary = BoardSummary(tower.value_width, spec.heads, rngs)
         owner = Conv(1, channels, 1, rngs, gain=OUTPUT_GAIN) if "ownership" in spec.heads else None
         self.ownership = nnx.data(owner)
         self.activation: Activation = spec.activation
 
-    def __call__(self, x: Array, board: Board, train: bool) -> tuple[Array, Array | None]:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> tuple[Array, Array | None]:
         """Of [B, H, W, V]: the hidden layer [B, hidden], which `summary` reads, and Float32[B, H, W] ownership."""
         x = shaped(x, self.norm, self.activation, board, train)
         pool = board.scaled(board.mean(x)).astype(x.dtype)
@@ -109,7 +109,7 @@ class ValueHead(nnx.Module):
         return hidden, board.hide(self.ownership(x).astype(jnp.float32))[..., 0]
 
 
-class Summary(nnx.Module):
+class BoardSummary(nnx.Module):
     """Outputs that are a few numbers per position, from one vector."""
 
     def __init__(self, width: int, heads: tuple[Head, ...], rngs: nnx.Rngs) -> None:
@@ -145,13 +145,13 @@ class Heads(nnx.Module):
         self.activation: Activation = spec.activation
         self.kernels = False  # may a GPU program of our own do this, once folded
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Outputs:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Outputs:
         """What the network says, of the trunk [B, H, W, C]."""
         found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
         others = self.value.summary(found.hidden)
         return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
 
-    def _from_neck(self, x: Array, board: Board, train: bool) -> gpu.HeadOutputs:
+    def _from_neck(self, x: Array, board: BoardMask, train: bool) -> gpu.HeadOutputs:
         """Of the neck's [B, H, W, 2 P + V] without its bias."""
 
         def plain(x: Array) -> gpu.HeadOutputs:

@@ -11,8 +11,8 @@ from jax import Array
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets.blocks import block
-from tengen.nets.board import Board
-from tengen.nets.heads import OUTPUT_GAIN, Heads, Summary, kinds, outputs
+from tengen.nets.board import BoardMask
+from tengen.nets.heads import OUTPUT_GAIN, BoardSummary, Heads, kinds, outputs
 from tengen.nets.layers import Conv, Dense, activate, convolve
 from tengen.nets.outputs import Outputs
 from tengen.nets.specs import Dtype, Layers, Spec, Tower
@@ -96,7 +96,7 @@ class BoardNetwork(Network):
         self.heads = Heads(spec, tower, game, rngs)
 
     def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
-        board = Board.of(planes, self.full_board)
+        board = BoardMask.of(planes, self.full_board)
         x = self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype)
         for residual in self.blocks:
             x = residual(x, board, train)
@@ -115,7 +115,7 @@ class DenseNetwork(Network):
         sizes = [game.num_scalars, *[layers.width] * layers.count]
         self.layers = nnx.List([Dense(*size, rngs, bias=True) for size in itertools.pairwise(sizes)])
         self.policy = Dense(layers.width, kinds(spec) * game.num_actions, rngs, bias=True, gain=OUTPUT_GAIN)
-        self.summary = Summary(layers.width, spec.heads, rngs)
+        self.summary = BoardSummary(layers.width, spec.heads, rngs)
 
     def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
         del planes, train

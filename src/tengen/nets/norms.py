@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array, lax
 
-from tengen.nets.board import Board
+from tengen.nets.board import BoardMask
 
 # As in KataGo.
 _EPSILON = 1e-4
@@ -21,7 +21,7 @@ class Norm(nnx.Module):
         self.mean = nnx.BatchStat(jnp.zeros(channels))
         self.variance = nnx.BatchStat(jnp.ones(channels))
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         """[B, H, W, C] -> Float32[B, H, W, C], the last to be rounded by the activation, in the same pass."""
         scale, shift = self.affine(self._learn(x, board) if train else None)
         return x.astype(jnp.float32) * scale + shift
@@ -32,7 +32,7 @@ class Norm(nnx.Module):
         scale = self.scale[...] * lax.rsqrt(variance + _EPSILON)
         return scale, self.shift[...] - mean * scale
 
-    def _learn(self, x: Array, board: Board) -> tuple[Array, Array]:
+    def _learn(self, x: Array, board: BoardMask) -> tuple[Array, Array]:
         moments = board.moments(x)
         for running, now in zip((self.mean, self.variance), moments, strict=True):
             running[...] += _NEW_SHARE * (lax.stop_gradient(now) - running[...])
@@ -47,7 +47,7 @@ class Affine(nnx.Module):
         self.shift = nnx.Param(shift)
         self.kernels = True  # may a GPU program of our own do this
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         """[B, H, W, C] -> Float32[B, H, W, C]"""
         del board, train
         return x.astype(jnp.float32) * self.scale[...] + self.shift[...]
@@ -56,7 +56,7 @@ class Affine(nnx.Module):
 class Nothing(nnx.Module):
     """A folded norm that the layer before it has taken over."""
 
-    def __call__(self, x: Array, board: Board, train: bool) -> Array:
+    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
         """`x` itself."""
         del board, train
         return x

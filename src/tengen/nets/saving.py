@@ -36,7 +36,7 @@ _LISTED = 4  # of the tensors that are missing or odd, so many are named
 
 
 @dataclass(frozen=True)
-class Saved:
+class NetworkFile:
     """What a file says about the network in it."""
 
     spec: Spec
@@ -93,7 +93,7 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     return file
 
 
-def read(path: Path | str) -> Saved:
+def read(path: Path | str) -> NetworkFile:
     """What the file says about its network, without reading the network itself."""
     file = _file(Path(path))
     with _opened(file) as opened:
@@ -155,7 +155,7 @@ def _opened(file: Path) -> Iterator[Any]:
         raise TengenError(f"{file}: cannot be read: {error.strerror or error}") from None
 
 
-def _header(file: Path, opened: Any) -> Saved:
+def _header(file: Path, opened: Any) -> NetworkFile:
     text = (opened.metadata() or {}).get(_KEY)
     if text is None:
         raise TengenError(f"{file}: a safetensors file, but not of a Tengen network (no {_KEY!r} in its metadata)")
@@ -166,20 +166,20 @@ def _header(file: Path, opened: Any) -> Saved:
             raise TengenError(f"{file}: written by another version of Tengen ({newer})")
         game, info = about["game"], about["info"]
         name, version, options = str(game["name"]), int(game["version"]), dict(game["options"])
-        return Saved(Spec.from_dict(about["spec"]), name, version, options, dict(info))
+        return NetworkFile(Spec.from_dict(about["spec"]), name, version, options, dict(info))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
         raise TengenError(f"{file}: what it says about its network cannot be understood ({reason})") from None
 
 
-def _playable(file: Path, saved: Saved) -> Game:
+def _playable(file: Path, saved: NetworkFile) -> Game:
     try:
         return saved.make_game()
     except ValueError as error:
         raise TengenError(f"{file}: its game cannot be made: {error}") from None
 
 
-def _check_game(file: Path, saved: Saved, game: Game) -> None:
+def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
     if saved.game != game.name:
         raise TengenError(f"{file}: a network for {saved.game}, expected one for {game.name}")
     if saved.version != game.version:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tengen.protocol.encoding import LONGEST, ProtocolError
 
 
-class Lines:
+class LineSplitter:
     """One stream of bytes. Holds at most `longest` bytes, besides what it is fed."""
 
     def __init__(self, longest: int = LONGEST) -> None:

@@ -17,7 +17,7 @@ from tengen import files
 from tengen.data.store import buffer
 from tengen.errors import OptionError, TengenError
 from tengen.roles import replay
-from tengen.roles.replay import Drawn, Replay
+from tengen.roles.replay import Replay, ReplaySample
 from tengen.schema import quote
 from tengen.train.checkpoints import flat, unflat
 
@@ -72,7 +72,7 @@ class ReplayBuffer:
         if len(next(iter(rows.values()))):
             self.state = _add(self.state, {name: array[-self.capacity :] for name, array in rows.items()})
 
-    def sample(self, key: Array, batch: int, beta: float | Array = 1.0) -> Drawn:
+    def sample(self, key: Array, batch: int, beta: float | Array = 1.0) -> ReplaySample:
         """`batch` samples, with replacement; `beta` is how much weights make up for priorities."""
         if batch < 1:
             raise OptionError(f"batch: expected a whole number of at least 1, got {batch}")

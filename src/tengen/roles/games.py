@@ -32,7 +32,7 @@ class Transition(NamedTuple):
     next_observations: dict[str, Array]  # as the role sees it at its next move, or at the end
 
 
-class Lane(NamedTuple):
+class RoleLane(NamedTuple):
     """B games that wait for one role."""
 
     states: Any  # [B, ...]
@@ -92,27 +92,27 @@ class FusedGame:
     @partial(jax.jit, static_argnames=("self", "role", "games", "n_step"))
     def start(
         self, role: str, games: int, n_step: int, params: Any, key: Array, er: Array | float, others_er: Array | float
-    ) -> Lane:
+    ) -> RoleLane:
         """New games for a role, its first moves for samples of `n_step` included."""
         first, begin, play = jax.random.split(key, 3)
         states = jax.vmap(self.game.init)(jax.random.split(first, games))
         states = self._turn(role, params, begin, states, others_er)
         step = partial(self._step, role, params, er, others_er)
         states, tail = lax.scan(step, states, jax.random.split(play, n_step - 1))
-        return Lane(states, tail)
+        return RoleLane(states, tail)
 
     @partial(jax.jit, static_argnames=("self", "role", "steps"))
     def roll_out(
         self,
         role: str,
         steps: int,
-        lane: Lane,
+        lane: RoleLane,
         params: Any,
         key: Array,
         er: Array | float,
         others_er: Array | float,
         gamma: Array | float,
-    ) -> tuple[Lane, Transition, Array]:
+    ) -> tuple[RoleLane, Transition, Array]:
         """So many own moves in each of the B games: the lane after them, steps * B samples, and how many games ended.
 
         The role tries a random legal action with the probability `er`, the other one with `others_er`. A sample spans
@@ -125,7 +125,7 @@ class FusedGame:
         samples = _spanned(moves, steps, n_step, gamma)
         tail = jax.tree.map(lambda leaf: leaf[steps:], moves)
         flat = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), samples)
-        return Lane(states, tail), flat, moves.dones[n_step - 1 :].sum()
+        return RoleLane(states, tail), flat, moves.dones[n_step - 1 :].sum()
 
     @partial(jax.jit, static_argnames=("self", "games"))
     def play(self, games: int, params: Any, key: Array) -> Outcome:

@@ -19,12 +19,12 @@ from tengen.errors import OptionError
 class Replay(NamedTuple):
     """Room for C samples."""
 
-    ring: ring.Ring  # rows [C, ...] by name
+    ring: ring.RowBuffer  # rows [C, ...] by name
     priorities: Array  # Float32[C]: p^alpha; 0 where nothing is. [0] if all are drawn alike
     largest: Array  # Float32[]: the largest priority so far
 
 
-class Drawn(NamedTuple):
+class ReplaySample(NamedTuple):
     """A batch of B samples."""
 
     rows: dict[str, Array]  # [B, ...] each
@@ -53,13 +53,13 @@ def add(replay: Replay, rows: Mapping[str, Array]) -> Replay:
     return replay._replace(ring=ring.append(replay.ring, dict(rows), count), priorities=priorities)
 
 
-def draw(replay: Replay, key: Array, batch: int, beta: Array | float = 1.0) -> Drawn:
+def draw(replay: Replay, key: Array, batch: int, beta: Array | float = 1.0) -> ReplaySample:
     """`batch` samples, with replacement. Of an empty buffer they are zeros, and so are their weights."""
     filled = replay.ring.filled
     if not replay.priorities.size:
         places = jax.random.randint(key, (batch,), 0, jnp.maximum(filled, 1))
         weights = jnp.where(filled > 0, jnp.ones(batch), 0)
-        return Drawn(ring.take(replay.ring, places), places, weights)
+        return ReplaySample(ring.take(replay.ring, places), places, weights)
     sums = jnp.cumsum(replay.priorities)
     marks = (jnp.arange(batch) + jax.random.uniform(key, (batch,))) / batch * sums[-1]
     places = jnp.searchsorted(sums, marks, side="right")
@@ -67,7 +67,7 @@ def draw(replay: Replay, key: Array, batch: int, beta: Array | float = 1.0) -> D
     chance = jnp.maximum(replay.priorities[places], 1e-30) / jnp.maximum(sums[-1], 1e-30)
     weights = (filled * chance) ** -jnp.asarray(beta, jnp.float32)
     weights = jnp.where(filled > 0, weights / weights.max(), 0)
-    return Drawn(ring.take(replay.ring, places), places, weights)
+    return ReplaySample(ring.take(replay.ring, places), places, weights)
 
 
 def renew(replay: Replay, places: Array, errors: Array, alpha: float, least: float) -> Replay:

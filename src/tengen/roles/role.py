@@ -19,8 +19,8 @@ from tengen.games.players import Player, Rule
 from tengen.nets import saving
 from tengen.roles import rules
 from tengen.roles.buffer import ReplayBuffer
-from tengen.roles.games import Lane, Transition
-from tengen.roles.rules import Greedy, Parameters
+from tengen.roles.games import RoleLane, Transition
+from tengen.roles.rules import GreedyRule, Parameters
 from tengen.roles.schedules import Schedule
 from tengen.train import optimizers
 
@@ -35,7 +35,9 @@ class Role:
         self.name, self.game, self.settings = name, game, settings
         self.trainable = settings is not None
         self.player: Player | None = None
-        self.rule_of: Callable[[Any, Game], Rule] = Greedy  # how a network (its graph) plays; `rules.Drawn` is another
+        self.rule_of: Callable[[Any, Game], Rule] = (
+            GreedyRule  # how a network (its graph) plays; `rules.Drawn` is another
+        )
         self.graph: Any = None
         self.parameters: Parameters = {}  # what gradients change
         self.others: Parameters = {}  # the other variables of the network
@@ -45,7 +47,7 @@ class Role:
         self.er_scheduler: Schedule | None = None
         self.beta_scheduler: Schedule | None = None
         self.replay_buffer: ReplayBuffer | None = None
-        self.lane: Lane | None = None
+        self.lane: RoleLane | None = None
         if settings is not None:
             self.optimizer = optimizers.make(settings.optimizer)
             self.lr_scheduler = Schedule(settings.lr_schedule, settings.optimizer.learning_rate)

@@ -42,7 +42,7 @@ def scores(outputs: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Greedy:
+class GreedyRule:
     """The legal action that the network gives the largest number. `params` are its variables by name."""
 
     graph: Any
@@ -56,7 +56,7 @@ class Greedy:
 
 
 @dataclass(frozen=True)
-class Drawn(Greedy):
+class SampledRule(GreedyRule):
     """A legal action drawn by the network's policy, whose logits its numbers are: for trainers that learn a policy."""
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
@@ -70,7 +70,7 @@ class Drawn(Greedy):
 
 def greedy(name: str, net: nnx.Module, game: Game) -> Player:
     """The player that always follows a network."""
-    return Player(name, Greedy(nnx.graphdef(net), game), parameters(net))
+    return Player(name, GreedyRule(nnx.graphdef(net), game), parameters(net))
 
 
 def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> Player:

@@ -46,7 +46,7 @@ def command(kind: str, base: Path) -> list[str]:
     return [sys.executable, "-m", "tengen", kind, str(base / "config.yaml"), "--base", str(base)]
 
 
-class Child:
+class ChildProcess:
     """One part. Its output goes to the end of `log`."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Child:
 
 
 def stop_all(
-    children: Sequence[Child],
+    children: Sequence[ChildProcess],
     say: Callable[[str], None],
     grace: float = GRACE,
     sleep: Callable[[float], None] = time.sleep,

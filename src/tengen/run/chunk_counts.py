@@ -27,7 +27,7 @@ def place(base: Path) -> Path | None:
     return None
 
 
-class Memory:
+class ChunkCounts:
     """What chunks have said, over processes. Errors of the file are no reason to fail: it is then as good as empty."""
 
     def __init__(self, path: Path) -> None:

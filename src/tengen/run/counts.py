@@ -7,7 +7,7 @@ from tengen.config.sections import GoalSection
 
 
 @dataclass(frozen=True)
-class Counts:
+class RunCounts:
     """What a run has done, over all its restarts."""
 
     games: int = 0  # finished
@@ -16,14 +16,14 @@ class Counts:
     seconds: float = 0.0
     sessions: int = 0  # times that it was started
 
-    def plus(self, games: int, rows: int, evaluations: float) -> "Counts":
+    def plus(self, games: int, rows: int, evaluations: float) -> "RunCounts":
         """After so much more was played."""
         return replace(
             self, games=self.games + games, rows=self.rows + rows, evaluations=self.evaluations + evaluations
         )
 
 
-def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
+def reached(goal: GoalSection, counts: RunCounts, steps: int) -> str:
     """Which part of the goal is reached, in words; empty if none is."""
     done = _done(counts, steps)
     words = {"minutes": "over", "games": "played", "rows": "played", "steps": "learned"}
@@ -35,13 +35,13 @@ def reached(goal: GoalSection, counts: Counts, steps: int) -> str:
     return ""
 
 
-def progress(goal: GoalSection, counts: Counts, steps: int) -> float:
+def progress(goal: GoalSection, counts: RunCounts, steps: int) -> float:
     """Share of the goal that is reached, of the part that will be reached first; 0 without a goal."""
     done = _done(counts, steps)
     return max((done[name] / limit for name, limit in asdict(goal).items() if limit is not None), default=0.0)
 
 
-def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | int]:
+def further(goal: GoalSection, counts: RunCounts, steps: int) -> dict[str, float | int]:
     """The parts of the goal that are reached, with what to set them to for as much again.
 
     A run may have done more than twice its goal: when that was lowered, or while the gate judged the last networks.
@@ -53,6 +53,6 @@ def further(goal: GoalSection, counts: Counts, steps: int) -> dict[str, float | 
     }
 
 
-def _done(counts: Counts, steps: int) -> dict[str, float]:
+def _done(counts: RunCounts, steps: int) -> dict[str, float]:
     """By the names of a goal's parts."""
     return {"minutes": counts.seconds / 60, "games": counts.games, "rows": counts.rows, "steps": steps}

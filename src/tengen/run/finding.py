@@ -14,15 +14,15 @@ _ROLES = ("host", "agent")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundNetwork:
     """A network on disk."""
 
     path: Path  # its folder, or the file itself
     name: str  # for people, and for results
-    saved: saving.Saved
+    saved: saving.NetworkFile
 
 
-def find(text: str | Path, role: str | None = None) -> Found:
+def find(text: str | Path, role: str | None = None) -> FoundNetwork:
     """The network at a path; `role`: of a run, the newest that can play it.
 
     TengenError says what is there instead, or that a run has none yet, or that the network learned another role.
@@ -40,7 +40,7 @@ def find(text: str | Path, role: str | None = None) -> Found:
     return found
 
 
-def networks(run: Path, role: str | None = None) -> list[Found]:
+def networks(run: Path, role: str | None = None) -> list[FoundNetwork]:
     """All whole networks of a run, in the order in which they were saved; other things in the folder are left out.
 
     `role`: those that can play it. A trainer of roles saves a network for each, self-play one for all.
@@ -54,9 +54,9 @@ def networks(run: Path, role: str | None = None) -> list[Found]:
     return [network for _, network in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
 
 
-def survey(run: Path, folders: Iterable[str] = (registry.ACCEPTED,)) -> tuple[list[Found], list[str]]:
+def survey(run: Path, folders: Iterable[str] = (registry.ACCEPTED,)) -> tuple[list[FoundNetwork], list[str]]:
     """The whole networks in these folders of a run; and what is wrong with the damaged ones, in words."""
-    found: list[Found] = []
+    found: list[FoundNetwork] = []
     notes: list[str] = []
     for path in sorted(path for folder in folders for path in inside(run / folder)):
         if (path / FILE_NAME).exists() and not path.name.startswith("."):
@@ -67,19 +67,19 @@ def survey(run: Path, folders: Iterable[str] = (registry.ACCEPTED,)) -> tuple[li
     return found, notes
 
 
-def _order(network: Found, number: int) -> tuple[float, ...]:
+def _order(network: FoundNetwork, number: int) -> tuple[float, ...]:
     """A ring counts what it accepts; the fused loop says when it saved."""
     seconds, step = network.saved.info.get("seconds"), network.saved.info.get("step")
     return tuple(float(x) if isinstance(x, int | float) else -1.0 for x in (number, seconds, step))
 
 
-def _plays(network: Found, role: str | None) -> bool:
+def _plays(network: FoundNetwork, role: str | None) -> bool:
     """Whether it learned that role, or all of them (a ring's networks have roles of another kind)."""
     learned = network.saved.info.get("role")
     return role is None or learned not in _ROLES or learned == role
 
 
-def _newest(path: Path, role: str | None) -> Found:
+def _newest(path: Path, role: str | None) -> FoundNetwork:
     all_of_it = networks(path, role)
     if all_of_it:
         return all_of_it[-1]
@@ -90,6 +90,6 @@ def _newest(path: Path, role: str | None) -> Found:
     raise TengenError(f"{path}: neither a network (a folder with {FILE_NAME}) nor a run (a folder with config.yaml)")
 
 
-def _found(path: Path) -> Found:
+def _found(path: Path) -> FoundNetwork:
     named = path.parent if path.name == FILE_NAME else path
-    return Found(path, named.resolve().name.removesuffix(".safetensors"), saving.read(path))
+    return FoundNetwork(path, named.resolve().name.removesuffix(".safetensors"), saving.read(path))

@@ -31,7 +31,7 @@ _RESERVED = ("time", "elapsed", "kind")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMetrics:
     """What a file of metrics holds."""
 
     lines: tuple[dict[str, Any], ...]
@@ -50,7 +50,7 @@ class Found:
         return f"{path}: {what} passed over: line {few}"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> FoundMetrics:
     """All lines of a file, none if there is no such file. A last line that is still being written does not count."""
     lines, garbage = [], []
     try:
@@ -61,10 +61,10 @@ def read(path: Path) -> Found:
                 elif raw.endswith(b"\n"):
                     garbage.append(number)
     except FileNotFoundError:
-        return Found(())
+        return FoundMetrics(())
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
-    return Found(tuple(lines), tuple(garbage))
+    return FoundMetrics(tuple(lines), tuple(garbage))
 
 
 def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from tengen.nets import saving
 
 
 @dataclass(frozen=True, order=True)
-class Saved:
+class SavedNetwork:
     """One network of the run, in the order of saving."""
 
     seconds: float  # of the run, when it was saved
@@ -24,19 +24,19 @@ class Saved:
     name: str
 
 
-class Networks:
+class RunNetworks:
     """The folder of a run's networks."""
 
     def __init__(self, folder: Path, game: Game, spec: nets.Spec, dtype: nets.Dtype) -> None:
         self.folder = folder
         self._game, self.spec = game, spec
         self._dtype: nets.Dtype = dtype
-        self.saved: list[Saved] = []
+        self.saved: list[SavedNetwork] = []
         self.notes: tuple[str, ...] = ()  # what lies there and is no network of this run
         self.look()
 
     @property
-    def newest(self) -> Saved | None:
+    def newest(self) -> SavedNetwork | None:
         """The one that was saved last."""
         return self.saved[-1] if self.saved else None
 
@@ -44,10 +44,10 @@ class Networks:
         """Where the network of that name is."""
         return self.folder / name
 
-    def save(self, net: nets.Network, name: str, step: int, info: Mapping[str, Any]) -> Saved:
+    def save(self, net: nets.Network, name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
         """Write a network; `info` has at least the `seconds` of the run. TengenError if that fails."""
         saving.save(net, self.path(name), self._game, {**info, "step": step})
-        entry = Saved(info["seconds"], step, name)
+        entry = SavedNetwork(info["seconds"], step, name)
         self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
         return entry
 
@@ -82,9 +82,9 @@ class Networks:
         self.saved, self.notes = found, tuple(notes)
 
 
-def _read(folder: Path) -> Saved:
+def _read(folder: Path) -> SavedNetwork:
     info = saving.read(folder).info
     step, seconds = info.get("step"), info.get("seconds")
     if type(step) is not int or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise TengenError(f"{folder}: does not say when it was saved")
-    return Saved(float(seconds), step, folder.name)
+    return SavedNetwork(float(seconds), step, folder.name)

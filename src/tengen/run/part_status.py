@@ -40,7 +40,7 @@ _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowEr
 
 
 @dataclass(frozen=True)
-class Seen:
+class PartStatus:
     """What a notice says."""
 
     kind: str
@@ -62,7 +62,7 @@ class Seen:
         return self.kind if self.name in (self.kind, "all") else f"{self.kind} {self.name}"
 
 
-class Notice:
+class StatusWriter:
     """Of one part in this process. Failing to write it (a full disk) never stops the part."""
 
     def __init__(self, base: Path, kind: str, name: str) -> None:
@@ -142,9 +142,9 @@ class Notice:
             self._written = now, progress
 
 
-def look(base: Path) -> list[Seen]:
+def look(base: Path) -> list[PartStatus]:
     """All parts of a run that are there, or were killed; the order is that of the ring."""
-    watch = lease.Watch(minutes=5)
+    watch = lease.LeaseWatch(minutes=5)
     folder = base / FOLDER
     found = []
     for path in sorted(inside(folder)):
@@ -159,7 +159,7 @@ def look(base: Path) -> list[Seen]:
             age = time.time() - path.stat().st_mtime if alive and about["machine"] == socket.gethostname() else 0.0
             age = min(max(age, 0.0), _REST)
             found.append(
-                Seen(
+                PartStatus(
                     kind=match[1],
                     name=match[2],
                     alive=alive,
@@ -180,7 +180,7 @@ def look(base: Path) -> list[Seen]:
 
 def sweep(folder: Path) -> None:
     """Remove the notices of the dead, with their leases."""
-    watch = lease.Watch(minutes=5)
+    watch = lease.LeaseWatch(minutes=5)
     for path in inside(folder):
         if _NAME.fullmatch(path.name) and not watch.living(folder, path.stem):
             with contextlib.suppress(OSError):

@@ -16,18 +16,18 @@ _LAST = 0.06  # share of the time that is always kept for the last rating
 
 
 @dataclass(frozen=True)
-class Budget:
+class TimeBudget:
     """The plan of a run that takes `goal` seconds, None if it has no such goal; it is rated `every` so many seconds."""
 
     goal: float | None
     every: float
 
     @staticmethod
-    def of(goal: GoalSection, minutes: float) -> "Budget":
+    def of(goal: GoalSection, minutes: float) -> "TimeBudget":
         """Of a configuration with these `minutes` between two ratings: at most a fifth of the goal lies there."""
         if goal.minutes is None:
-            return Budget(None, 60 * minutes)
-        return Budget(60 * goal.minutes, 60 * min(minutes, goal.minutes / RATINGS))
+            return TimeBudget(None, 60 * minutes)
+        return TimeBudget(60 * goal.minutes, 60 * min(minutes, goal.minutes / RATINGS))
 
     def for_rating(self, elapsed: float, spent: float, end: float) -> float:
         """Seconds that a rating may take which begins now; matches took `spent` so far, `end` is kept for the end."""

@@ -1,3 +1,4 @@
+from tengen.config.settings.search import SearchSettings as Settings
 from tengen.nets.outputs import Evaluation as Evaluation
 
 from . import dump as dump
@@ -5,7 +6,7 @@ from .leaves import Leaves as Leaves
 from .leaves import expand as expand
 from .leaves import select as select
 from .pruning import prune as prune
-from .result import Result as Result
+from .result import SearchResult as Result
 from .result import summarise as summarise
 from .roots import advance as advance
 from .roots import begin as begin

@@ -20,7 +20,7 @@ from tengen import gpu
 from tengen.config.settings.search import SearchSettings
 from tengen.gpu.program import defines
 from tengen.search.tree import Tree
-from tengen.search.walk import New, Path
+from tengen.search.walk import NewNode, WalkPath
 
 MOST_ACTIONS = 2**16  # `Tree.onward` holds an action in 16 bits
 _THREADS = 128  # in a block
@@ -86,7 +86,7 @@ def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array]
     return leaves, structure, kept, tables, [table.shape[2] * table.dtype.itemsize for table in tables]
 
 
-def walk(tree: Tree) -> tuple[Path, Any]:
+def walk(tree: Tree) -> tuple[WalkPath, Any]:
     """Path [B, 1], and the stored states [B, ...] of the nodes above the leaves."""
     batch = tree.child.shape[0]
     leaves, structure, kept, tables, sizes = _stored_leaves(tree)
@@ -108,19 +108,19 @@ def walk(tree: Tree) -> tuple[Path, Any]:
             *tables,
         ],
         [
-            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(Path._fields),
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(WalkPath._fields),
             *(jax.ShapeDtypeStruct((batch, table.shape[2]), table.dtype) for table in tables),
         ],
         blocks=_blocks(tree),
     )
-    parent, action, node, *flags = (x[:, None] for x in found[: len(Path._fields)])
+    parent, action, node, *flags = (x[:, None] for x in found[: len(WalkPath._fields)])
     above = [leaf[:, 0] for leaf in leaves]
-    for k, part in zip(kept, found[len(Path._fields) :], strict=True):
+    for k, part in zip(kept, found[len(WalkPath._fields) :], strict=True):
         above[k] = part.reshape(above[k].shape)
-    return Path(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(structure, above)
+    return WalkPath(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(structure, above)
 
 
-def expand(tree: Tree, path: Path, new: New) -> Tree:
+def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
     """`expand` for all games: Path [B, 1], New [B, ...]."""
     batch, slots, _ = tree.child.shape
     leaves, structure, kept, positions, sizes = _stored_leaves(tree)

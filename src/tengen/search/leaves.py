@@ -12,13 +12,13 @@ from tengen.games.core import Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search import gpu
 from tengen.search.tree import NONE, Tree, restored, stored
-from tengen.search.walk import New, Path, walk
+from tengen.search.walk import NewNode, WalkPath, walk
 
 
 class Leaves(NamedTuple):
     """K leaves of each of B trees: [B * K, ...], the leaves of one tree together."""
 
-    path: Path  # [B, K]
+    path: WalkPath  # [B, K]
     states: Any  # the positions, complete
     legal: Array  # Bool[B * K, A]
     observation: Observation  # what to evaluate
@@ -42,7 +42,7 @@ def select(tree: Tree) -> Leaves:
     return Leaves(path, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
 
 
-def _walk(tree: Tree) -> tuple[Path, Any]:
+def _walk(tree: Tree) -> tuple[WalkPath, Any]:
     """Path [B, K], and the stored states [B * K, ...] of the nodes above the leaves."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
@@ -60,9 +60,9 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     # However small a prior is, half precision must not make its move illegal.
     logits = jnp.where(leaves.legal, jnp.maximum(logits, _LEAST), -jnp.inf).astype(jnp.float16)
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
-    new = New(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
+    new = NewNode(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 
-    def plain(tree: Tree, path: Path, new: New) -> Tree:
+    def plain(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
@@ -79,7 +79,7 @@ def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]
     return lambda *args: lax.platform_dependent(*args, cuda=kernel, default=plain)
 
 
-def _expand(tree: Tree, path: Path, new: New) -> Tree:
+def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
     """One tree: write the fresh leaves, then add every walk's value to the nodes above its end."""
     slots = tree.visits.shape[0]
     stored = path.fresh & path.active & (path.node >= 0)

@@ -8,12 +8,12 @@ from jax import Array
 
 from tengen.config.settings.search import SearchSettings
 from tengen.search import rows
-from tengen.search.rows import Row
+from tengen.search.rows import NodeRow
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
 
 
-class Result(NamedTuple):
+class SearchResult(NamedTuple):
     """For each of B roots."""
 
     visits: Array  # Int32[B, A]
@@ -22,7 +22,7 @@ class Result(NamedTuple):
     action: Array  # Int32[B]: the move to play; -1 where nothing is legal or the root was never evaluated
 
 
-def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> Result:
+def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> SearchResult:
     """Visits, policy target, value and a move. `temperature` ([B] or one number) is that of the choice.
 
     At 0 the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes the
@@ -34,7 +34,7 @@ def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> Resul
     return jax.vmap(_summarise)(tree, keys, temperature)
 
 
-def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
+def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     settings = tree.settings
     row = row_at(tree, tree.root, None)
     # A root that was never evaluated has stale moves.
@@ -49,10 +49,10 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> Result:
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
     action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
-    return Result(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
+    return SearchResult(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
 
 
-def puct_policy(row: Row, noise: Array, settings: SearchSettings) -> Array:
+def puct_policy(row: NodeRow, noise: Array, settings: SearchSettings) -> Array:
     """Float32[A]: the share of visits, less those that only noise and forced playouts caused.
 
     Every move but the most visited loses visits as long as its score stays below that of the most visited one.

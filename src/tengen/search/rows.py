@@ -12,7 +12,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.search.schedule import wanted_visits
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """The moves of a node, values from the side of the player who moves there."""
 
     logits: Array  # Float32[..., A]: log prior, -inf where not legal
@@ -47,7 +47,9 @@ def softmax(logits: Array) -> Array:
     return weights / jnp.maximum(_sum(weights), jnp.finfo(jnp.float32).tiny)
 
 
-def choice_at_root(row: Row, noise: Array, base: Array, budget: Array, done: Array, settings: SearchSettings) -> Array:
+def choice_at_root(
+    row: NodeRow, noise: Array, base: Array, budget: Array, done: Array, settings: SearchSettings
+) -> Array:
     """Int32[...]: the move to follow at a root, after `done` simulations of `budget`."""
     if settings.algorithm == "puct":
         return puct_at_root(row, noise, settings)
@@ -56,19 +58,19 @@ def choice_at_root(row: Row, noise: Array, base: Array, budget: Array, done: Arr
     return gumbel_at_root(row, noise, base, wanted.astype(jnp.float32), settings)
 
 
-def choice_below(row: Row, settings: SearchSettings) -> Array:
+def choice_below(row: NodeRow, settings: SearchSettings) -> Array:
     """Int32[...]: the move to follow at any other node."""
     return puct_below(row, settings) if settings.algorithm == "puct" else gumbel_below(row, settings)
 
 
-def root_prior(row: Row, noise: Array, settings: SearchSettings) -> Array:
+def root_prior(row: NodeRow, noise: Array, settings: SearchSettings) -> Array:
     """Float32[..., A]: PUCT's prior at the root, flattened and mixed with noise."""
     flat = settings.root_temperature == 1
     prior = jnp.exp(row.logits) if flat else softmax(row.logits / settings.root_temperature)
     return (1 - settings.noise_share) * prior + settings.noise_share * noise
 
 
-def puct_scores(row: Row, prior: Array, reduction: float, settings: SearchSettings) -> Array:
+def puct_scores(row: NodeRow, prior: Array, reduction: float, settings: SearchSettings) -> Array:
     """Float32[..., A]: value plus exploration, as AlphaZero's; -inf where not legal.
 
     An unvisited move is worth what its node is, less a reduction that grows with the prior already visited (KataGo).
@@ -80,13 +82,13 @@ def puct_scores(row: Row, prior: Array, reduction: float, settings: SearchSettin
     return jnp.where(row.legal, scores, -jnp.inf)
 
 
-def exploration(row: Row, settings: SearchSettings) -> Array:
+def exploration(row: NodeRow, settings: SearchSettings) -> Array:
     """Float32[..., 1]: what multiplies prior / (1 + visits)."""
     growth = jnp.log((row.node_visits + settings.c_base + 1) / settings.c_base)
     return (settings.c_init + growth) * jnp.sqrt(row.node_visits)
 
 
-def puct_at_root(row: Row, noise: Array, settings: SearchSettings) -> Array:
+def puct_at_root(row: NodeRow, noise: Array, settings: SearchSettings) -> Array:
     """Int32[...]: the best score, or a move that has not had the visits that its prior earns it."""
     prior = root_prior(row, noise, settings)
     scores = puct_scores(row, prior, settings.root_fpu_reduction, settings)
@@ -96,13 +98,13 @@ def puct_at_root(row: Row, noise: Array, settings: SearchSettings) -> Array:
     return jnp.argmax(scores, -1).astype(jnp.int32)
 
 
-def puct_below(row: Row, settings: SearchSettings) -> Array:
+def puct_below(row: NodeRow, settings: SearchSettings) -> Array:
     """Int32[...]: the best score."""
     scores = puct_scores(row, jnp.exp(row.logits), settings.fpu_reduction, settings)
     return jnp.argmax(scores, -1).astype(jnp.int32)
 
 
-def completed_values(row: Row) -> Array:
+def completed_values(row: NodeRow) -> Array:
     """Float32[..., A]: mean values; a move without visits gets the mix of the node's own value and its visited moves'.
 
     (Danihelka et al. 2022, appendix D.) The priors weigh the visited moves against each other.
@@ -115,7 +117,7 @@ def completed_values(row: Row) -> Array:
     return jnp.where(visited, row.means, mixed)
 
 
-def improved_logits(row: Row, settings: SearchSettings) -> Array:
+def improved_logits(row: NodeRow, settings: SearchSettings) -> Array:
     """Float32[..., A]: the prior's logits plus the completed values, rescaled to [0, 1] over the legal moves."""
     values = completed_values(row)
     low = -_largest(jnp.where(row.legal, -values, -jnp.inf))
@@ -125,18 +127,18 @@ def improved_logits(row: Row, settings: SearchSettings) -> Array:
     return jnp.where(row.legal, row.logits + weight * rescaled, -jnp.inf)
 
 
-def improved_policy(row: Row, settings: SearchSettings) -> Array:
+def improved_policy(row: NodeRow, settings: SearchSettings) -> Array:
     """Float32[..., A]: Gumbel's policy target; zeros if nothing is legal."""
     return softmax(improved_logits(row, settings))
 
 
-def gumbel_at_root(row: Row, noise: Array, base: Array, wanted: Array, settings: SearchSettings) -> Array:
+def gumbel_at_root(row: NodeRow, noise: Array, base: Array, wanted: Array, settings: SearchSettings) -> Array:
     """Int32[...]: the best of the moves that have had `wanted` visits in this search, by noise, prior and value."""
     score = jnp.where(row.visits - base == wanted, noise + improved_logits(row, settings), -1e9)
     return jnp.argmax(jnp.where(row.legal, score, -jnp.inf), -1).astype(jnp.int32)
 
 
-def gumbel_below(row: Row, settings: SearchSettings) -> Array:
+def gumbel_below(row: NodeRow, settings: SearchSettings) -> Array:
     """Int32[...]: the move whose share of the visits falls furthest behind the improved policy."""
     behind = improved_policy(row, settings) - row.visits / (1 + _sum(row.visits))
     return jnp.argmax(jnp.where(row.legal, behind, -jnp.inf), -1).astype(jnp.int32)

@@ -13,7 +13,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.leaves import expand, select
-from tengen.search.result import Result, summarise
+from tengen.search.result import SearchResult, summarise
 from tengen.search.roots import begin
 from tengen.search.tree import Tree, plant
 
@@ -29,7 +29,7 @@ def run(
     budget: Array | None = None,
     temperature: Array | float = 0.0,
     slots: int | None = None,
-) -> Result:
+) -> SearchResult:
     """Search the positions `roots` ([B, ...] each leaf), in one compiled loop with `evaluate` inside.
 
     `budget` (Int32[B]) gives each game its own number of simulations; `slots` is then the room of a tree, enough for
@@ -44,7 +44,7 @@ def run(
 def _run(
     evaluate: Evaluate, game: Game, settings: SearchSettings, slots: int | None,
     roots: Any, key: Array, budget: Array | None, temperature: Array | float,
-) -> Result:  # fmt: skip
+) -> SearchResult:  # fmt: skip
     search, choose = jax.random.split(key)
     tree = plant(game, settings, roots, slots=slots or settings.simulations + 1)
     batch = tree.root.shape[0]

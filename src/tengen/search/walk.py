@@ -9,7 +9,7 @@ from tengen.search import rows
 from tengen.search.tree import NONE, Tree
 
 
-class Path(NamedTuple):
+class WalkPath(NamedTuple):
     """Where K walks through one tree ended; Int32[K] unless said."""
 
     parent: Array  # the node to play `action` at; the root if the root itself is to be evaluated
@@ -20,7 +20,7 @@ class Path(NamedTuple):
     active: Array  # Bool[K]: not idle, because the search is over
 
 
-class New(NamedTuple):
+class NewNode(NamedTuple):
     """What is written for fresh leaves: [B, ...], or [K, ...] of one tree."""
 
     logits: Array  # Float16[..., A]: log of the prior
@@ -39,7 +39,7 @@ class _Pending(NamedTuple):
     node: Array  # Int32[K]
 
 
-def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.Row:
+def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.NodeRow:
     """What the node knows about its moves."""
     children = tree.child[node].astype(jnp.int32)
     there, at = children >= 0, jnp.maximum(children, 0)
@@ -54,7 +54,7 @@ def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.Row:
         loss = tree.settings.virtual_loss
         visits, total = visits + extra, total - loss * extra
         node_visits = node_visits + pending.visits[node]
-    return rows.Row(
+    return rows.NodeRow(
         logits=tree.logits[node].astype(jnp.float32),
         visits=visits,
         total=total,
@@ -71,7 +71,7 @@ def choose(tree: Tree, node: Array, done: Array, pending: _Pending | None) -> Ar
     return jnp.where(node == tree.root, at_root, rows.choice_below(row, tree.settings))
 
 
-def walk(tree: Tree) -> Path:
+def walk(tree: Tree) -> WalkPath:
     """K walks through one tree, each treating the ones before it as lost."""
     count = tree.settings.leaves
     slots = tree.visits.shape[0]
@@ -79,7 +79,7 @@ def walk(tree: Tree) -> Path:
     pending = _Pending(jnp.zeros(slots, jnp.float32), nothing, nothing, nothing)
     evaluated = tree.visits[tree.root] > 0
 
-    def one(carry: tuple[_Pending, Array], index: Array) -> tuple[tuple[_Pending, Array], Path]:
+    def one(carry: tuple[_Pending, Array], index: Array) -> tuple[tuple[_Pending, Array], WalkPath]:
         pending, taken = carry
         active = (tree.done + index < tree.budget) & (tree.over[tree.root] == 0)
         active &= evaluated | (index == 0)
@@ -100,7 +100,7 @@ def walk(tree: Tree) -> Path:
         )
         fresh = active & (new | ~evaluated)
         moves = new | (active & twin.any() & (node < 0))  # a twin of a leaf that has no room needs its position, too
-        return (pending, taken + (new & room)), Path(parent, action, node, fresh, moves, active)
+        return (pending, taken + (new & room)), WalkPath(parent, action, node, fresh, moves, active)
 
     return lax.scan(one, (pending, jnp.int32(0)), jnp.arange(count))[1]
 

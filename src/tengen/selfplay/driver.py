@@ -17,7 +17,7 @@ from tengen.games.core import Game
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
-from tengen.selfplay.lanes import Board, Lane, Lanes, boards, lane_devices
+from tengen.selfplay.lanes import Lane, LaneBoard, Lanes, boards, lane_devices
 from tengen.selfplay.named_opponents import opponents
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
@@ -25,7 +25,7 @@ from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 _SECONDS = 1.0  # that one call to the device should take
 
 
-class Playing:
+class SelfplayDriver:
     """Built from a configuration alone; knows no files. `spec` is the network's, if it is not the configuration's."""
 
     def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
@@ -52,7 +52,7 @@ class Playing:
         """Of a network of this spec, folded."""
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
-    def _lanes(self, board: Board) -> list[Lane]:
+    def _lanes(self, board: LaneBoard) -> list[Lane]:
         """Those of one size of board."""
         config, devices = self.config, lane_devices(board.games)
         settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
@@ -62,11 +62,11 @@ class Playing:
         return [Lane(selfplay, device) for device in devices]
 
 
-class NoNumbers(TengenError):
+class NoFiniteNumbers(TengenError):
     """The network that plays gives numbers that are not finite."""
 
 
-class Played(NamedTuple):
+class PlayedRound(NamedTuple):
     """Finished games on the device that no file tells of yet."""
 
     finished: Finished
@@ -80,7 +80,7 @@ def _first_root(tree: Tree) -> Any:
     return jax.tree.map(lambda leaf: leaf[0], tree.states(tree.root))
 
 
-class Rounds:
+class PlayRounds:
     """Games that go on, a call of about a second at a time. `session` makes their numbers different from others'."""
 
     def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
@@ -95,7 +95,7 @@ class Rounds:
         """Whether the program is there."""
         return self._pace.calls > 0
 
-    def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[Played]:
+    def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[PlayedRound]:
         """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays.
 
         NoNumbers if the network gave none; what was played with it is forgotten.
@@ -109,11 +109,11 @@ class Rounds:
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):
             self.forget()
-            raise NoNumbers(
+            raise NoFiniteNumbers(
                 f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
             )
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
-        played = [Played(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
+        played = [PlayedRound(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
         seconds = time.monotonic() - began
         if self.compiled:
             self.seconds += seconds

@@ -31,7 +31,7 @@ class Finished(NamedTuple):
         return enough & (self.games_count + games <= len(self.length))
 
 
-class Ended(NamedTuple):
+class FinishedGames(NamedTuple):
     """E games that are over, as `Finished` keeps them; `real` Bool[E] says which there are."""
 
     rows: Rows  # [E * M, ...]
@@ -65,7 +65,7 @@ def empty(form: RowFormat, rows: int, games: int, moves: int, extra: dict[str, A
     )
 
 
-def add(finished: Finished, ended: Ended) -> Finished:
+def add(finished: Finished, ended: FinishedGames) -> Finished:
     """With these games and rows, for which there must be room."""
 
     def places(which: Array, start: Array, size: int) -> Array:

@@ -34,24 +34,24 @@ class Lane(NamedTuple):
     device: Any
 
 
-class Board(NamedTuple):
+class LaneBoard(NamedTuple):
     """What some of the games are played on."""
 
     game: Game
     games: int
 
 
-def boards(game: Game, settings: SelfplaySettings) -> list[Board]:
+def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
     """The game's own, then the smaller ones."""
     others = [size(text) for text in settings.sizes]
     found = [
-        Board(
+        LaneBoard(
             games.make(game.name, **resized(asdict(game.options), other)),
             max(1, round(other.share * settings.games)),
         )
         for other in others
     ]
-    return [Board(game, settings.games - sum(board.games for board in found)), *found]
+    return [LaneBoard(game, settings.games - sum(board.games for board in found)), *found]
 
 
 def lane_devices(count: int) -> list[Any]:

@@ -10,7 +10,7 @@ from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.games.core import Game
 
 
-class Openings(NamedTuple):
+class PreparedGames(NamedTuple):
     """P games that have just begun."""
 
     states: Any  # [P, ...]
@@ -18,12 +18,12 @@ class Openings(NamedTuple):
     length: Array  # Int32[P]: how many
     seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
 
-    def take(self, places: Array) -> "Openings":
+    def take(self, places: Array) -> "PreparedGames":
         """Those with the numbers `places`, in a circle."""
         return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
 
 
-def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> Openings:
+def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> PreparedGames:
     """`count` games after 0 to `opening_moves` random legal moves, none of them over."""
     begin, length, play = jax.random.split(key, 3)
     most = min(settings.opening_moves, game.max_moves - 1)
@@ -31,16 +31,16 @@ def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> O
     states = jax.vmap(lambda key: game.init_varied(key, settings.komi_spread))(keys)
     wanted = jax.random.randint(length, (count,), 0, most + 1)
     nothing = jnp.full((count, most), -1, jnp.int16)
-    start = Openings(states, nothing, jnp.zeros(count, jnp.int32), jax.random.key_data(keys))
+    start = PreparedGames(states, nothing, jnp.zeros(count, jnp.int32), jax.random.key_data(keys))
 
-    def move(ply: Array, now: Openings) -> Openings:
+    def move(ply: Array, now: PreparedGames) -> PreparedGames:
         legal = jax.vmap(game.legal_actions)(now.states)
         actions = jax.random.categorical(jax.random.fold_in(play, ply), jnp.where(legal, 0.0, -jnp.inf))
         states, look = game.step_and_look(now.states, actions.astype(jnp.int32))
         moves = (ply < wanted) & (ply == now.length) & ~look.over  # a game that would end stops here
         kept = jax.tree.map(lambda new, old: _choose(moves, new, old), states, now.states)
         played = now.actions.at[:, ply].set(jnp.where(moves, actions, -1).astype(jnp.int16))
-        return Openings(kept, played, now.length + moves, now.seed)
+        return PreparedGames(kept, played, now.length + moves, now.seed)
 
     return lax.fori_loop(0, most, move, start) if most else start
 

@@ -17,9 +17,9 @@ from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.tree import Tree
 from tengen.selfplay import finished as finished_games
-from tengen.selfplay.finished import Ended, Finished
+from tengen.selfplay.finished import Finished, FinishedGames
 from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
-from tengen.selfplay.openings import Openings, prepare
+from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
 
 MOST_PHASES = 48
@@ -138,7 +138,7 @@ class Selfplay:
         return finished.room(self.together * self.game.max_moves, self.together)
 
     def _phase(
-        self, parameters: Any, openings: Openings, session: Array, actor: Actor, finished: Finished
+        self, parameters: Any, openings: PreparedGames, session: Array, actor: Actor, finished: Finished
     ) -> tuple[Actor, Finished]:
         """Some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
@@ -181,7 +181,7 @@ class Selfplay:
         return actor, moves
 
     def _end(
-        self, actor: Actor, openings: Openings, session: Array, finished: Finished
+        self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished
     ) -> tuple[Actor, Finished, Array]:
         """Hand out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
         states = actor.tree.states(actor.tree.root)
@@ -215,13 +215,13 @@ class Selfplay:
         )
         return actor, finished, gone
 
-    def _ended(self, actor: Actor, states: Any, session: Array, chosen: Array, real: Array) -> Ended:
+    def _ended(self, actor: Actor, states: Any, session: Array, chosen: Array, real: Array) -> FinishedGames:
         """The games with the numbers `chosen` Int32[E]."""
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
         length = actor.ply[chosen]
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
         rows, kept = teach(self.game, self.form, history, last, length, number, self.settings.cheap_weight)
-        return Ended(
+        return FinishedGames(
             rows=rows,
             kept=kept & jnp.repeat(real, self.game.max_moves),
             number=number,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from tengen.sweep import scoring
 from tengen.sweep.copying import copy_run
 from tengen.sweep.executor import Executor
-from tengen.sweep.folder import Folder
-from tengen.sweep.plan import Planned
-from tengen.sweep.scoring import Score
+from tengen.sweep.folder import SweepFolder
+from tengen.sweep.plan import PlannedTrial
+from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
 
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 class Driver:
     """Decides, runs, keeps."""
 
-    def __init__(self, folder: Folder, planned: Planned, executor: Executor, say: Say = print) -> None:
+    def __init__(self, folder: SweepFolder, planned: PlannedTrial, executor: Executor, say: Say = print) -> None:
         self.folder, self.planned = folder, planned
         self.rounds = folder.rounds()
         self.running: set[str] = set()  # trials
@@ -81,7 +81,7 @@ class Driver:
         """What came of a trial in that round; None if that is not known yet."""
         return self._results.get((job.trial, number))
 
-    def scores(self) -> dict[str, Score]:
+    def scores(self) -> dict[str, TrialScore]:
         """Of every trial that has one, in the metric's unit."""
         return scoring.scores(self.results(), self.planned.plan.looks_at)
 
@@ -172,7 +172,7 @@ def words(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())
 
 
-def figure(score: Score) -> str:
+def figure(score: TrialScore) -> str:
     """A score for people."""
     if score.error is not None:
         return f"{score.value:.0f} +-{score.error:.0f}"

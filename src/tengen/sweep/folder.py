@@ -15,7 +15,7 @@ from tengen import config as configuration
 from tengen import files
 from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
-from tengen.sweep.plan import Plan, Planned, load
+from tengen.sweep.plan import PlannedTrial, SweepPlan, load
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec
 
@@ -24,7 +24,7 @@ _PLAN, _ROUNDS, _CONFIG = "plan.json", "rounds.json", "config.yaml"
 _DIFFERENCES = 10
 
 
-class Folder:
+class SweepFolder:
     """Reads and writes it. TengenError says what cannot be read or written, and why."""
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +34,7 @@ class Folder:
     def exists(self) -> bool:
         return (self.path / _PLAN).exists()
 
-    def begin(self, planned: Planned) -> Planned:
+    def begin(self, planned: PlannedTrial) -> PlannedTrial:
         """Write down what the sweep is, or see that it is the one that is there; the plan to go on with."""
         text = configuration.render(planned.config)
         if not self.exists:
@@ -56,14 +56,14 @@ class Folder:
             self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
         return self.open()
 
-    def open(self) -> Planned:
+    def open(self) -> PlannedTrial:
         """The plan that is there. TengenError if there is none."""
         if not self.exists:
             raise TengenError(f"{self.path}: no sweep is there (it would have a {_PLAN}); give a CONFIG to begin one")
-        plan = self._read(self.path / _PLAN, Plan.from_json)
+        plan = self._read(self.path / _PLAN, SweepPlan.from_json)
         file = self.path / _CONFIG
         load(file)  # says what is wrong with it
-        return Planned(plan, str(file.absolute()))
+        return PlannedTrial(plan, str(file.absolute()))
 
     def rounds(self) -> list[Round]:
         """Those that were decided on."""
@@ -124,7 +124,7 @@ class Folder:
             ) from None
 
 
-def _differences(old: Plan, new: Plan, free: Sequence[str]) -> list[str]:
+def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:
     """Key by key, without those that are free."""
     before, after = old.to_json(), new.to_json()
     return [

@@ -18,15 +18,15 @@ from tengen.monitor.progress import figure
 from tengen.run import metrics
 from tengen.sweep import report
 from tengen.sweep.driver import Driver
-from tengen.sweep.folder import Folder
+from tengen.sweep.folder import SweepFolder
 from tengen.sweep.plot import svg
-from tengen.sweep.report import Report
+from tengen.sweep.report import SweepReport
 
 _REFRESHES = 1  # a second
 _LEFT_OVER = 4  # lines of a terminal that the table leaves free
 
 
-def publish(folder: Folder, found: Report) -> None:
+def publish(folder: SweepFolder, found: SweepReport) -> None:
     """Write the table, the results and the plot."""
     text = "\n\n".join(filter(None, (report.table(found), report.effects(found))))
     folder.write("table.txt", text + "\n")
@@ -34,7 +34,7 @@ def publish(folder: Folder, found: Report) -> None:
     folder.write("plot.svg", svg(found))
 
 
-class Lines:
+class SweepLines:
     """Lines of text, each with the time."""
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -48,7 +48,7 @@ class Lines:
         publish(driver.folder, report.make(driver))
 
 
-class Table(Lines):
+class SweepTable(SweepLines):
     """A table below the lines. The terminal is drawn on by a thread of rich's, which only reads what is kept here."""
 
     def __init__(self, console: Console) -> None:
@@ -95,20 +95,20 @@ def standing(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def screen(driver: Driver, stream: TextIO | None) -> Iterator[Lines]:
+def screen(driver: Driver, stream: TextIO | None) -> Iterator[SweepLines]:
     """Show the driver's work for as long as this is open."""
     console = Console(file=stream) if stream is not None and stream.isatty() else None
     if console is None or not console.is_terminal or console.is_dumb_terminal:
-        shown = Lines(stream)
+        shown = SweepLines(stream)
         _attach(driver, shown)
         yield shown
         return
-    table = Table(console)
+    table = SweepTable(console)
     _attach(driver, table)
     with table.live:
         yield table
 
 
-def _attach(driver: Driver, shown: Lines) -> None:
+def _attach(driver: Driver, shown: SweepLines) -> None:
     driver.listen(shown.say, lambda: shown.update(driver))
     shown.update(driver)

@@ -12,7 +12,7 @@ from tengen import config as configuration
 from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import space, strategies
-from tengen.sweep.scoring import RATING, Metric
+from tengen.sweep.scoring import RATING, TrialMetric
 from tengen.sweep.space import Settings, Space
 from tengen.sweep.strategies import Job, Number, Round, Strategy
 
@@ -26,7 +26,7 @@ Kind = Literal["grid", "random", "halving", "population"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """All but the configuration. `budget` is that of a full trial, in `unit`; None: the configuration's own goal."""
 
     strategy: Kind
@@ -42,8 +42,8 @@ class Plan:
     seed: int = 0
 
     @property
-    def looks_at(self) -> Metric:
-        return Metric(self.metric, self.highest)
+    def looks_at(self) -> TrialMetric:
+        return TrialMetric(self.metric, self.highest)
 
     @property
     def decides(self) -> bool:
@@ -54,18 +54,18 @@ class Plan:
         return {"schema": SCHEMA, **asdict(self), "axes": [dict(axis) for axis in self.axes]}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Plan":
+    def from_json(data: Mapping[str, Any]) -> "SweepPlan":
         """TengenError if it is of another version; KeyError, TypeError or ValueError if it is no plan."""
         if data["schema"] != SCHEMA:
             raise TengenError(f"written by another version of Tengen (schema {data['schema']!r})")
-        return Plan(**{**{k: v for k, v in data.items() if k != "schema"}, "axes": tuple(data["axes"])})
+        return SweepPlan(**{**{k: v for k, v in data.items() if k != "schema"}, "axes": tuple(data["axes"])})
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedTrial:
     """A plan with its configuration."""
 
-    plan: Plan
+    plan: SweepPlan
     source: str  # the configuration's name or file
     sets: tuple[str, ...] = ()  # overrides of it that all trials have
     notes: tuple[str, ...] = ()  # for people
@@ -147,7 +147,7 @@ def make(
     best: str | None = None,
     budgets: Mapping[str, Number | None],
     **options: Any,
-) -> Planned:
+) -> PlannedTrial:
     """From what was written on the command line. ConfigError and OptionError say what is wrong."""
     given = {unit: amount for unit, amount in budgets.items() if amount is not None}
     if len(given) > 1:
@@ -172,11 +172,11 @@ def make(
     elif all(getattr(loaded.goal, each) is None for each in UNITS):
         raise OptionError("trials would never end: give --minutes, --steps, --games or --rows")
     name = metric or _usual_metric(loaded)
-    looked = Metric.of(name, best)
-    plan = Plan(
+    looked = TrialMetric.of(name, best)
+    plan = SweepPlan(
         kind, tuple(axis.to_json() for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
     )
-    planned = Planned(plan, config, sets)
+    planned = PlannedTrial(plan, config, sets)
     if plan.decides:
         planned = _scheduled(planned, {axis.key for axis in axes})
     planned.check()
@@ -205,7 +205,7 @@ def _own_goal(config: Any, kind: str) -> tuple[str, Number]:
     return next(iter(goal.items()))
 
 
-def _scheduled(planned: Planned, varied: set[str]) -> Planned:
+def _scheduled(planned: PlannedTrial, varied: set[str]) -> PlannedTrial:
     """A learning rate that falls until the run ends must know that the end of a round is not that."""
     plan, config = planned.plan, planned.config
     schedule = getattr(getattr(config, "train", None), "schedule", None)
@@ -243,7 +243,7 @@ def _known(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _has_range(axes: Sequence[space.Axis]) -> bool:
-    return any(isinstance(axis, space.Range) for axis in axes)
+    return any(isinstance(axis, space.ValueRange) for axis in axes)
 
 
 def _is_kept(key: str) -> bool:

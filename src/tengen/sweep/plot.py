@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tengen.analysis.drawing import Drawing
-from tengen.sweep.report import Report, Row, placed, short_names, value_words
+from tengen.sweep.report import ReportRow, SweepReport, placed, short_names, value_words
 
 _WIDTH, _HEIGHT = 360, 260  # of a panel
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 30, 40
@@ -15,7 +15,7 @@ _LETTERS = 11  # size of all words
 _LONGEST = 14  # characters of a label
 
 
-def svg(report: Report) -> str:
+def svg(report: SweepReport) -> str:
     """The whole picture; with words alone if nothing has a score yet."""
     rows = [row for row in report.rows if row.score is not None]
     keys = list(zip(report.keys, short_names(report.keys), strict=True)) if rows else []
@@ -71,7 +71,7 @@ class _Panel:
 
 
 def _setting(
-    drawing: Drawing, at: tuple[float, float], rows: Sequence[Row], key: str, name: str, report: Report
+    drawing: Drawing, at: tuple[float, float], rows: Sequence[ReportRow], key: str, name: str, report: SweepReport
 ) -> None:
     """Score against one setting; numbers in proportion, anything else side by side."""
     written = [row.settings[key] for row in rows]
@@ -94,7 +94,7 @@ def _setting(
     panel.labels({round(place, 3): value_words(value) for place, value in zip(places, written, strict=True)})
 
 
-def _rounds(drawing: Drawing, at: tuple[float, float], report: Report) -> None:
+def _rounds(drawing: Drawing, at: tuple[float, float], report: SweepReport) -> None:
     """Score against budget, a line for each trial."""
     points = [point for row in report.rows for point in row.history]
     budgets = sorted({float(budget) for budget, _ in points})
@@ -110,7 +110,7 @@ def _rounds(drawing: Drawing, at: tuple[float, float], report: Report) -> None:
     panel.labels({place: f"{budget:.4g}" for budget, place in place_of.items()})
 
 
-def _colour(report: Report, row: Row, usual: str) -> str:
+def _colour(report: SweepReport, row: ReportRow, usual: str) -> str:
     return _BEST if report.best is not None and row.trial == report.best.trial else usual
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tengen.monitor.braille import letters
 from tengen.sweep.driver import Driver, figure
-from tengen.sweep.scoring import Score, comparable
+from tengen.sweep.scoring import TrialScore, comparable
 from tengen.sweep.strategies import Number
 
 _BAR, _FEW = 30, 8  # characters of a bar; values of a setting that get one each
@@ -17,12 +17,12 @@ _COLUMNS, _LINES = 60, 10  # of a chart
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """One trial."""
 
     trial: str
     settings: Mapping[str, Any]
-    score: Score | None
+    score: TrialScore | None
     status: str  # waiting, running, done, failed
     round: int  # the last that it took part in, from 1
     budget: Number | None  # up to that
@@ -33,17 +33,17 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class SweepReport:
     """All of them, the best first: those that came furthest, and of these by their score."""
 
     metric: str
     highest: bool
     strategy: str
     unit: str | None
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> ReportRow | None:
         return next((row for row in self.rows if row.score is not None), None)
 
     @property
@@ -51,18 +51,18 @@ class Report:
         return list(self.rows[0].settings) if self.rows else []
 
 
-def make(driver: Driver) -> Report:
+def make(driver: Driver) -> SweepReport:
     """As things are now."""
     plan, results, scores = driver.planned.plan, driver.results(), driver.scores()
     sign = 1 if plan.highest else -1
-    rows: dict[str, Row] = {}
+    rows: dict[str, ReportRow] = {}
     for number, each in enumerate(driver.rounds):
         for job in each.jobs:
             before = rows.get(job.trial)
             result, score = results.get(job.trial), (each.scores or {}).get(job.trial)
             step = ((job.budget, sign * score),) if score is not None and job.budget is not None else ()
             ended = driver.result(job, number) is not None
-            rows[job.trial] = Row(
+            rows[job.trial] = ReportRow(
                 job.trial,
                 job.settings,
                 scores.get(job.trial),
@@ -76,10 +76,10 @@ def make(driver: Driver) -> Report:
             )
     order = comparable(scores, plan.looks_at)
     ranked = sorted(rows.values(), key=lambda row: (-row.round, -order.get(row.trial, -float("inf")), row.trial))
-    return Report(plan.metric, plan.highest, plan.strategy, plan.unit, tuple(ranked))
+    return SweepReport(plan.metric, plan.highest, plan.strategy, plan.unit, tuple(ranked))
 
 
-def table(report: Report) -> str:
+def table(report: SweepReport) -> str:
     """Aligned text, a line for each trial."""
     names = short_names(report.keys)
     decides = report.strategy in ("halving", "population")
@@ -107,7 +107,7 @@ def table(report: Report) -> str:
     )
 
 
-def effects(report: Report) -> str:
+def effects(report: SweepReport) -> str:
     """What each setting did: bars for a few values, dots for many."""
     scored = [row for row in report.rows if row.score is not None]
     if len(scored) < 2:
@@ -123,7 +123,7 @@ def effects(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def values(report: Report) -> dict[str, Any]:
+def values(report: SweepReport) -> dict[str, Any]:
     """For programs."""
     return {
         "metric": report.metric,
@@ -134,7 +134,7 @@ def values(report: Report) -> dict[str, Any]:
     }
 
 
-def ending(report: Report, driver: Driver) -> str:
+def ending(report: SweepReport, driver: Driver) -> str:
     """The best trial, and where it is."""
     best = report.best
     if best is None:
@@ -162,7 +162,7 @@ def value_words(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _bars(rows: Sequence[Row], key: str, written: Sequence[str], highest: bool) -> list[str]:
+def _bars(rows: Sequence[ReportRow], key: str, written: Sequence[str], highest: bool) -> list[str]:
     """The best and the mean of each value."""
     by_value: dict[str, list[float]] = {text: [] for text in written}
     for row in rows:
@@ -183,7 +183,7 @@ def _bars(rows: Sequence[Row], key: str, written: Sequence[str], highest: bool) 
     return lines
 
 
-def _dots(rows: Sequence[Row], key: str) -> list[str]:
+def _dots(rows: Sequence[ReportRow], key: str) -> list[str]:
     """A star for each trial."""
     points = [(float(row.settings[key]), row.score.value) for row in rows if row.score is not None]
     places = placed([x for x, _ in points])

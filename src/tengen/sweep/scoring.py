@@ -20,37 +20,37 @@ _REFERENCE = re.compile(r"random|mcts:[0-9]+")
 
 
 @dataclass(frozen=True)
-class Metric:
+class TrialMetric:
     """What is looked at. `highest`: more is better."""
 
     name: str
     highest: bool
 
     @staticmethod
-    def of(name: str, best: str | None = None) -> "Metric":
+    def of(name: str, best: str | None = None) -> "TrialMetric":
         """By name; losses, errors and regrets are better the lower they are, unless it is said otherwise."""
         low = re.search(r"loss|error|regret", name) is not None
-        return Metric(name, best == "high" if best else not low)
+        return TrialMetric(name, best == "high" if best else not low)
 
 
 @dataclass(frozen=True)
-class Score:
+class TrialScore:
     """Of one trial, in the metric's own unit. `error` is half of a 95 % interval, None where nobody knows it."""
 
     value: float
     error: float | None = None
 
 
-def scores(results: Mapping[str, TrialResult], metric: Metric) -> dict[str, Score]:
+def scores(results: Mapping[str, TrialResult], metric: TrialMetric) -> dict[str, TrialScore]:
     """Of the trials that have one; those that failed have none."""
     good = {trial: result for trial, result in results.items() if result.status != "failed"}
     if metric.name == RATING and any(result.matches for result in good.values()):
         return _rated(good)
     found = {trial: figure(result.values, metric.name) for trial, result in good.items()}
-    return {trial: Score(value) for trial, value in found.items() if value is not None}
+    return {trial: TrialScore(value) for trial, value in found.items() if value is not None}
 
 
-def comparable(found: Mapping[str, Score], metric: Metric) -> dict[str, float]:
+def comparable(found: Mapping[str, TrialScore], metric: TrialMetric) -> dict[str, float]:
     """Such that more is better."""
     return {trial: score.value if metric.highest else -score.value for trial, score in found.items()}
 
@@ -67,7 +67,7 @@ def figure(values: Mapping[str, float | None], name: str) -> float | None:
     return _finite(values[ends[0]]) if ends else None
 
 
-def check(result: TrialResult, metric: Metric) -> None:
+def check(result: TrialResult, metric: TrialMetric) -> None:
     """OptionError if a trial that has ended well knows no such figure at all."""
     known = list(result.values)
     ends = {".".join(parts[start:]) for name in known for parts in [name.split(".")] for start in range(len(parts))}
@@ -76,10 +76,10 @@ def check(result: TrialResult, metric: Metric) -> None:
         raise OptionError(f"--metric {metric.name}: {unknown('figure', metric.name, short)}")
 
 
-def _rated(results: Mapping[str, TrialResult]) -> dict[str, Score]:
+def _rated(results: Mapping[str, TrialResult]) -> dict[str, TrialScore]:
     """The newest network of each trial, which is called like the trial, by its games against the references."""
     played = [
-        arena.Result(f"trial {trial}", b, wins, draws, losses)
+        arena.MatchResult(f"trial {trial}", b, wins, draws, losses)
         for trial, result in results.items()
         for a, b, wins, draws, losses in result.matches
         if a == result.matches[-1][0] and _REFERENCE.fullmatch(b)
@@ -89,7 +89,7 @@ def _rated(results: Mapping[str, TrialResult]) -> dict[str, Score]:
     ratings = arena.fit(played, anchor(played))
     found = {trial: ratings[match.a] for match in played if (trial := match.a.removeprefix("trial "))}
     # Rounded, so that equal results are equal scores, whatever the arithmetic did.
-    return {trial: Score(round(rating.elo, 6), rating.error) for trial, rating in found.items()}
+    return {trial: TrialScore(round(rating.elo, 6), rating.error) for trial, rating in found.items()}
 
 
 def _finite(value: float | None) -> float | None:

@@ -44,7 +44,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ValueChoice:
     """One of a list of values."""
 
     key: str
@@ -66,7 +66,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Range:
+class ValueRange:
     """A number between two others, both included. `step`: it is a whole multiple of that; 0 for any number."""
 
     key: str
@@ -103,7 +103,7 @@ class Range:
         return {"key": self.key, "low": self.low, "high": self.high, "log": self.log, "step": self.step}
 
 
-Axis = Choice | Range
+Axis = ValueChoice | ValueRange
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ class Space:
     @property
     def size(self) -> int | None:
         """How many different settings there are; None if one of them is a range."""
-        if any(isinstance(axis, Range) for axis in self.axes):
+        if any(isinstance(axis, ValueRange) for axis in self.axes):
             return None
-        return math.prod(len(axis.values) for axis in self.axes if isinstance(axis, Choice))
+        return math.prod(len(axis.values) for axis in self.axes if isinstance(axis, ValueChoice))
 
     def all(self) -> Iterator[Settings]:
         """Every combination, the last setting changing fastest. Only of lists."""
         keys = [axis.key for axis in self.axes]
-        for values in itertools.product(*(axis.values for axis in self.axes if isinstance(axis, Choice))):
+        for values in itertools.product(*(axis.values for axis in self.axes if isinstance(axis, ValueChoice))):
             yield dict(zip(keys, values, strict=True))
 
     def draw(self, count: int, source: random.Random) -> list[Settings]:
@@ -174,9 +174,9 @@ def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], 
     axes: list[Axis] = []
     for axis in data:
         if "values" in axis:
-            axes.append(Choice(axis["key"], tuple(axis["values"])))
+            axes.append(ValueChoice(axis["key"], tuple(axis["values"])))
         else:
-            axes.append(Range(**axis))
+            axes.append(ValueRange(**axis))
     return Space(tuple(axes), problems)
 
 
@@ -241,7 +241,7 @@ def _axis(text: str, option: str, known: Mapping[str, Known]) -> Axis:
     return _range(key, low, high, bool(scale), known[key])
 
 
-def _choice(key: str, text: str) -> Choice:
+def _choice(key: str, text: str) -> ValueChoice:
     found = reader.parse(f"[{text}]")
     if found.problems:
         raise _Wrong(f"{key}: {found.problems[0].message}")
@@ -249,10 +249,10 @@ def _choice(key: str, text: str) -> Choice:
     for number, value in enumerate(values):
         if value in values[:number]:
             raise _Wrong(f"{key}: {schema.quote(value)} is given twice")
-    return Choice(key, values)
+    return ValueChoice(key, values)
 
 
-def _range(key: str, low: str, high: str, log: bool, known: Known) -> Range:
+def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange:
     ends = reader.plain(low.strip()), reader.plain(high.strip())
     if known.kind not in (int, float):
         raise _Wrong(f"{key}: is no number but {known.expected}; write a list of values")
@@ -268,7 +268,7 @@ def _range(key: str, low: str, high: str, log: bool, known: Known) -> Range:
     step = rule.multiple_of or (1 if known.kind is int else 0)
     if step and math.ceil(ends[0] / step) > math.floor(ends[1] / step):
         raise _Wrong(f"{key}: there is no {known.expected} in {low}..{high}")
-    return Range(key, *ends, log=log, step=step)
+    return ValueRange(key, *ends, log=log, step=step)
 
 
 def _key(written: str, known: Mapping[str, Known]) -> str:

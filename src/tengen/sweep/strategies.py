@@ -71,7 +71,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomDraws:
     """So many settings drawn at random, each with the whole budget."""
 
     space: Space
@@ -190,7 +190,7 @@ def make(
     if kind == "random":
         if trials is None:
             raise OptionError("--strategy random: needs --trials N, how many settings to draw")
-        return Drawn(space, budget, trials, seed)
+        return RandomDraws(space, budget, trials, seed)
     assert budget is not None
     if kind == "halving":
         if not 2 <= eta <= 100:

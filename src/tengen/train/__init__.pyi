@@ -18,4 +18,4 @@ from .bucket import Bucket as Bucket
 from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import Checkpoints as Checkpoints
 from .learner import Learner as Learner
-from .learner import State as State
+from .learner import LearnerState as LearnerState

@@ -20,7 +20,7 @@ from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
-from tengen.train.learner import Learner, Sampler, State
+from tengen.train.learner import Learner, LearnerState, Sampler
 
 _ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
 _EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
@@ -38,7 +38,7 @@ class AlphaZeroConfig:
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
 
-def from_ring(data: tuple[buffer.Ring, Array | int], key: Array, batch: int) -> buffer.Rows:
+def from_ring(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
     """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
     rows, window = data
     return buffer.sample(rows, key, batch, window)
@@ -170,7 +170,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             extras = dict(about["extras"])
         except (KeyError, TypeError, ValueError) as error:
             raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
-        self.state: State = self.learner.place(checkpoint.state)
+        self.state: LearnerState = self.learner.place(checkpoint.state)
         self.bucket, self.plateau, self._key = bucket, plateau, key
         self._step = checkpoint.step
         return extras

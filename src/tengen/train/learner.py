@@ -33,7 +33,7 @@ Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 _BLOCK = 16  # batches
 
 
-class State(NamedTuple):
+class LearnerState(NamedTuple):
     """All that changes while learning. Tensors are {name: Float32[...]}, names as in `nets.saving`."""
 
     parameters: Tensors
@@ -83,10 +83,10 @@ class Learner:
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
 
-    def start(self, net: Network) -> State:
+    def start(self, net: Network) -> LearnerState:
         """The state before the first step."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, nnx.BatchStat))
-        state = State(
+        state = LearnerState(
             parameters,
             statistics,
             jax.tree.map(jnp.copy, parameters),
@@ -97,18 +97,20 @@ class Learner:
         )
         return self.place(state)
 
-    def place(self, state: State) -> State:
+    def place(self, state: LearnerState) -> LearnerState:
         """The state on all devices. The arrays are new: giving them away does not touch `state`."""
         return jax.device_put(jax.tree.map(jnp.copy, state), self.everywhere)
 
-    def step(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
+    def step(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
         """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it.
 
         A step after which anything would not be finite changes nothing: its `skipped` is 1, and its losses are 0.
         """
         return self._step(state, jax.device_put(dict(batch), self.split), key)
 
-    def many(self, state: State, key: Array, sample: Sampler, data: Any, steps: int) -> tuple[State, Figures]:
+    def many(
+        self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: int
+    ) -> tuple[LearnerState, Figures]:
         """`steps` steps (at least one), each on a batch of its own, and the mean of the figures.
 
         `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
@@ -128,7 +130,9 @@ class Learner:
         """How many batches `in_order` should be given at once: transfers and calls cost as much for one as for many."""
         return _BLOCK if self._loops else 1
 
-    def in_order(self, state: State, rows: Mapping[str, Any], key: Array, steps: int) -> tuple[State, Figures]:
+    def in_order(
+        self, state: LearnerState, rows: Mapping[str, Any], key: Array, steps: int
+    ) -> tuple[LearnerState, Figures]:
         """A step on each of the first `steps` batches of the rows on the host, and the sums of the figures.
 
         `state` is used up. There may be at most as many as `block` says.
@@ -144,11 +148,11 @@ class Learner:
         whole = {name: _filled(values[: steps * batch], self.block * batch) for name, values in rows.items()}
         return self._block(state, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
 
-    def judge(self, state: State, batch: Mapping[str, Array]) -> Figures:
+    def judge(self, state: LearnerState, batch: Mapping[str, Array]) -> Figures:
         """The losses of the averaged weights on a batch, which is learned nothing from; and its `rows` by weight."""
         return self._judge(state.average_parameters, state.average_statistics, jax.device_put(dict(batch), self.split))
 
-    def weights(self, state: State, *, average: bool = True) -> Any:
+    def weights(self, state: LearnerState, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
         chosen = (
             {**state.average_parameters, **state.average_statistics}
@@ -157,24 +161,26 @@ class Learner:
         )
         return saving.unnamed(jax.tree.map(jnp.copy, chosen))
 
-    def network(self, state: State, *, average: bool = True) -> Network:
+    def network(self, state: LearnerState, *, average: bool = True) -> Network:
         """The network as it now is, with averaged weights or the newest ones."""
         return nnx.merge(self.graph, self.weights(state, average=average))
 
-    def learning_rate(self, state: State) -> Array:
+    def learning_rate(self, state: LearnerState) -> Array:
         """Float32[]: of the next step."""
         return self.settings.optimizer.learning_rate * self._factor(state.step) * state.rate_scale
 
-    def _drawn(self, state: State, key: Array, sample: Sampler, data: Any) -> tuple[State, Figures]:
+    def _drawn(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> tuple[LearnerState, Figures]:
         """One step, on a batch that it draws itself."""
         drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
         return self._learn(state, drawn, key)
 
-    def _loop(self, state: State, key: Array, sample: Sampler, data: Any, steps: Array) -> tuple[State, Figures]:
-        def one(state: State) -> tuple[State, Figures]:
+    def _loop(
+        self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: Array
+    ) -> tuple[LearnerState, Figures]:
+        def one(state: LearnerState) -> tuple[LearnerState, Figures]:
             return self._drawn(state, key, sample, data)
 
-        def body(_: Array, carry: tuple[State, Figures]) -> tuple[State, Figures]:
+        def body(_: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
             state, sums = carry
             state, figures = one(state)
             return state, jax.tree.map(jnp.add, sums, figures)
@@ -184,14 +190,16 @@ class Learner:
         state, sums = lax.fori_loop(0, steps, body, (state, nothing))
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
-    def _in_order(self, state: State, rows: Mapping[str, Array], key: Array, steps: Array) -> tuple[State, Figures]:
+    def _in_order(
+        self, state: LearnerState, rows: Mapping[str, Array], key: Array, steps: Array
+    ) -> tuple[LearnerState, Figures]:
         batch = self.settings.batch
 
-        def one(number: Array, state: State) -> tuple[State, Figures]:
+        def one(number: Array, state: LearnerState) -> tuple[LearnerState, Figures]:
             cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
             return self._learn(state, cut, key)
 
-        def body(number: Array, carry: tuple[State, Figures]) -> tuple[State, Figures]:
+        def body(number: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
             state, sums = carry
             state, figures = one(number, state)
             return state, jax.tree.map(jnp.add, sums, figures)
@@ -200,7 +208,7 @@ class Learner:
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return lax.fori_loop(0, steps, body, (state, nothing))
 
-    def _learn(self, state: State, batch: Mapping[str, Array], key: Array) -> tuple[State, Figures]:
+    def _learn(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
         rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
@@ -225,7 +233,9 @@ class Learner:
         )
         figures = {name: jnp.where(good, figure, 0) for name, figure in (figures | {"gradient": size}).items()}
         figures |= {"learning_rate": rate, "skipped": 1 - good.astype(jnp.float32)}
-        state = State(parameters, statistics, averages[0], averages[1], optimizer, state.step + 1, state.rate_scale)
+        state = LearnerState(
+            parameters, statistics, averages[0], averages[1], optimizer, state.step + 1, state.rate_scale
+        )
         return lax.with_sharding_constraint(state, self.everywhere), figures
 
     def _shown(self, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:

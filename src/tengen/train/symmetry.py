@@ -11,7 +11,7 @@ from jax import Array
 from tengen.games.core import Game
 
 
-class Tables(NamedTuple):
+class SymmetryTables(NamedTuple):
     """The symmetries of a game as tables to gather by: one pass over a batch, whatever symmetry each row gets.
 
     K is the number of board sizes, the game's own first; smaller ones lie in its top left corner.
@@ -23,10 +23,10 @@ class Tables(NamedTuple):
     scalars: tuple[Callable[[Array], Array], ...]  # G functions Float32[S] -> Float32[S]
 
 
-def tables(game: Game, smaller: Sequence[Game] = ()) -> Tables:
+def tables(game: Game, smaller: Sequence[Game] = ()) -> SymmetryTables:
     """The symmetries of the game, and of the same game on smaller boards (Go's, with actions as Go has them)."""
     each = [_own(game), *(_widened(_own(other), other.planes_shape[:2], game) for other in smaller)]
-    return Tables(
+    return SymmetryTables(
         np.asarray([other.planes_shape[0] * other.planes_shape[1] for other in (game, *smaller)], np.int32),
         np.stack([points for points, _ in each]),
         np.stack([actions for _, actions in each]),
@@ -35,7 +35,7 @@ def tables(game: Game, smaller: Sequence[Game] = ()) -> Tables:
 
 
 def _own(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """Points and actions of `Tables`, of one size."""
+    """Points and actions of `SymmetryTables`, of one size."""
     height, width, _ = game.planes_shape
     numbers = jnp.arange(height * width, dtype=jnp.int32).reshape(height, width)
     return (
@@ -58,7 +58,7 @@ def _widened(own: tuple[np.ndarray, np.ndarray], shape: tuple[int, int], game: G
     return wide_points, wide_actions
 
 
-def randomly(tables: Tables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
+def randomly(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
     """The batch with each row through a symmetry of its own, drawn evenly."""
     if len(tables.scalars) == 1:
         return dict(batch)
@@ -66,7 +66,7 @@ def randomly(tables: Tables, batch: Mapping[str, Array], key: Array) -> dict[str
     return through(tables, batch, chosen)
 
 
-def through(tables: Tables, batch: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
+def through(tables: SymmetryTables, batch: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
     """The batch with row i through symmetry chosen[i], Int32[B]. Planes are Bool[B, H, W, C], unpacked.
 
     What lies on the board and what is a number per action moves; everything else stays.

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tengen.config.settings.selfplay import SelfplaySettings, Size, resized, size, stride
+from tengen.config.settings.selfplay import BoardSize, SelfplaySettings, resized, size, stride
 from tengen.errors import OptionError
 from tengen.schema import from_options
 
@@ -38,15 +38,15 @@ def test_a_search_is_whole_only_if_decided_games_have_none_that_are_cheap() -> N
 
 
 def test_other_sizes() -> None:
-    assert size("7:0.25") == Size(7, 0.25, None)
-    assert size("13:.5:-6.5") == Size(13, 0.5, -6.5)
+    assert size("7:0.25") == BoardSize(7, 0.25, None)
+    assert size("13:.5:-6.5") == BoardSize(13, 0.5, -6.5)
     for text in ("7", "7:2", "7:0.2:", "0:0.2", "7:0.2:1:2", "7x7:0.2", "7:0.2:6.25", "seven:0.2"):
         with pytest.raises(OptionError, match="expected SIZE:SHARE"):
             size(text)
     options = {"size": 9, "komi": 7.0, "max_moves": 81, "ko": "simple"}
-    assert resized(options, Size(3, 0.5, None)) == {"size": 3, "komi": 7.0, "max_moves": 9, "ko": "simple"}
-    assert resized({**options, "max_moves": None}, Size(3, 0.5, 1.5))["max_moves"] is None
-    assert resized(options, Size(3, 0.5, 1.5))["komi"] == 1.5
+    assert resized(options, BoardSize(3, 0.5, None)) == {"size": 3, "komi": 7.0, "max_moves": 9, "ko": "simple"}
+    assert resized({**options, "max_moves": None}, BoardSize(3, 0.5, 1.5))["max_moves"] is None
+    assert resized(options, BoardSize(3, 0.5, 1.5))["komi"] == 1.5
 
 
 @pytest.mark.parametrize(

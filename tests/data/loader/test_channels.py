@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.data.loader.channels import Channel, Closed, Ended, StageFailed, Ticks
+from tengen.data.loader.channels import Channel, ChannelClosed, ChannelEnded, StageFailed, Ticks
 from tests.helpers import loading
 
 
@@ -32,7 +32,7 @@ def test_items_in_order_until_the_end() -> None:
     channel.end()
     assert [channel.get(), channel.poll(), channel.get()] == [0, 1, 2]
     for take in (channel.get, channel.poll):
-        with pytest.raises(Ended):
+        with pytest.raises(ChannelEnded):
             take()
 
 
@@ -58,8 +58,8 @@ def test_a_full_channel_waits_for_room() -> None:
 @pytest.mark.parametrize(
     ("happens", "kind"),
     [
-        (lambda channel: channel.close(), Closed),
-        (lambda channel: channel.end(), Ended),
+        (lambda channel: channel.close(), ChannelClosed),
+        (lambda channel: channel.end(), ChannelEnded),
         (lambda channel: channel.fail(StageFailed("read failed")), StageFailed),
     ],
 )
@@ -77,7 +77,7 @@ def test_who_waits_for_room_wakes() -> None:
     thread, result = in_background(lambda: channel.put(1))
     channel.close()
     thread.join(loading.LONG)
-    assert isinstance(result[0], Closed)
+    assert isinstance(result[0], ChannelClosed)
 
 
 def test_a_failure_is_told_before_what_is_left() -> None:
@@ -98,4 +98,4 @@ def test_ticks_come_at_once_and_then_after_a_while() -> None:
     assert thread.is_alive()
     ticks.close()
     thread.join(loading.LONG)
-    assert isinstance(result[0], Closed)
+    assert isinstance(result[0], ChannelClosed)

@@ -19,7 +19,7 @@ from tengen.data.format.chunk import read_chunk
 from tengen.data.format.rows import Rows, unpack_planes
 from tengen.data.loader.channels import StageFailed
 from tengen.data.loader.loader import Loader, LoaderClosed
-from tengen.data.loader.sources import FileList, Folder, Found, Source
+from tengen.data.loader.sources import FileList, FileSource, Folder, FoundFile
 from tengen.errors import OptionError
 from tengen.schema import from_options
 from tests.helpers import loading, paths
@@ -35,7 +35,7 @@ def no_thread_is_left() -> Iterator[None]:
     assert loading.threads() == []
 
 
-def loader(source: Source, **options: Any) -> Loader:
+def loader(source: FileSource, **options: Any) -> Loader:
     settings = from_options(LoaderSettings, {"batch": 16, "poll_seconds": 0.005, **options}, "loader")
     return Loader(source, made.FORM, made.GAME, settings)
 
@@ -300,7 +300,7 @@ def test_a_reader_of_other_files_must_give_such_rows(tmp_path: Path) -> None:
 
 def test_a_source_that_fails_is_told_to_all_splits(tmp_path: Path) -> None:
     class Broken(Folder):
-        def look(self) -> list[Found]:
+        def look(self) -> list[FoundFile]:
             raise RuntimeError("a mistake in the program")
 
     with loader(Broken(tmp_path), pool_chunks=2, validation=0.5) as it:

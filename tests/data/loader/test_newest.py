@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from tengen.data.loader.newest import Newest
-from tengen.data.loader.sources import Found
+from tengen.data.loader.sources import FoundFile
 
 
 def test_older_files_are_passed_over_and_can_come_back() -> None:
-    files = [Found(Path(name), name) for name in "abcdef"]
+    files = [FoundFile(Path(name), name) for name in "abcdef"]
     newest = Newest(2)
     newest.put(files[0])
     newest.put_all(files[1:])

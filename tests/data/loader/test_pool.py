@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tengen.data.loader.channels import Closed, Ended
+from tengen.data.loader.channels import ChannelClosed, ChannelEnded
 from tengen.data.loader.pool import Arrived, Picked, Pool
 
 
@@ -98,7 +98,7 @@ def test_from_a_source_that_ends_every_row_comes_once(counts: list[int], size: i
     it.end()
     while it.waiting:
         often.update(rows(it.get()))
-    with pytest.raises(Ended):
+    with pytest.raises(ChannelEnded):
         it.get()
     assert often == Counter((number, place) for number, count in enumerate(counts) for place in range(count))
 
@@ -107,7 +107,7 @@ def test_closing() -> None:
     it = pool(2)
     it.put(chunk(0, 1))
     it.close()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         it.get()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         it.put(chunk(1, 1))

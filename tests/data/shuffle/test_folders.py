@@ -12,11 +12,13 @@ from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.shuffle import folders
-from tengen.data.shuffle.shuffle import Shuffle, ShuffleGone, Survey, clean, newest, plan, shuffle
+from tengen.data.shuffle.folders import Shuffle, ShuffleGone, clean, newest
+from tengen.data.shuffle.plan import plan
+from tengen.data.shuffle.shuffle import Survey, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.files import lease
-from tengen.files.lease import Watch
+from tengen.files.lease import LeaseWatch
 from tests.helpers import paths, rows
 
 ONE = ShuffleSettings(keep_shuffles=1, workers=1)
@@ -96,17 +98,17 @@ with Shuffle.load(Path({str(old.folder)!r})).open():
 def test_a_process_with_the_number_of_a_dead_one(tmp_path: Path) -> None:
     with lease.held(tmp_path / "readers", "x"):
         (path,) = (tmp_path / "readers").iterdir()
-        assert Watch(1).living(tmp_path / "readers") == [path]
+        assert LeaseWatch(1).living(tmp_path / "readers") == [path]
         what, machine, process, _ = path.name.split("~")
         path.rename(path.with_name(f"{what}~{machine}~{process}~1.lease"))
-        assert Watch(1).living(tmp_path / "readers") == []
+        assert LeaseWatch(1).living(tmp_path / "readers") == []
 
 
 def test_readers_on_other_machines(tmp_path: Path) -> None:
     old = make(tmp_path)
     make(tmp_path)
     clock = Clock()
-    watch = Watch(20, clock)
+    watch = LeaseWatch(20, clock)
     path = old.folder / "readers" / OTHER
     path.touch()
     os.utime(path, (0, 0))  # long ago by any clock, which says nothing

@@ -27,8 +27,9 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.splits import split_of
 from tengen.data.shuffle.draw import shares
-from tengen.data.shuffle.plan import Largest, Memory, Plan
-from tengen.data.shuffle.shuffle import Progress, Shuffle, ShuffledFile, Survey, clean, newest, plan, shuffle
+from tengen.data.shuffle.folders import Shuffle, ShuffledFile, clean, newest
+from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, plan
+from tengen.data.shuffle.shuffle import Progress, Survey, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import OptionError, TengenError
 from tests.helpers import paths
@@ -48,7 +49,7 @@ def add(base: Path, count: int, seed: int, network: str = "net", **other: Any) -
     return path
 
 
-def look(base: Path, what: ShuffleSettings = HALF, window: WindowSettings = ALL) -> Plan:
+def look(base: Path, what: ShuffleSettings = HALF, window: WindowSettings = ALL) -> ShufflePlan:
     return plan(Survey(Store(base / "selfplay"), made.FORM, made.GAME), what, window)
 
 
@@ -178,9 +179,9 @@ def test_memory_is_shared_within_its_limit(
     what = small(memory_bytes=memory, workers=workers, rows_per_file=per_file)
     # Rows of a few bytes would spend more on their order than on themselves.
     row_bytes += 20
-    size = min(chunk_rows, Memory.largest_chunk(what) // row_bytes)
+    size = min(chunk_rows, ShuffleMemory.largest_chunk(what) // row_bytes)
     try:
-        shared = Memory.shared(what, row_bytes, Largest(size, size * row_bytes), rows)
+        shared = ShuffleMemory.shared(what, row_bytes, Largest(size, size * row_bytes), rows)
     except OptionError:  # not enough for one file
         assert min(per_file, rows) * 2 * row_bytes > memory / 2
         return

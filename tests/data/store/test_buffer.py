@@ -67,7 +67,7 @@ def test_other_fields() -> None:
         buffer.make(rows.FORM, 0)
 
 
-def filled(total: int) -> buffer.Ring:
+def filled(total: int) -> buffer.RowBuffer:
     held = buffer.make(rows.FORM, CAPACITY)
     for first in range(0, total, BLOCK):
         count = min(BLOCK, total - first)

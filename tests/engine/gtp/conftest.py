@@ -6,13 +6,13 @@ import pytest
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.engine.gtp import serving
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK
 
 
 @pytest.fixture(scope="session")
-def go_session(go5: Found) -> Iterator[Controller]:
+def go_session(go5: FoundNetwork) -> Iterator[Controller]:
     controller = Controller(serving.make(go5, PlaySettings(visits=8, resign=0), QUICK))
     yield controller
     controller.end()

@@ -4,18 +4,18 @@ import pytest
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.engine.gtp import serving
-from tengen.engine.gtp.commands import Dialect
-from tengen.run.finding import Found
+from tengen.engine.gtp.commands import GtpCommands
+from tengen.run.finding import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
 
 
 @pytest.fixture(scope="module")
-def dialect(noughts: Found) -> Dialect:
+def dialect(noughts: FoundNetwork) -> GtpCommands:
     return serving.make(noughts, PlaySettings(visits=40, resign=0), QUICK)
 
 
-def test_a_game_from_beginning_to_end(dialect: Dialect) -> None:
+def test_a_game_from_beginning_to_end(dialect: GtpCommands) -> None:
     talk = Controller(dialect)
     talk.ask("boardsize 3")
     assert talk.fails("final_score").startswith("cannot score")
@@ -39,7 +39,7 @@ def test_a_game_from_beginning_to_end(dialect: Dialect) -> None:
     talk.end()
 
 
-def test_what_the_game_does_not_have(dialect: Dialect) -> None:
+def test_what_the_game_does_not_have(dialect: GtpCommands) -> None:
     talk = Controller(dialect)
     assert talk.fails("komi 7") == "tic_tac_toe has no komi"
     assert talk.fails("boardsize 4") == "unacceptable size"
@@ -49,7 +49,7 @@ def test_what_the_game_does_not_have(dialect: Dialect) -> None:
     talk.end()
 
 
-def test_reports_use_the_names_of_the_game(dialect: Dialect) -> None:
+def test_reports_use_the_names_of_the_game(dialect: GtpCommands) -> None:
     talk = Controller(dialect)
     talk.ask("clear_board")
     lines = talk.raw("kata-genmove_analyze 1 ownership true").split("\n")

@@ -12,7 +12,7 @@ import pytest
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.engine.gtp import serving
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
 
@@ -381,7 +381,7 @@ def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
 
 
 @pytest.mark.slow
-def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
+def test_gives_up_only_after_some_moves_without_hope(go5: FoundNetwork) -> None:
     settings = PlaySettings(visits=2, resign=1.0)  # no chance is good enough
     dialect = serving.make(go5, settings, QUICK)
     moves = [dialect.genmove(["b"]) for _ in range(3)]
@@ -391,7 +391,7 @@ def test_gives_up_only_after_some_moves_without_hope(go5: Found) -> None:
 
 
 @pytest.mark.slow
-def test_ponders_while_it_waits(go5: Found) -> None:
+def test_ponders_while_it_waits(go5: FoundNetwork) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
     dialect = serving.make(go5, play, QUICK)
     go = Controller(dialect)

@@ -2,19 +2,19 @@
 
 import pytest
 
-from tengen.engine.search_report import Candidate, Thought
+from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import report
 from tengen.engine.uci.options import Options
-from tengen.engine.uci.protocol import COMMANDS, Command, Go, parse, parse_go, parse_option, parse_position
+from tengen.engine.uci.protocol import COMMANDS, UciCommand, UciGo, parse, parse_go, parse_option, parse_position
 
 
 def test_what_is_not_understood_is_passed_over() -> None:
-    assert parse("joho debug on") == Command("debug", ("on",))  # the specification's own example
-    assert parse("  go   movetime\t100 \r\n") == Command("go", ("movetime", "100"))
+    assert parse("joho debug on") == UciCommand("debug", ("on",))  # the specification's own example
+    assert parse("  go   movetime\t100 \r\n") == UciCommand("go", ("movetime", "100"))
     for line in ("", "   ", "debugon", "GO", "\x00\xff", "e2e4", "�"):
         assert parse(line) is None
     for name in COMMANDS:
-        assert parse(name) == Command(name, ())
+        assert parse(name) == UciCommand(name, ())
 
 
 def test_positions() -> None:
@@ -33,41 +33,41 @@ def test_positions() -> None:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("", Go()),
-        ("infinite", Go(infinite=True)),
-        ("movetime 1500", Go(seconds=1.5)),
-        ("nodes 100 joho movetime 20", Go(nodes=100, seconds=0.02)),
-        ("nodes 0", Go(nodes=1)),
-        ("depth 8 mate 3", Go()),
-        ("wtime 60000 btime -5 winc 1000 movestogo 10", Go((60.0, 0.0), (1.0, 0.0), 10)),
-        ("ponder wtime 1000 btime 2000", Go((1.0, 2.0), ponder=True)),
-        ("searchmoves e2e4 D2D4 nodes 5", Go(nodes=5, moves=("e2e4", "d2d4"))),
-        ("wtime btime 5", Go((None, 0.005))),
-        ("movetime nan nodes inf wtime 1e99 movestogo 0 nodes", Go()),
+        ("", UciGo()),
+        ("infinite", UciGo(infinite=True)),
+        ("movetime 1500", UciGo(seconds=1.5)),
+        ("nodes 100 joho movetime 20", UciGo(nodes=100, seconds=0.02)),
+        ("nodes 0", UciGo(nodes=1)),
+        ("depth 8 mate 3", UciGo()),
+        ("wtime 60000 btime -5 winc 1000 movestogo 10", UciGo((60.0, 0.0), (1.0, 0.0), 10)),
+        ("ponder wtime 1000 btime 2000", UciGo((1.0, 2.0), ponder=True)),
+        ("searchmoves e2e4 D2D4 nodes 5", UciGo(nodes=5, moves=("e2e4", "d2d4"))),
+        ("wtime btime 5", UciGo((None, 0.005))),
+        ("movetime nan nodes inf wtime 1e99 movestogo 0 nodes", UciGo()),
     ],
 )
-def test_go(line: str, wanted: Go) -> None:
+def test_go(line: str, wanted: UciGo) -> None:
     assert parse_go(tuple(line.split())) == wanted
 
 
-def limit(go: Go, player: int, overhead: float) -> float:
+def limit(go: UciGo, player: int, overhead: float) -> float:
     found = go.limit(player, overhead)
     assert found is not None
     return found
 
 
 def test_time_is_shared_out() -> None:
-    assert Go().limit(0, 0.1) is None
-    assert Go(seconds=1.0).limit(0, 0.1) == pytest.approx(0.9)
-    assert 0 < limit(Go(seconds=0.05), 0, 0.1) <= 0.05
-    clock = Go(clock=(60.0, 30.0))
+    assert UciGo().limit(0, 0.1) is None
+    assert UciGo(seconds=1.0).limit(0, 0.1) == pytest.approx(0.9)
+    assert 0 < limit(UciGo(seconds=0.05), 0, 0.1) <= 0.05
+    clock = UciGo(clock=(60.0, 30.0))
     assert limit(clock, 0, 0.0) == pytest.approx(2 * limit(clock, 1, 0.0))
-    assert limit(Go(clock=(60.0, 60.0), increment=(2.0, 0.0)), 0, 0.0) > limit(clock, 0, 0.0) + 1
-    assert limit(Go(clock=(60.0, 60.0), moves_to_go=1), 0, 0.0) > 30
+    assert limit(UciGo(clock=(60.0, 60.0), increment=(2.0, 0.0)), 0, 0.0) > limit(clock, 0, 0.0) + 1
+    assert limit(UciGo(clock=(60.0, 60.0), moves_to_go=1), 0, 0.0) > 30
     for left in (0.0, 0.01, 0.1, 1.0, 10.0, 1000.0):  # never more than there is, but for the last hundredth
         for increment in (0.0, 1.0, 100.0):
             for to_go in (None, 1, 2, 40, 10**6):
-                assert 0 < limit(Go((left, left), (increment, increment), to_go), 0, 0.0) <= max(0.9 * left, 0.01)
+                assert 0 < limit(UciGo((left, left), (increment, increment), to_go), 0, 0.0) <= max(0.9 * left, 0.01)
 
 
 def test_a_game_by_the_clock_is_not_lost_on_time() -> None:
@@ -75,7 +75,7 @@ def test_a_game_by_the_clock_is_not_lost_on_time() -> None:
     for seconds, increment in ((60.0, 0.0), (10.0, 0.1), (1.0, 0.2)):
         left = seconds
         for _ in range(100):
-            left -= limit(Go((left, left), (increment, increment)), 0, 0.1) + 0.05
+            left -= limit(UciGo((left, left), (increment, increment)), 0, 0.1) + 0.05
             assert left > 0
             left += increment + (0.05 if left < 0.3 else 0)
 
@@ -109,7 +109,7 @@ def test_scores() -> None:
 
 def test_lines_of_a_search() -> None:
     best, other = Candidate(1, 30, 0.5, 0.4, (1, 2)), Candidate(3, 9, -0.5, 0.1, (3,))
-    thought = Thought(0, 40, 0.3, 2.0, 100, [best, other], 41)
+    thought = SearchReport(0, 40, 0.3, 2.0, 100, [best, other], 41)
     names = lambda one: [f"m{action}" for action in one.line]  # noqa: E731
     assert report.lines(thought, [best, other], 0.0, Options(), names) == [
         "info depth 2 score cp 89 nodes 40 nps 50 time 2000 pv m1 m2"

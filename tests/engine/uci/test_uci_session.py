@@ -17,11 +17,11 @@ import pytest
 
 from tengen.commands import main
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.search_report import Candidate, Thought
+from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import serving
-from tengen.engine.uci.position import Board
-from tengen.engine.uci.session import Session
-from tengen.run.finding import Found
+from tengen.engine.uci.position import UciPosition
+from tengen.engine.uci.session import UciSession
+from tengen.run.finding import FoundNetwork
 from tests.helpers.networks import untrained
 from tests.helpers.patience import LONG
 
@@ -46,9 +46,9 @@ class Slow:
 
     def think(
         self, visits: Any = None, seconds: Any = None, stop: Any = None, each: Any = None, every: Any = None
-    ) -> Thought:
+    ) -> SearchReport:
         self.asked.append((visits, seconds))
-        thought = Thought(0, 2, 0.0, 0.1, 2, [Candidate(5, 1, 0.0, 0.5, (5, 6))], 2)
+        thought = SearchReport(0, 2, 0.0, 0.1, 2, [Candidate(5, 1, 0.0, 0.5, (5, 6))], 2)
         if visits == 13:
             raise RuntimeError("thirteen")
         if each is not None:
@@ -73,7 +73,7 @@ class Program:
     def __init__(self, make: Callable[[], Any], play: PlaySettings) -> None:
         self._to: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._from: queue.SimpleQueue[str] = queue.SimpleQueue()
-        session = Session(["id name x"], make, play, iter(self._to.get, None), self._put)
+        session = UciSession(["id name x"], make, play, iter(self._to.get, None), self._put)
         self.thread = threading.Thread(target=session.run, daemon=True)
         self.thread.start()
 
@@ -201,9 +201,9 @@ def test_new_game_and_quit(slow: tuple[Program, Slow]) -> None:
 
 def test_lines_from_a_file_get_their_last_answer() -> None:
     said: list[str] = []
-    Session([], Slow, PlaySettings(), io.BytesIO(b"position startpos\ngo nodes 5"), said.append).run()  # pyright: ignore
+    UciSession([], Slow, PlaySettings(), io.BytesIO(b"position startpos\ngo nodes 5"), said.append).run()  # pyright: ignore
     assert said[-1] == "bestmove m5 ponder m6\n"
-    Session([], Slow, PlaySettings(), io.BytesIO(b"go infinite\n"), said.append).run()  # pyright: ignore
+    UciSession([], Slow, PlaySettings(), io.BytesIO(b"go infinite\n"), said.append).run()  # pyright: ignore
     assert said[-1] == "bestmove m5 ponder m6\n"
 
 
@@ -238,7 +238,7 @@ def test_quit_ends_it_while_the_program_keeps_its_input_open(commands: str) -> N
     assert "Fatal" not in complaints
 
 
-def test_other_games_are_told_of_gtp(noughts: Found, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_games_are_told_of_gtp(noughts: FoundNetwork, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uci", str(noughts.path)]) == 2
     assert "tengen gtp" in capsys.readouterr().err
 
@@ -251,17 +251,17 @@ MATED = "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"
 
 
 @pytest.fixture(scope="module")
-def chess_net(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def chess_net(tmp_path_factory: pytest.TempPathFactory) -> FoundNetwork:
     return untrained(tmp_path_factory.mktemp("nets") / "chess", "pgx:chess")
 
 
 @pytest.fixture(scope="module")
-def board(chess_net: Found) -> Board:
+def board(chess_net: FoundNetwork) -> UciPosition:
     return serving.make(chess_net, QUICK)
 
 
 @pytest.mark.slow
-def test_positions_follow_one_another(board: Board) -> None:
+def test_positions_follow_one_another(board: UciPosition) -> None:
     assert board.set(None, ("e2e4", "e7e5")) is None
     board.engine.think(visits=8)
     visits = int(board.engine.tree.visits[0, board.engine.tree.root[0]])
@@ -282,7 +282,7 @@ def _key() -> Any:
 
 
 @pytest.mark.slow
-def test_a_game_goes_on_after_a_repetition(board: Board) -> None:
+def test_a_game_goes_on_after_a_repetition(board: UciPosition) -> None:
     there_and_back = ("g1f3", "g8f6", "f3g1", "f6g8")
     assert board.set(None, there_and_back * 4) is None
     board.go_on()
@@ -291,7 +291,7 @@ def test_a_game_goes_on_after_a_repetition(board: Board) -> None:
 
 
 @pytest.mark.slow
-def test_real_answers(board: Board) -> None:
+def test_real_answers(board: UciPosition) -> None:
     program = Program(lambda: board, PlaySettings(visits=8))
     for fen, answer in ((STALEMATE, "bestmove (none)"), (MATED, "bestmove (none)")):
         program.send(f"position fen {fen}", "go nodes 4")
@@ -309,7 +309,7 @@ def test_real_answers(board: Board) -> None:
 
 
 @pytest.mark.slow
-def test_python_chess_knows_the_same_moves(board: Board) -> None:
+def test_python_chess_knows_the_same_moves(board: UciPosition) -> None:
     """Positions of random games, by FEN or moves: castling, promotions and pawns taken in passing among them."""
     chess = pytest.importorskip("chess", reason="python-chess is not installed")
     rng, kinds = random.Random(1), set()
@@ -335,7 +335,7 @@ def test_python_chess_knows_the_same_moves(board: Board) -> None:
 
 
 @pytest.mark.slow
-def test_an_independent_client_plays_a_game(chess_net: Found) -> None:
+def test_an_independent_client_plays_a_game(chess_net: FoundNetwork) -> None:
     """python-chess raises for every move that is not legal, and for lines that it cannot read."""
     chess = pytest.importorskip("chess", reason="python-chess is not installed")
     from chess import engine as client
@@ -360,7 +360,9 @@ def test_an_independent_client_plays_a_game(chess_net: Found) -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_network_is_named(chess_net: Found, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_network_is_named(
+    chess_net: FoundNetwork, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes((chess_net.path / "model.safetensors").read_bytes()[:-5])
     assert main(["uci", str(file)]) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.run import registry
 from tests.helpers import spoiled_files
 from tests.helpers.pipeline_data import put

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tengen import files
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.errors import TengenError
 from tengen.loop.parts import export, running, selfplay
 from tengen.loop.parts.export import ExportPart

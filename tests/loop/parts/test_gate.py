@@ -13,8 +13,8 @@ from tengen import files, match
 from tengen.data.records.records import load_records
 from tengen.errors import TengenError
 from tengen.match import device_match as matches
-from tengen.match.gate_match import Contest
-from tengen.match.results import Result
+from tengen.match.gate_match import GateMatch
+from tengen.match.results import MatchResult
 from tengen.nets import saving
 from tengen.run import registry
 from tests.helpers.pipeline_data import Gate, names, network, put
@@ -31,7 +31,7 @@ def base(tmp_path: Path, saved: list[Path]) -> Path:
     return tmp_path
 
 
-def results(base: Path) -> list[Result]:
+def results(base: Path) -> list[MatchResult]:
     return match.read(base / "ratings" / "results.jsonl")
 
 
@@ -39,13 +39,13 @@ def results(base: Path) -> list[Result]:
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The candidate of every round that is played."""
     played: list[str] = []
-    play = Contest.play_round
+    play = GateMatch.play_round
 
-    def noted(contest: Contest, stop: Any, show: Any) -> Any:
+    def noted(contest: GateMatch, stop: Any, show: Any) -> Any:
         played.append(contest.a.name)
         return play(contest, stop, show)
 
-    monkeypatch.setattr(Contest, "play_round", noted)
+    monkeypatch.setattr(GateMatch, "play_round", noted)
     return played
 
 
@@ -86,7 +86,7 @@ def test_accepted(base: Path) -> None:
     assert low is None or low <= verdict["elo"]
     assert high is None or high >= verdict["elo"]
     counts = [verdict[key] for key in ("wins", "draws", "losses")]
-    assert results(base) == [Result(SECOND, FIRST, *counts)]
+    assert results(base) == [MatchResult(SECOND, FIRST, *counts)]
     records = load_records(base / "games" / "gate" / f"{SECOND}.txt")
     assert len(records) == games
     assert {record.players for record in records} <= {(FIRST, SECOND), (SECOND, FIRST)}
@@ -287,7 +287,7 @@ def test_killed_at_any_change_of_a_file_it_goes_on(
     assert SECOND in names(base, where)
     verdict = registry.verdict(base / where / SECOND)
     assert verdict == (judged or verdict)
-    assert results(base) == [Result(SECOND, FIRST, verdict["wins"], verdict["draws"], verdict["losses"])]
+    assert results(base) == [MatchResult(SECOND, FIRST, verdict["wins"], verdict["draws"], verdict["losses"])]
     assert [record.actions for record in load_records(games)] == (before or [r.actions for r in load_records(games)])
     assert len(rounds) == (2 if at == 1 or (at == 2 and not after) else 1), "with a verdict, no game is played again"
 

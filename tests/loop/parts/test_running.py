@@ -10,7 +10,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import running
 from tengen.loop.parts.running import Speaker, is_full, pause, run
 from tengen.run.part import Progress, Show, unseen, waiting
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 from tests.helpers.tiny_runs import after, never
 
 
@@ -49,7 +49,7 @@ def full() -> TengenError:
 def go(tmp_path: Path) -> Callable[..., tuple[Progress, list[str]]]:
     def drive(part: Scripted, stop: Callable[[], bool] = never, *, once: bool = False) -> tuple[Progress, list[str]]:
         said: list[str] = []
-        notice = Notice(tmp_path, part.kind, part.name)
+        notice = StatusWriter(tmp_path, part.kind, part.name)
         return run(part, notice, stop, said.append, 0.001, once=once), said
 
     return drive

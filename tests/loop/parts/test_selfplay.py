@@ -20,7 +20,7 @@ from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
 from tengen.run import registry
 from tengen.selfplay import driver
-from tengen.selfplay.driver import NoNumbers, Rounds
+from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds
 from tengen.selfplay.finished import on_host
 from tests.helpers.pipeline_data import network, put
 from tests.helpers.pipelines import drive
@@ -43,7 +43,7 @@ class Worker:
     def run(self, calls: int) -> Any:
         return drive(self.part, calls)
 
-    def noted(self, play: Callable[..., Any], rounds: Rounds, weights: Any, *more: Any) -> Any:
+    def noted(self, play: Callable[..., Any], rounds: PlayRounds, weights: Any, *more: Any) -> Any:
         name = self.part.network
         self.weights[name] = weights
         before = running(rounds)
@@ -65,16 +65,16 @@ class Worker:
         return found
 
 
-def running(rounds: Rounds) -> list[tuple[int, int]]:
+def running(rounds: PlayRounds) -> list[tuple[int, int]]:
     return [(rounds._session, int(n)) for actor in rounds._actors or () for n in np.asarray(actor.number)]
 
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Worker]]:
     made: list[Worker] = []
-    play = Rounds.play
+    play = PlayRounds.play
 
-    def noted(rounds: Rounds, *args: Any) -> Any:
+    def noted(rounds: PlayRounds, *args: Any) -> Any:
         (owner,) = [each for each in made if each.part._rounds is rounds]
         return owner.noted(play, rounds, *args)
 
@@ -82,7 +82,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Worker]]:
         made.append(Worker(*args, **more))
         return made[-1]
 
-    monkeypatch.setattr(Rounds, "play", noted)
+    monkeypatch.setattr(PlayRounds, "play", noted)
     # Calls of about a second end hundreds of these games: short ones show more.
     monkeypatch.setattr(driver, "_SECONDS", 0.0)
     yield make
@@ -232,7 +232,7 @@ def test_a_network_that_gives_no_numbers(
     one.run(6)
 
     def fail(*_: object) -> None:
-        raise NoNumbers("it gives none")
+        raise NoFiniteNumbers("it gives none")
 
     monkeypatch.setattr(one.part._rounds, "play", fail)
     with pytest.raises(TengenError, match=rf"models/{name}: it gives none; remove it, and self-play goes on"):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tengen.data.format.chunk import read_chunk
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tests.helpers.pipelines import add_rows, drive, shuffled, shuffler
 from tests.helpers.tiny_runs import after
 

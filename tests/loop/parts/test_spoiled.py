@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.loop.parts import export
 from tengen.loop.parts.export import ExportPart
 from tengen.loop.parts.selfplay import SelfplayPart
@@ -347,7 +347,7 @@ def test_a_spoiled_verdict_counts_as_none(tmp_path: Path, saved: list[Path], ver
     [b"", b"[]", b"17", b"\xff\x00", b'{"schema": 99}', b'{"schema": 1}', b'{"schema": 1, "figures": [3], "done": {}}'],
 )
 def test_spoiled_notices_hide_no_good_one(tmp_path: Path, data: bytes) -> None:
-    with part_status.Notice(tmp_path, "gate", "gate") as notice:
+    with part_status.StatusWriter(tmp_path, "gate", "gate") as notice:
         notice.show(Progress("judging"))
         (tmp_path / "parts" / "train-main.json").write_bytes(data)
         (tmp_path / "parts" / "export-all.json").mkdir()

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 
 from tengen.data.format import chunk
-from tengen.data.shuffle.shuffle import newest
+from tengen.data.shuffle.folders import newest
 from tengen.errors import TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.parts import train

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.data.shuffle.shuffle import clean, newest
+from tengen.data.shuffle.folders import clean, newest
 from tengen.data.store.store import Store
 from tengen.loop.parts.export import ExportPart
 from tengen.run import part_status, registry
@@ -45,7 +45,7 @@ def test_since_when_is_kept_while_only_the_numbers_change(tmp_path: Path, monkey
     now = 100.0
     monkeypatch.setattr(part_status, "_BEAT", 0.01)
     monkeypatch.setattr(part_status.time, "monotonic", lambda: now)
-    with part_status.Notice(tmp_path, "shuffle", "shuffle") as notice:
+    with part_status.StatusWriter(tmp_path, "shuffle", "shuffle") as notice:
         notice.show(waiting("7 of 20 new rows until the next shuffle", 7, 20))
         now = 115.0
         notice.show(waiting("9 of 20 new rows until the next shuffle", 9, 20))

@@ -13,7 +13,7 @@ from tengen.match.engines import engine
 from tengen.match.engines.engine import Terms
 from tengen.match.engines.faults import Fault
 from tengen.match.engines.process import Process
-from tengen.match.engines.uci_client import Uci
+from tengen.match.engines.uci_client import UciEngine
 from tests.helpers.foreign_engines import HASTY, PATIENT, STOCKFISH, fake
 from tests.helpers.patience import LONG
 
@@ -21,7 +21,7 @@ GAME = games.make("tic_tac_toe")  # UCI itself does not look at the game
 needs_stockfish = pytest.mark.skipif(STOCKFISH is None, reason="stockfish is not installed")
 
 
-def start(behaviour: str, terms: Terms = PATIENT) -> engine.Engine:
+def start(behaviour: str, terms: Terms = PATIENT) -> engine.ForeignEngine:
     return engine.start(fake("uci", behaviour), GAME, terms)
 
 
@@ -87,7 +87,7 @@ def test_moves_are_called_as_stockfish_calls_them() -> None:
     game = games.make("pgx:chess")
     step, legal = jax.jit(game.step), jax.jit(game.legal_actions)
     process = Process([STOCKFISH])
-    Uci(process, PATIENT)
+    UciEngine(process, PATIENT)
     rng = np.random.default_rng(2)
     seen: set[str] = set()
     for number in range(4):

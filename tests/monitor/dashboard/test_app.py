@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tengen.monitor.dashboard.app import Dashboard
-from tengen.monitor.dashboard.client import Attached, Child, Client, Staying
+from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying
 from tengen.monitor.dashboard.dialogs import Help, Quit
 from tengen.monitor.dashboard.drawing import figure
 from tengen.monitor.dashboard.exit_pane import DiedPane
@@ -34,7 +34,7 @@ STANDIN = [sys.executable, "-m", "tests.helpers.fake_daemon"]
 SIZES = [(80, 24), (160, 50)]
 
 
-class Silent(Client):
+class Silent(StatusClient):
     """Nobody: tests say what is heard."""
 
     def __init__(self) -> None:
@@ -57,7 +57,10 @@ class Silent(Client):
 
 @asynccontextmanager
 async def showing(
-    client: Client, size: tuple[int, int] = (80, 24), config: str = "", clock: Callable[[], float] = lambda: 1000.0
+    client: StatusClient,
+    size: tuple[int, int] = (80, 24),
+    config: str = "",
+    clock: Callable[[], float] = lambda: 1000.0,
 ) -> AsyncIterator[tuple[Dashboard, Pilot[int]]]:
     """With a clock that stands still: what is shown does not depend on how long the drawing takes."""
     app = Dashboard(client, "go9", config, clock)
@@ -229,7 +232,7 @@ def test_keys_for_view_log_and_help() -> None:
 
 def test_ten_thousand_lines() -> None:
     async def main() -> None:
-        async with showing(Child([*STANDIN, "--log", "10000"])) as (app, pilot):
+        async with showing(ChildClient([*STANDIN, "--log", "10000"])) as (app, pilot):
             await until(pilot, lambda: app.model.written >= 10_000)
             await settle(app, pilot)
             assert "line 9999" in text(app)
@@ -264,7 +267,7 @@ def test_lines_are_wrapped_anew_for_another_width() -> None:
 
 def test_garbage_is_shown_as_such() -> None:
     async def main() -> None:
-        async with showing(Child([*STANDIN, "--garbage"]), (160, 50)) as (app, pilot):
+        async with showing(ChildClient([*STANDIN, "--garbage"]), (160, 50)) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None and app.model.status.training.step > 100)
             await settle(app, pilot)
             assert "no message: no JSON" in text(app)
@@ -275,7 +278,7 @@ def test_garbage_is_shown_as_such() -> None:
 
 def test_a_daemon_that_dies_is_started_again() -> None:
     async def main() -> None:
-        client = Child([*STANDIN, "--fragile"])
+        client = ChildClient([*STANDIN, "--fragile"])
         async with showing(client) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None)
             await pilot.press("r")  # does nothing while it lives
@@ -306,7 +309,7 @@ def test_a_daemon_that_dies_is_started_again() -> None:
 
 def test_quitting_ends_the_child_politely() -> None:
     async def main() -> None:
-        async with showing(Child(STANDIN)) as (app, pilot):
+        async with showing(ChildClient(STANDIN)) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None)
             await pilot.press("q")
             await until(pilot, lambda: not app.is_running)
@@ -326,7 +329,7 @@ time.sleep(3600)
 
 def test_a_run_is_interrupted_and_then_killed() -> None:
     async def main() -> None:
-        client = Child([sys.executable, "-c", STUBBORN], "the run", orders=False)
+        client = ChildClient([sys.executable, "-c", STUBBORN], "the run", orders=False)
         async with showing(client) as (app, pilot):
             await until(pilot, lambda: app.model.written >= 2)
             assert "start now" not in text(app)
@@ -346,7 +349,7 @@ def test_a_stopped_run_leaves_the_dashboard() -> None:
         # Programs that are started in the background of a shell inherit that SIGINT is ignored.
         program = "import signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
         program += "print('going', file=sys.stderr, flush=True); time.sleep(3600)"
-        client = Child([sys.executable, "-c", program], "the run", orders=False)
+        client = ChildClient([sys.executable, "-c", program], "the run", orders=False)
         async with showing(client) as (app, pilot):
             await until(pilot, lambda: any(line.text == "going" for line in app.model.lines))
             await pilot.press("x")
@@ -400,7 +403,7 @@ def test_a_connection_that_ends_can_be_joined_again(tmp_path: Path) -> None:
 
 def test_a_terminal_that_goes_away_ends_a_child(tmp_path: Path) -> None:
     async def main() -> None:
-        client = Child(STANDIN)
+        client = ChildClient(STANDIN)
         async with showing(client) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None)
             os.kill(os.getpid(), signal.SIGTERM)

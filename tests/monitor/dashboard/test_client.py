@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tengen.monitor.dashboard.client import Attached, Child, Client, Staying, log_of, understood
-from tengen.monitor.dashboard.model import Ended, Garbled, Said, Started
+from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying, log_of, understood
+from tengen.monitor.dashboard.model import Garbled, ProcessEnded, ProcessStarted, Said
 from tengen.protocol.encoding import encode
 from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus
 from tests.helpers.patience import LONG
@@ -27,7 +27,7 @@ async def until(found: Callable[[], Any]) -> None:
             await asyncio.sleep(0.02)
 
 
-def listen(client: Client) -> list[Any]:
+def listen(client: StatusClient) -> list[Any]:
     heard: list[Any] = []
     client.hear = heard.append
     return heard
@@ -39,16 +39,16 @@ def kinds(heard: list[Any], kind: type) -> list[Any]:
 
 def test_a_child_from_start_to_end() -> None:
     async def main() -> None:
-        client = Child([*STANDIN, "--log", "3"])
+        client = ChildClient([*STANDIN, "--log", "3"])
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
         assert client.send(StopTraining())
         await until(lambda: Log("info", "got StopTraining()") in heard)
         assert client.ask_to_end()
-        await until(lambda: kinds(heard, Ended))
-        assert isinstance(heard[0], Started)
-        assert heard[-1] == Ended("the daemon has ended", 0)
+        await until(lambda: kinds(heard, ProcessEnded))
+        assert isinstance(heard[0], ProcessStarted)
+        assert heard[-1] == ProcessEnded("the daemon has ended", 0)
         assert [Said(f"line {number}") for number in range(3)] == kinds(heard, Said)[1:4]
         assert not client.alive
         assert not client.send(StopTraining())
@@ -59,13 +59,13 @@ def test_a_child_from_start_to_end() -> None:
 
 def test_a_child_that_dies_can_be_started_again() -> None:
     async def main() -> None:
-        client = Child([*STANDIN, "--fragile"])
+        client = ChildClient([*STANDIN, "--fragile"])
         heard = listen(client)
         for number in (1, 2):
             await client.start()
-            await until(lambda: len(kinds(heard, Started)) == number and client.send(StopTraining()))
-            await until(lambda: len(kinds(heard, Ended)) == number)
-        assert kinds(heard, Ended) == [Ended("the daemon has ended with code 3", 3)] * 2
+            await until(lambda: len(kinds(heard, ProcessStarted)) == number and client.send(StopTraining()))
+            await until(lambda: len(kinds(heard, ProcessEnded)) == number)
+        assert kinds(heard, ProcessEnded) == [ProcessEnded("the daemon has ended with code 3", 3)] * 2
         assert Said("Traceback: the stand-in breaks") in heard
         await client.close()
 
@@ -74,17 +74,17 @@ def test_a_child_that_dies_can_be_started_again() -> None:
 
 def test_a_child_that_is_killed_and_one_that_is_no_program() -> None:
     async def main() -> None:
-        client = Child(STANDIN)
+        client = ChildClient(STANDIN)
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
         client.signal(signal.SIGKILL)
-        await until(lambda: kinds(heard, Ended))
-        assert heard[-1] == Ended("the daemon was killed by SIGKILL", -9)
-        none = Child(["/no/such/program"])
+        await until(lambda: kinds(heard, ProcessEnded))
+        assert heard[-1] == ProcessEnded("the daemon was killed by SIGKILL", -9)
+        none = ChildClient(["/no/such/program"])
         heard = listen(none)
         await none.start()
-        await until(lambda: kinds(heard, Ended))
+        await until(lambda: kinds(heard, ProcessEnded))
         assert heard[-1].words == "the daemon: No such file or directory"
         await none.close()
 
@@ -93,12 +93,12 @@ def test_a_child_that_is_killed_and_one_that_is_no_program() -> None:
 
 def test_a_grandchild_that_keeps_the_pipes_does_not_keep_us() -> None:
     async def main() -> None:
-        client = Child(["/bin/sh", "-c", "sleep 3600 & echo $! >&2; exit 4"])
+        client = ChildClient(["/bin/sh", "-c", "sleep 3600 & echo $! >&2; exit 4"])
         heard = listen(client)
         await client.start()
-        await until(lambda: kinds(heard, Ended))
+        await until(lambda: kinds(heard, ProcessEnded))
         os.kill(int(kinds(heard, Said)[0].text), signal.SIGKILL)
-        assert heard[-1] == Ended("the daemon has ended with code 4", 4)
+        assert heard[-1] == ProcessEnded("the daemon has ended with code 4", 4)
         await client.close()
 
     asyncio.run(main())
@@ -106,7 +106,7 @@ def test_a_grandchild_that_keeps_the_pipes_does_not_keep_us() -> None:
 
 def test_closing_takes_a_child_along() -> None:
     async def main() -> None:
-        client = Child(STANDIN)
+        client = ChildClient(STANDIN)
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
@@ -121,7 +121,7 @@ def test_closing_takes_a_child_along() -> None:
 
 def test_garbage_is_told_as_such_and_the_rest_is_heard() -> None:
     async def main() -> None:
-        client = Child([*STANDIN, "--garbage"])
+        client = ChildClient([*STANDIN, "--garbage"])
         heard = listen(client)
         await client.start()
         await until(lambda: len(kinds(heard, Garbled)) >= 9 and isinstance(heard[-1], TrainingStatus))
@@ -163,8 +163,8 @@ def test_joining_one_that_listens(tmp_path: Path) -> None:
         await again.start()
         await until(lambda: kinds(heard, TrainingStatus))
         again.send(Shutdown())
-        await until(lambda: kinds(heard, Ended))
-        assert heard[-1] == Ended("the daemon has closed the connection")
+        await until(lambda: kinds(heard, ProcessEnded))
+        assert heard[-1] == ProcessEnded("the daemon has closed the connection")
         assert await server.wait() == 0
         await again.close()
 
@@ -176,7 +176,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
         client = Attached(tmp_path / "nothing.sock")
         heard = listen(client)
         await client.start()
-        await until(lambda: kinds(heard, Ended))
+        await until(lambda: kinds(heard, ProcessEnded))
         assert "does the daemon listen there?" in heard[-1].words
         await client.close()
 
@@ -217,8 +217,8 @@ def test_one_that_stays_tells_of_its_end(tmp_path: Path) -> None:
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
         assert client.send(StopTraining())
-        await until(lambda: kinds(heard, Ended))
-        assert heard[-1] == Ended("the daemon has ended with code 3", 3)
+        await until(lambda: kinds(heard, ProcessEnded))
+        assert heard[-1] == ProcessEnded("the daemon has ended with code 3", 3)
         assert Said("Traceback: the stand-in breaks") in heard
         await client.close()
 

@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from tengen.monitor.dashboard.model import LINES, Curve, Ended, Garbled, Model, Said, Started, clean, still
+from tengen.monitor.dashboard.model import (
+    LINES,
+    Curve,
+    Garbled,
+    Model,
+    ProcessEnded,
+    ProcessStarted,
+    Said,
+    clean,
+    still,
+)
 from tengen.protocol.messages import Error, Log, NetworkExported, StopTraining
 from tests.helpers.dashboard_samples import loader, stage, status
 
@@ -123,16 +133,16 @@ def test_time_goes_on_between_statuses_and_stops_at_the_end() -> None:
     assert model.uptime(12.5) == 3723.0 + 2.5
     assert model.silence(14.9) == 0.0
     assert model.silence(17.0) == 7.0
-    model.hear(Ended("killed", -9), 20.0)
+    model.hear(ProcessEnded("killed", -9), 20.0)
     assert model.uptime(99.0) == 3723.0
     assert model.silence(99.0) == 0.0
 
 
 def test_an_end_and_a_new_start() -> None:
-    model = heard(Started("go"), Said("before"), Ended("the daemon has ended with code 1", 1))
-    assert model.ended == Ended("the daemon has ended with code 1", 1)
+    model = heard(ProcessStarted("go"), Said("before"), ProcessEnded("the daemon has ended with code 1", 1))
+    assert model.ended == ProcessEnded("the daemon has ended with code 1", 1)
     assert model.tail() == ["before"]
-    model.hear(Started("again"), 11.0)
+    model.hear(ProcessStarted("again"), 11.0)
     assert model.ended is None
     assert model.tail() == []
     assert texts(model)[-1] == "again"

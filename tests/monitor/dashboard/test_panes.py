@@ -12,7 +12,7 @@ from rich.text import Text
 from tengen.monitor.dashboard.drawing import ago, bar, brief, chart, figure, fit, harmless, short
 from tengen.monitor.dashboard.exit_pane import DiedPane
 from tengen.monitor.dashboard.heading import heading
-from tengen.monitor.dashboard.model import Ended, Model
+from tengen.monitor.dashboard.model import Model, ProcessEnded
 from tengen.monitor.dashboard.networks import NetworksPane
 from tengen.monitor.dashboard.pipeline import PipelinePane
 from tengen.monitor.dashboard.schedule import SchedulePane
@@ -172,7 +172,7 @@ def test_the_heading_says_first_whether_it_lives() -> None:
     assert heading(model, 1.0, 80).plain.startswith("go9  TRAINING  network 13")
     assert heading(model, 1.0, 80).plain.endswith("up 1:02:14")
     assert "no word from the daemon for 0:30" in heading(model, 30.0, 80).plain
-    model.hear(Ended("the daemon was killed by SIGKILL", -9), 31.0)
+    model.hear(ProcessEnded("the daemon was killed by SIGKILL", -9), 31.0)
     assert "the daemon was killed by SIGKILL" in heading(model, 31.0, 80).plain
 
 

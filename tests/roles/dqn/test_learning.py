@@ -13,7 +13,7 @@ from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
 from tengen.roles.dqn.learning import Nets, QLearner
-from tengen.roles.replay import Drawn
+from tengen.roles.replay import ReplaySample
 from tengen.roles.schedules import Schedule
 from tengen.train import optimizers
 from tests.helpers.toy_trainers import small
@@ -126,7 +126,7 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
     learn = jax.jit(learner.learn)
     for step in range(3):
         rows, weights = _batch(rng), rng.random(_BATCH).astype(np.float32)
-        drawn = Drawn(jax.tree.map(jnp.asarray, rows), jnp.zeros(_BATCH, jnp.int32), jnp.asarray(weights))
+        drawn = ReplaySample(jax.tree.map(jnp.asarray, rows), jnp.zeros(_BATCH, jnp.int32), jnp.asarray(weights))
         nets, errors, figures = learn(nets, {}, drawn, jnp.int32(step))
         slow, slow_target, slow_errors, slow_loss = _slow(settings, slow, slow_target, rows, weights, 0.5 - 0.1 * step)
         if (step + 1) % 2 == 0:

@@ -15,7 +15,7 @@ _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
 _OPPONENT = re.compile(r"(host|agent)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
 
 
-class Size(NamedTuple):
+class BoardSize(NamedTuple):
     """A board of another size than the game's own."""
 
     size: int
@@ -23,16 +23,16 @@ class Size(NamedTuple):
     komi: float | None  # None: the game's own
 
 
-def size(text: str) -> Size:
+def size(text: str) -> BoardSize:
     """What an item of `SelfplaySettings.sizes` says."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
     side, share, komi = found.groups()
-    return Size(int(side), float(share), None if komi is None else float(komi))
+    return BoardSize(int(side), float(share), None if komi is None else float(komi))
 
 
-class Named(NamedTuple):
+class NamedOpponent(NamedTuple):
     """Somebody who makes the moves of one side in some of the games."""
 
     role: str  # host or agent
@@ -40,16 +40,16 @@ class Named(NamedTuple):
     share: float  # of the games
 
 
-def named(text: str) -> Named:
+def named(text: str) -> NamedOpponent:
     """What an item of `SelfplaySettings.opponents` says."""
     found = _OPPONENT.fullmatch(text)
     if found is None:
         raise OptionError(f"expected host=PLAYER:SHARE or agent=PLAYER:SHARE, got {text!r}")
     role, name, share = found.groups()
-    return Named(role, name, float(share))
+    return NamedOpponent(role, name, float(share))
 
 
-def resized(options: dict[str, Any], to: Size) -> dict[str, Any]:
+def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
     """The options of a game of Go, for a board of another size. A limit of moves shrinks with the board."""
     points, limit = (to.size / options["size"]) ** 2, options["max_moves"]
     return options | {

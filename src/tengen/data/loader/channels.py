@@ -10,11 +10,11 @@ from tengen.errors import TengenError
 T = TypeVar("T")
 
 
-class Closed(Exception):
+class ChannelClosed(Exception):
     """The loader was closed. No stage has anything more to do."""
 
 
-class Ended(Exception):
+class ChannelEnded(Exception):
     """There is nothing more, and there will be nothing more."""
 
 
@@ -39,7 +39,7 @@ class Channel(Generic[T]):
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_room())
             if self._closed:
-                raise Closed
+                raise ChannelClosed
             self._add(item)
             self._changed.notify_all()
 
@@ -47,7 +47,7 @@ class Channel(Generic[T]):
         """Add items where nobody waits for room, all before the first of them can be taken."""
         with self._changed:
             if self._closed:
-                raise Closed
+                raise ChannelClosed
             for item in items:
                 self._add(item)
             self._changed.notify_all()
@@ -97,11 +97,11 @@ class Channel(Generic[T]):
 
     def _next(self) -> Any:
         if self._closed:
-            raise Closed
+            raise ChannelClosed
         if self._failure is not None:
             raise self._failure
         if not self._ready():
-            raise Ended
+            raise ChannelEnded
         item = self._take()
         self._changed.notify_all()
         return item
@@ -133,7 +133,7 @@ class Ticks(Channel[None]):
                 self._changed.wait_for(lambda: self._closed, self._pause)
             self._first = False
             if self._closed:
-                raise Closed
+                raise ChannelClosed
 
     def words(self) -> str:
         return f"new files: {self._words()}, looked at every {self._pause:g} s"

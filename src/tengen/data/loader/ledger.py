@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from tengen.data.format import chunk
-from tengen.data.loader.sources import Found, Source
+from tengen.data.loader.sources import FileSource, FoundFile
 from tengen.data.loader.splits import SPLITS, Split
 from tengen.errors import OptionError
 
@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAMED = 100  # rejected files that are remembered by name
 
 
-class Rejected(NamedTuple):
+class RejectedFile(NamedTuple):
     """A file that was set aside, and stays where it is."""
 
     path: Path
@@ -26,7 +26,7 @@ class Rejected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
+class SplitCounts:
     """How much one split has had. A file is counted once, however often it is read, found or renamed."""
 
     chunks: int = 0  # good ones
@@ -34,18 +34,18 @@ class Counts:
     batches: int = 0  # that were asked for and given
 
 
-class Ledger:
+class LoaderLedger:
     """The counts, for several threads."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FileSource) -> None:
         self._source = source
         self._lock = threading.Lock()
-        self._counts: dict[Split, Counts] = dict.fromkeys(SPLITS, Counts())
+        self._counts: dict[Split, SplitCounts] = dict.fromkeys(SPLITS, SplitCounts())
         self._counted: set[str] = set()  # keys of files
         self._kinds: Counter[Kind] = Counter()
-        self._rejected: deque[Rejected] = deque(maxlen=_NAMED)
+        self._rejected: deque[RejectedFile] = deque(maxlen=_NAMED)
 
-    def accept(self, split: Split, found: Found, rows: int) -> None:
+    def accept(self, split: Split, found: FoundFile, rows: int) -> None:
         """A good chunk was read."""
         with self._lock:
             if found.key not in self._counted:
@@ -53,10 +53,10 @@ class Ledger:
                 counts = self._counts[split]
                 self._counts[split] = replace(counts, chunks=counts.chunks + 1, rows=counts.rows + rows)
 
-    def reject(self, found: Found, error: chunk.ChunkError) -> None:
+    def reject(self, found: FoundFile, error: chunk.ChunkError) -> None:
         """A file is no good."""
         kinds: dict[type, Kind] = {chunk.CorruptChunk: "corrupt", chunk.ForeignChunk: "foreign"}
-        rejected = Rejected(found.path, kinds.get(type(error), "unreadable"), str(error))
+        rejected = RejectedFile(found.path, kinds.get(type(error), "unreadable"), str(error))
         with self._lock:
             self._kinds[rejected.kind] += 1
             self._rejected.append(rejected)
@@ -66,7 +66,7 @@ class Ledger:
         with self._lock:
             self._counts[split] = replace(self._counts[split], batches=self._counts[split].batches + 1)
 
-    def counts(self) -> dict[Split, Counts]:
+    def counts(self) -> dict[Split, SplitCounts]:
         with self._lock:
             return dict(self._counts)
 
@@ -75,7 +75,7 @@ class Ledger:
         with self._lock:
             return {kind: self._kinds[kind] for kind in KINDS}
 
-    def rejected(self) -> tuple[Rejected, ...]:
+    def rejected(self) -> tuple[RejectedFile, ...]:
         """The last hundred that were rejected, oldest first."""
         with self._lock:
             return tuple(self._rejected)
@@ -90,7 +90,7 @@ class Ledger:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on counting from `state()`. OptionError if that is none."""
         try:
-            counts: dict[Split, Counts] = {split: Counts(**state["counts"][split]) for split in SPLITS}
+            counts: dict[Split, SplitCounts] = {split: SplitCounts(**state["counts"][split]) for split in SPLITS}
             counted = {str(key) for key in state["counted"]}
             whole = all(
                 type(value) is int and value >= 0 for each in counts.values() for value in asdict(each).values()

@@ -21,12 +21,12 @@ from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, check
 from tengen.data.loader.batches import Batch
-from tengen.data.loader.channels import Closed, Ended, StageFailed, Ticks
-from tengen.data.loader.ledger import Counts, Kind, Ledger, Rejected
+from tengen.data.loader.channels import ChannelClosed, ChannelEnded, StageFailed, Ticks
+from tengen.data.loader.ledger import Kind, LoaderLedger, RejectedFile, SplitCounts
 from tengen.data.loader.meters import Doing, Meter, StageStats
 from tengen.data.loader.pipeline import Pipeline
 from tengen.data.loader.reading import Read, length, watching
-from tengen.data.loader.sources import Found, Source
+from tengen.data.loader.sources import FileSource, FoundFile
 from tengen.data.loader.splits import SPLITS, Split, share_of, split_of
 from tengen.data.loader.stages import Stage
 from tengen.errors import OptionError, TengenError
@@ -45,10 +45,10 @@ class LoaderStats:
     """How a loader stands."""
 
     stages: tuple[StageStats, ...]  # in the order in which files pass them; of the splits that were asked for
-    counts: Mapping[Split, Counts]
+    counts: Mapping[Split, SplitCounts]
     passed_over: Mapping[Split, int]  # files never read, because there were enough newer ones for the pool
     rejected: Mapping[Kind, int]  # files that were set aside
-    last_rejected: tuple[Rejected, ...]  # the last hundred of them, with the reasons
+    last_rejected: tuple[RejectedFile, ...]  # the last hundred of them, with the reasons
 
     def stage(self, name: str, split: str = "") -> StageStats:
         """One of them: `watch`, or one of a split."""
@@ -71,7 +71,7 @@ class Loader:
 
     def __init__(
         self,
-        source: Source,
+        source: FileSource,
         form: RowFormat,
         game: GameIdentity,
         settings: LoaderSettings,
@@ -86,7 +86,7 @@ class Loader:
             raise OptionError("pool_chunks: expected at least 1 for a source without an end, got 0")
         self.names = tuple(form.fields)  # of the arrays in a batch
         self._settings = settings
-        self._ledger = Ledger(source)
+        self._ledger = LoaderLedger(source)
         self._lock = threading.Lock()
         self._closed = False
         read = _checked(read, form) if read else lambda path: read_chunk(path, form, game, max_chunk_rows)[0]
@@ -123,9 +123,9 @@ class Loader:
         try:
             with meter.waiting("input"):
                 batch = self._pipelines[split].batches.get(timeout)
-        except Ended:
+        except ChannelEnded:
             return None
-        except Closed:
+        except ChannelClosed:
             raise LoaderClosed("the loader was closed while a batch was waited for") from None
         except StageFailed as error:
             raise StageFailed(str(error)) from error.__cause__  # a new one: each consumer adds its own traceback
@@ -152,7 +152,7 @@ class Loader:
         passed_over: dict[Split, int] = {split: pipeline.passed_over for split, pipeline in self._pipelines.items()}
         return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
 
-    def counts(self) -> dict[Split, Counts]:
+    def counts(self) -> dict[Split, SplitCounts]:
         """Chunks and rows of each split since the beginning, over restarts if the state was restored."""
         return self._ledger.counts()
 
@@ -193,7 +193,7 @@ class _Sorter:
     def __init__(self, pipelines: Mapping[Split, Pipeline], settings: LoaderSettings) -> None:
         self._pipelines, self._settings = pipelines, settings
 
-    def put(self, item: list[Found]) -> None:
+    def put(self, item: list[FoundFile]) -> None:
         for split, pipeline in self._pipelines.items():
             shares = self._settings.validation, self._settings.test
             pipeline.files.put_all(found for found in item if split_of(found.path.name, *shares) == split)

@@ -3,19 +3,19 @@
 from collections import deque
 
 from tengen.data.loader.channels import Channel
-from tengen.data.loader.sources import Found
+from tengen.data.loader.sources import FoundFile
 
 _REMEMBERED = 100_000  # files that were passed over; there may be millions
 
 
-class Newest(Channel[Found]):
+class Newest(Channel[FoundFile]):
     """Passes over older files when newer ones come, so nobody waits for room. It can bring them back."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size, "files")
         self.passed_over = 0
         self._size = size
-        self._older: deque[Found] = deque(maxlen=_REMEMBERED)  # newest last
+        self._older: deque[FoundFile] = deque(maxlen=_REMEMBERED)  # newest last
 
     def bring_back(self) -> None:
         """Let the newest of those that were passed over be the next, because another was no good."""
@@ -28,7 +28,7 @@ class Newest(Channel[Found]):
     def _has_room(self) -> bool:
         return True
 
-    def _add(self, item: Found) -> None:
+    def _add(self, item: FoundFile) -> None:
         self._items.append(item)
         if len(self._items) > self._size:
             self._older.append(self._items.popleft())

@@ -13,13 +13,13 @@ from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.batches import Batches
 from tengen.data.loader.channels import Channel
-from tengen.data.loader.ledger import Ledger
+from tengen.data.loader.ledger import LoaderLedger
 from tengen.data.loader.meters import StageStats
 from tengen.data.loader.newest import Newest
 from tengen.data.loader.pool import Pool, count_rows
 from tengen.data.loader.reading import Read, length, reading, unpacking
 from tengen.data.loader.reservoir import Reservoir
-from tengen.data.loader.sources import Found
+from tengen.data.loader.sources import FoundFile
 from tengen.data.loader.splits import SPLITS, Split
 from tengen.data.loader.stages import Stage
 
@@ -28,7 +28,14 @@ class Pipeline:
     """Files are put into `files`, and batches taken out of `batches`. Nothing is read before `start`."""
 
     def __init__(
-        self, split: Split, form: RowFormat, settings: LoaderSettings, read: Read, ledger: Ledger, *, endless: bool
+        self,
+        split: Split,
+        form: RowFormat,
+        settings: LoaderSettings,
+        read: Read,
+        ledger: LoaderLedger,
+        *,
+        endless: bool,
     ) -> None:
         self._split, self._settings = split, settings
         self._numbers = np.random.default_rng([settings.seed, SPLITS.index(split)]).spawn(2)  # pool, reservoir
@@ -36,7 +43,7 @@ class Pipeline:
         self._stages: list[Stage] = []
         self.started = False
 
-        self.files: Channel[Found] = Newest(settings.pool_chunks) if endless else Channel(None, "files")
+        self.files: Channel[FoundFile] = Newest(settings.pool_chunks) if endless else Channel(None, "files")
         self._channels.append(self.files)
         work = reading(read, settings.readers, split, ledger, self._useless)
         self._chunks = self._pool(endless) if settings.pool_chunks else self._channel("chunks")

@@ -10,10 +10,10 @@ import numpy as np
 
 from tengen.data.format.chunk import ChunkError
 from tengen.data.format.rows import Rows
-from tengen.data.loader.channels import Ended
-from tengen.data.loader.ledger import Ledger
+from tengen.data.loader.channels import ChannelEnded
+from tengen.data.loader.ledger import LoaderLedger
 from tengen.data.loader.pool import Arrived, count_rows
-from tengen.data.loader.sources import Found, Source
+from tengen.data.loader.sources import FileSource, FoundFile
 from tengen.data.loader.splits import Split
 from tengen.data.loader.stages import Incoming, Work
 
@@ -21,10 +21,10 @@ Read = Callable[[Path], Rows]
 """The rows of a file, with the fields that are wanted. ChunkError if it is no good."""
 
 
-def watching(source: Source) -> Work:
+def watching(source: FileSource) -> Work:
     """Ticks to lists of files: all of a source that ends at the first tick, new ones at ticks of an endless source."""
 
-    def work(incoming: Incoming) -> Iterator[list[Found]]:
+    def work(incoming: Incoming) -> Iterator[list[FoundFile]]:
         for _ in incoming:
             found = source.look()
             if found:
@@ -35,13 +35,13 @@ def watching(source: Source) -> Work:
     return work
 
 
-def reading(read: Read, readers: int, split: Split, ledger: Ledger, useless: Callable[[], None]) -> Work:
+def reading(read: Read, readers: int, split: Split, ledger: LoaderLedger, useless: Callable[[], None]) -> Work:
     """Files to chunks that have rows, in the same order; `readers` of them are read at a time.
 
     `useless` is called for each file that gives no rows.
     """
 
-    def attempt(found: Found) -> Rows | None:
+    def attempt(found: FoundFile) -> Rows | None:
         try:
             return read(found.path)
         except ChunkError as error:
@@ -49,7 +49,7 @@ def reading(read: Read, readers: int, split: Split, ledger: Ledger, useless: Cal
             return None
 
     def work(incoming: Incoming) -> Iterator[Arrived]:
-        pending: deque[tuple[Found, Future[Rows | None]]] = deque()
+        pending: deque[tuple[FoundFile, Future[Rows | None]]] = deque()
         ended = False
         with ThreadPoolExecutor(readers, f"tengen-{split}-reader") as threads:
             while pending or not ended:
@@ -57,7 +57,7 @@ def reading(read: Read, readers: int, split: Split, ledger: Ledger, useless: Cal
                 if not ended and len(pending) < readers:
                     try:
                         found = incoming.poll() if pending else incoming.get()
-                    except Ended:
+                    except ChannelEnded:
                         ended = True
                 if found is not None:
                     pending.append((found, threads.submit(attempt, found)))

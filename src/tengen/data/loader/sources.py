@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that may be a chunk."""
 
     path: Path
@@ -20,12 +20,12 @@ class Found(NamedTuple):
     old: bool = False  # it was passed over for newer ones, and comes after them all the same
 
 
-class Source(Protocol):
+class FileSource(Protocol):
     """Files in an order. `look` is called by one thread, the rest by any."""
 
     endless: bool  # whether there may be more at a later look
 
-    def look(self) -> list[Found]:
+    def look(self) -> list[FoundFile]:
         """The files that no earlier look has given, oldest first."""
         ...
 
@@ -47,17 +47,17 @@ class FileList:
         self._paths = tuple(paths)
         self._keys: frozenset[str] = frozenset()
 
-    def look(self) -> list[Found]:
+    def look(self) -> list[FoundFile]:
         """All of them at the first look. A file that is listed twice is given once; one that is missing is given."""
         if self._keys:
             return []
-        found: dict[str, Found] = {}
+        found: dict[str, FoundFile] = {}
         for path in self._paths:
             try:
                 key = _key(path.stat())
             except OSError:
                 key = f"unknown {path}"  # whoever reads it will say why
-            found.setdefault(key, Found(path, key))
+            found.setdefault(key, FoundFile(path, key))
         self._keys = frozenset(found)
         return list(found.values())
 
@@ -94,10 +94,10 @@ class Folder:
         self._problem = ""
         self._last = time.monotonic()  # when something new was found
 
-    def look(self) -> list[Found]:
+    def look(self) -> list[FoundFile]:
         """New files by their time of change, then by name."""
         self._problem = ""
-        new: dict[str, tuple[int, Found]] = {}
+        new: dict[str, tuple[int, FoundFile]] = {}
         listings: dict[str, _Listing] = {}
         todo = [str(self._root)]
         while todo:
@@ -128,7 +128,7 @@ class Folder:
         words = f"{len(self._known):,} files below {self._root}, nothing new for {time.monotonic() - self._last:,.0f} s"
         return words + (f" ({self._problem})" if self._problem else "")
 
-    def _list(self, folder: str, new: dict[str, tuple[int, Found]]) -> _Listing:
+    def _list(self, folder: str, new: dict[str, tuple[int, FoundFile]]) -> _Listing:
         """What lies in a folder; files that were not known are added to `new`."""
         changed = os.stat(folder).st_mtime_ns
         before = self._listings.get(folder)
@@ -152,14 +152,14 @@ class Folder:
                         files[entry.name] = known
         return _Listing(changed, same, files, tuple(folders))
 
-    def _stat(self, entry: "os.DirEntry[str]", new: dict[str, tuple[int, Found]]) -> tuple[int, str] | None:
+    def _stat(self, entry: "os.DirEntry[str]", new: dict[str, tuple[int, FoundFile]]) -> tuple[int, str] | None:
         try:
             status = os.stat(entry.path)
         except OSError:
             return None  # it has gone again
         key = _key(status)
         if key not in self._known and key not in self._before:
-            new.setdefault(key, (status.st_mtime_ns, Found(Path(entry.path), key)))
+            new.setdefault(key, (status.st_mtime_ns, FoundFile(Path(entry.path), key)))
         return entry.inode(), key
 
 

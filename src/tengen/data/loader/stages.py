@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from tengen.data.loader.channels import Channel, Closed, Ended, StageFailed
+from tengen.data.loader.channels import Channel, ChannelClosed, ChannelEnded, StageFailed
 from tengen.data.loader.meters import Meter, StageStats
 
 
@@ -54,7 +54,7 @@ class Metered:
         while True:
             try:
                 item = self.get()
-            except Ended:
+            except ChannelEnded:
                 return
             yield item
 
@@ -105,7 +105,7 @@ class Stage:
                     self._outbox.put(item)
                 del item  # it may be large, and the next may be long in coming
             self._outbox.end()
-        except Closed:
+        except ChannelClosed:
             pass
         except StageFailed as error:
             self._outbox.fail(error)

@@ -18,7 +18,7 @@ _PLAIN_NAMES = ("tic_tac_toe", "connect_four", "othello", "hex", "go")
 _kept = lru_cache(maxsize=64)
 
 
-class Move(NamedTuple):
+class RecordMove(NamedTuple):
     """A move as people know it."""
 
     player: int
@@ -33,7 +33,7 @@ def game_of(record: Record) -> Game:
         raise RecordError(f"options: {error}") from error
 
 
-def named(record: Record) -> list[Move]:
+def named(record: Record) -> list[RecordMove]:
     """The moves of a record. RecordError if one does not exist."""
     game = game_of(record)
     if record.game in _PLAIN_NAMES:
@@ -41,12 +41,12 @@ def named(record: Record) -> list[Move]:
         wrong = [action for action in record.actions if not 0 <= action < len(names)]
         if wrong:
             raise RecordError(f"{record.game}: there is no action {wrong[0]}")
-        return [Move((first + ply) % 2, names[action]) for ply, action in enumerate(record.actions)]
+        return [RecordMove((first + ply) % 2, names[action]) for ply, action in enumerate(record.actions)]
     positions = zip(record.actions, replay(record), strict=False)
-    return [Move(int(game.to_play(state)), game.action_name(state, action)) for action, state in positions]
+    return [RecordMove(int(game.to_play(state)), game.action_name(state, action)) for action, state in positions]
 
 
-def actions_of(record: Record, moves: Sequence[Move]) -> tuple[int, ...]:
+def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
     """The actions that are so called, in a game that begins as `record` does. RecordError says which is none."""
     game = game_of(record)
     if record.game in _PLAIN_NAMES:
@@ -90,7 +90,7 @@ def _called(game: Game, state: Any, action: int) -> str:
         return f"action {action}"
 
 
-def _check_player(ply: int, move: Move, expected: int) -> None:
+def _check_player(ply: int, move: RecordMove, expected: int) -> None:
     if move.player != expected:
         raise RecordError(f"move {ply + 1}: expected a move of player {expected}, got one of player {move.player}")
 

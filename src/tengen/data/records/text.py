@@ -18,7 +18,7 @@ at the beginning of a line are nothing. Several records may follow each other. `
 from collections.abc import Iterable, Mapping, Sequence
 
 from tengen.data.records import moves
-from tengen.data.records.moves import Move
+from tengen.data.records.moves import RecordMove
 from tengen.data.records.records import (
     FIRST_LINE,
     Record,
@@ -79,11 +79,11 @@ def _read(lines: list[tuple[int, str]]) -> Record:
     return Record(**found, actions=actions, values=tuple(value for _, value in parsed))
 
 
-def _move(ply: int, number: int, line: str) -> tuple[Move, float | None]:
+def _move(ply: int, number: int, line: str) -> tuple[RecordMove, float | None]:
     words = line.split()
     try:
         if len(words) < 4 or words[0] != str(ply + 1) or words[1] not in ("0", "1"):
             raise ValueError(f"expected '{ply + 1} PLAYER MOVE VALUE', got {shorten(line)}")
-        return Move(int(words[1]), " ".join(words[2:-1])), parse_value(words[-1])
+        return RecordMove(int(words[1]), " ".join(words[2:-1])), parse_value(words[-1])
     except ValueError as error:
         raise RecordError(f"line {number}: {error}") from None

@@ -11,25 +11,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tengen.data.shuffle.plan import SIDES, Plan, Source
+from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleSource
 
 _MOST = 10**9  # NumPy draws without replacement from fewer
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """What is drawn of one chunk."""
 
-    source: Source
+    source: ShuffleSource
     rows: int
 
 
 @dataclass(frozen=True)
-class Run:
+class RowRun:
     """Rows that are in memory together."""
 
     number: int
     side: str
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     counts: np.ndarray  # Int32[F]: rows for each file of its side
 
     @property
@@ -38,18 +38,18 @@ class Run:
         return sum(part.rows for part in self.parts)
 
 
-def draw(plan: Plan, random: np.random.Generator) -> tuple[Run, ...]:
+def draw(plan: ShufflePlan, random: np.random.Generator) -> tuple[RowRun, ...]:
     """All runs of a shuffle."""
     counts = shares([source.rows for source in plan.sources], plan.rows, random)
-    runs: list[Run] = []
+    runs: list[RowRun] = []
     for side in SIDES:
         both = zip(plan.sources, counts.tolist(), strict=True)
-        parts = [Part(source, rows) for source, rows in both if rows and plan.side(source) == side]
+        parts = [FilePart(source, rows) for source, rows in both if rows and plan.side(source) == side]
         room = np.array(_file_sizes(sum(part.rows for part in parts), plan.settings.rows_per_file), np.int64)
         for group in _groups(parts, plan.memory.run_rows):
             files = shares(room, sum(part.rows for part in group), random)
             room -= files
-            runs.append(Run(len(runs), side, tuple(group), files.astype(np.int32)))
+            runs.append(RowRun(len(runs), side, tuple(group), files.astype(np.int32)))
     return tuple(runs)
 
 
@@ -70,9 +70,9 @@ def _file_sizes(rows: int, most: int) -> list[int]:
     return [most] * (rows // most) + ([rows % most] if rows % most else [])
 
 
-def _groups(parts: list[Part], most: int) -> Iterator[list[Part]]:
+def _groups(parts: list[FilePart], most: int) -> Iterator[list[FilePart]]:
     """Neighbours together, as long as they have at most so many rows."""
-    group: list[Part] = []
+    group: list[FilePart] = []
     rows = 0
     for part in parts:
         if group and rows + part.rows > most:

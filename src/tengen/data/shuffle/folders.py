@@ -159,12 +159,12 @@ def unfinished(place: Path, name: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def clean(base: Path, settings: ShuffleSettings, watch: lease.Watch | None = None) -> list[Path]:
+def clean(base: Path, settings: ShuffleSettings, watch: lease.LeaseWatch | None = None) -> list[Path]:
     """Remove old shuffles that nobody reads, and what dead processes left unfinished; say what was removed.
 
     Keep `watch` from call to call: without it, readers on other machines are never taken for dead.
     """
-    watch = watch or lease.Watch(settings.lease_minutes)
+    watch = watch or lease.LeaseWatch(settings.lease_minutes)
     places = [base / FOLDER, *([Path(settings.scratch)] if settings.scratch else [])]
     removed = [path for place in places for path in _remove_abandoned(place, watch)]
     complete = _complete(base / FOLDER)
@@ -176,7 +176,7 @@ def clean(base: Path, settings: ShuffleSettings, watch: lease.Watch | None = Non
     return removed
 
 
-def _remove_abandoned(place: Path, watch: lease.Watch) -> list[Path]:
+def _remove_abandoned(place: Path, watch: lease.LeaseWatch) -> list[Path]:
     """Remove the unfinished shuffles of dead processes, and then their leases."""
     found = [(path, match[1]) for path in inside(place) if (match := _PART.fullmatch(path.name))]
     removed = [path for path, name in found if not watch.living(place / _OWNERS, name) and _remove(path)]
@@ -184,7 +184,7 @@ def _remove_abandoned(place: Path, watch: lease.Watch) -> list[Path]:
     return removed
 
 
-def _remove_unread(folder: Path, watch: lease.Watch) -> bool:
+def _remove_unread(folder: Path, watch: lease.LeaseWatch) -> bool:
     """Remove a shuffle, unless somebody has begun to read it."""
     mark = folder / _REMOVING
     with contextlib.suppress(OSError):

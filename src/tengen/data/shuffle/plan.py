@@ -24,7 +24,7 @@ _FILE_COPIES = 2  # rows of a file that is being written, as they came and in or
 _ORDER_BYTES = 25  # per row, for its place, whether it has come, and how many have before it
 
 
-class Problem(NamedTuple):
+class ShuffleProblem(NamedTuple):
     """A chunk that is not used."""
 
     path: Path
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
     corrupt: bool  # so that it should be set aside
 
 
-class Good(NamedTuple):
+class GoodChunks(NamedTuple):
     """A chunk that can be used."""
 
     chunk: Chunk
@@ -40,7 +40,7 @@ class Good(NamedTuple):
     bytes: int  # of all its rows in memory, with the fields that nobody asks for
 
 
-class Source(NamedTuple):
+class ShuffleSource(NamedTuple):
     """A chunk in the window."""
 
     chunk: Chunk
@@ -49,32 +49,32 @@ class Source(NamedTuple):
     bytes: int  # of all its rows in memory
 
 
-class Survey:
+class WindowSurvey:
     """What the chunks of a store say of themselves. Keep it: each chunk is asked once, since chunks never change."""
 
     def __init__(self, store: Store, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> None:
         """For rows that have the fields of `form`, of `game`, in chunks of at most `max_chunk_rows`."""
         self.store, self.form, self.game, self.max_chunk_rows = store, form, game, max_chunk_rows
-        self._known: dict[Path, Good] = {}
+        self._known: dict[Path, GoodChunks] = {}
 
-    def look(self) -> tuple[list[Good], list[Problem]]:
+    def look(self) -> tuple[list[GoodChunks], list[ShuffleProblem]]:
         """Good chunks, oldest first, and the others. TengenError if the folder cannot be read."""
         found = [self._known.get(item.path) or self._ask(item) for item in self.store.chunks()]
-        good = [item for item in found if isinstance(item, Good)]
+        good = [item for item in found if isinstance(item, GoodChunks)]
         self._known = {item.chunk.path: item for item in good}  # what could not be read may be the next time
-        return good, [item for item in found if isinstance(item, Problem)]
+        return good, [item for item in found if isinstance(item, ShuffleProblem)]
 
-    def _ask(self, item: Chunk) -> Good | Problem:
+    def _ask(self, item: Chunk) -> GoodChunks | ShuffleProblem:
         try:
             meta = chunk.read_meta(item.path)
             chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
-            return Problem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        return Good(item, meta.rows, meta.rows * meta.form.row_bytes)
+            return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
+        return GoodChunks(item, meta.rows, meta.rows * meta.form.row_bytes)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ShufflePlan:
     """A shuffle that could be made now; `str(plan)` says it in words."""
 
     store: Store
@@ -82,8 +82,8 @@ class Plan:
     game: GameIdentity
     settings: ShuffleSettings
     window: WindowSettings
-    sources: tuple[Source, ...]  # oldest first
-    problems: tuple[Problem, ...]
+    sources: tuple[ShuffleSource, ...]  # oldest first
+    problems: tuple[ShuffleProblem, ...]
     total_rows: int  # of the run, as far as they are in the store
 
     @property
@@ -102,11 +102,11 @@ class Plan:
         return max(self.window.min_rows - self.total_rows, 0)
 
     @cached_property
-    def memory(self) -> "Memory":
+    def memory(self) -> "ShuffleMemory":
         """How the memory is shared out. OptionError if it is too little."""
         rows = max((source.rows for source in self.sources), default=0)
         size = max((source.bytes for source in self.sources), default=0)
-        return Memory.shared(self.settings, self.form.row_bytes, Largest(rows, size), self.rows)
+        return ShuffleMemory.shared(self.settings, self.form.row_bytes, Largest(rows, size), self.rows)
 
     @property
     def bytes_read(self) -> int:
@@ -138,33 +138,35 @@ class Plan:
         lines += [f"not used: {problem.reason}" for problem in self.problems]
         return "\n".join(lines)
 
-    def side(self, source: Source) -> str:
+    def side(self, source: ShuffleSource) -> str:
         """Where the rows of a chunk go."""
         return split_of(source.chunk.path.name, self.settings.validation_share)
 
 
-def plan(survey: Survey, settings: ShuffleSettings, window: WindowSettings) -> Plan:
+def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings) -> ShufflePlan:
     """Look at the store and choose the newest rows, by the power law."""
     good, problems = survey.look()
-    limit = Memory.largest_chunk(settings)
-    usable: dict[tuple[str, int], Good] = {}
+    limit = ShuffleMemory.largest_chunk(settings)
+    usable: dict[tuple[str, int], GoodChunks] = {}
     for item in good:
         path, key = item.chunk.path, (item.chunk.path.name, item.rows)
         if item.bytes > limit:
-            problems.append(Problem(path, f"{path}: {item.rows} rows are too many for shuffle.memory_bytes", False))
+            problems.append(
+                ShuffleProblem(path, f"{path}: {item.rows} rows are too many for shuffle.memory_bytes", False)
+            )
         elif key in usable:  # names are given once in a run, so no row comes twice
-            problems.append(Problem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
+            problems.append(ShuffleProblem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
         else:
             usable[key] = item
     total = sum(item.rows for item in usable.values())
     left = min(power_law(total, window), total)
-    sources: list[Source] = []
+    sources: list[ShuffleSource] = []
     for item in reversed(usable.values()):
         taken = min(item.rows, left)
         left -= taken
         if taken:
-            sources.append(Source(item.chunk, taken, item.rows - taken, item.bytes))
-    return Plan(
+            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes))
+    return ShufflePlan(
         *(survey.store, survey.form, survey.game, settings, window),
         *(tuple(reversed(sources)), tuple(problems), total),
     )
@@ -178,7 +180,7 @@ class Largest(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Memory:
+class ShuffleMemory:
     """How many threads read and write, and how many rows each reader collects before it writes them down."""
 
     readers: int
@@ -192,7 +194,7 @@ class Memory:
         return int(settings.memory_bytes * _USED) // (_CHUNK_COPIES + 2)
 
     @staticmethod
-    def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "Memory":
+    def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "ShuffleMemory":
         """Share the memory out among as many workers as it is enough for. OptionError if it is not for one."""
         usable = int(settings.memory_bytes * _USED)
         workers = settings.workers or _cores()
@@ -210,7 +212,7 @@ class Memory:
         run_rows = max(min(fitting, math.ceil(rows / readers)), least)
         writers = max(min(workers, usable // file_bytes), 1)
         total = max(readers * (chunk_bytes + run_rows * row), writers * file_bytes)
-        return Memory(readers, writers, run_rows, total)
+        return ShuffleMemory(readers, writers, run_rows, total)
 
     def __str__(self) -> str:
         return (

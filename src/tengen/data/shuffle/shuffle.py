@@ -20,30 +20,17 @@ from pathlib import Path
 from tengen import files
 from tengen.data.format.chunk import cannot_write
 from tengen.data.shuffle import folders
-from tengen.data.shuffle.folders import Shuffle, ShuffledFile, ShuffleGone, clean, newest
-from tengen.data.shuffle.plan import SIDES, Plan, Problem, Survey, in_bytes, plan
-from tengen.data.shuffle.work import Progress, Result, Stopped, Work
+from tengen.data.shuffle.folders import Shuffle
+from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem, in_bytes
+from tengen.data.shuffle.work import ShuffleProgress, ShuffleResult, ShuffleStopped, ShuffleWork
 from tengen.errors import TengenError
-
-__all__ = [
-    "Plan",
-    "Progress",
-    "Shuffle",
-    "ShuffleGone",
-    "ShuffledFile",
-    "Survey",
-    "clean",
-    "newest",
-    "plan",
-    "shuffle",
-]
 
 
 def shuffle(
-    plan: Plan,
+    plan: ShufflePlan,
     base: Path,
     seed: int,
-    progress: Callable[[Progress], object] = lambda _: None,
+    progress: Callable[[ShuffleProgress], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Shuffle | None:
     """Make what is planned in the run directory `base`; None if `stop` says so before it is done.
@@ -64,19 +51,19 @@ def shuffle(
             folders.unfinished(scratch_place, f"{name}-scratch") as scratch,
         ):
             _check_space(plan, part, scratch)
-            result = Work(plan, seed, part, scratch, progress, stop).all()
+            result = ShuffleWork(plan, seed, part, scratch, progress, stop).all()
             index = {"name": name, "seed": seed, **_index(plan, result)}
             (part / folders.READERS).mkdir()
             files.write_bytes(part / folders.INDEX, json.dumps(index, indent=1).encode())
             part.rename(final)
-    except Stopped:
+    except ShuffleStopped:
         return None
     except OSError as error:
         raise TengenError(cannot_write(Path(error.filename or final), error)) from error
     return Shuffle.load(final)
 
 
-def _index(plan: Plan, result: Result) -> dict[str, object]:
+def _index(plan: ShufflePlan, result: ShuffleResult) -> dict[str, object]:
     """What index.json says; see docs/shuffle.md."""
     return {
         "schema": folders.SCHEMA,
@@ -96,7 +83,7 @@ def _index(plan: Plan, result: Result) -> dict[str, object]:
     }
 
 
-def _set_aside(plan: Plan, problem: Problem) -> str:
+def _set_aside(plan: ShufflePlan, problem: ShuffleProblem) -> str:
     """Rename a corrupt chunk, leave others alone, and give the reason."""
     try:
         if problem.corrupt:
@@ -106,7 +93,7 @@ def _set_aside(plan: Plan, problem: Problem) -> str:
     return problem.reason
 
 
-def _check_space(plan: Plan, part: Path, scratch: Path) -> None:
+def _check_space(plan: ShufflePlan, part: Path, scratch: Path) -> None:
     """TengenError if it is plain that the disk will be full before the end."""
     size = plan.bytes_written
     needs = {part: 0 if plan.settings.compress else size, scratch: size}

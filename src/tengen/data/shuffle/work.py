@@ -18,9 +18,9 @@ import numpy as np
 
 from tengen import files
 from tengen.data.format import chunk
-from tengen.data.shuffle.draw import Run, draw
+from tengen.data.shuffle.draw import RowRun, draw
 from tengen.data.shuffle.folders import ShuffledFile
-from tengen.data.shuffle.plan import SIDES, Plan, Problem
+from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem
 from tengen.errors import TengenError
 
 _CACHED = 2**19  # bytes that a core has quickly at hand
@@ -30,11 +30,11 @@ _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
-class Stopped(Exception):
+class ShuffleStopped(Exception):
     """The caller wanted no more."""
 
 
-class Progress(NamedTuple):
+class ShuffleProgress(NamedTuple):
     """How far a shuffle has come."""
 
     doing: str  # "reading" or "writing"
@@ -42,11 +42,11 @@ class Progress(NamedTuple):
     of: int
 
 
-class Result(NamedTuple):
+class ShuffleResult(NamedTuple):
     """What was made."""
 
     files: Mapping[str, list[ShuffledFile]]  # side -> in order
-    problems: list[Problem]  # found while reading
+    problems: list[ShuffleProblem]  # found while reading
 
 
 class _Written(NamedTuple):
@@ -54,19 +54,19 @@ class _Written(NamedTuple):
 
     path: Path
     bounds: np.ndarray  # Int64[F + 1]: the rows for file f are those from bounds[f] to bounds[f + 1]
-    problems: list[Problem]
+    problems: list[ShuffleProblem]
 
 
-class Work:
+class ShuffleWork:
     """One shuffle while it is made: from the store to the folder `part`."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ShufflePlan,
         seed: int,
         part: Path,
         scratch: Path,
-        progress: Callable[[Progress], object],
+        progress: Callable[[ShuffleProgress], object],
         stop: Callable[[], bool],
     ) -> None:
         self._plan, self._seed, self._part, self._scratch = plan, seed, part, scratch
@@ -77,7 +77,7 @@ class Work:
         names = zip(plan.form.fields, [0, *ends[:-1]], ends, strict=True)
         self._columns = {name: slice(int(begin), int(end)) for name, begin, end in names}
 
-    def all(self) -> Result:
+    def all(self) -> ShuffleResult:
         """Both passes. Raises Stopped, or TengenError if a file cannot be written."""
         _keep_freed_memory()
         runs = draw(self._plan, self._random(0))
@@ -87,7 +87,7 @@ class Work:
             for run, found in done:
                 written[run.number] = found
                 rows += run.rows
-                self._progress(Progress("reading", rows, total))
+                self._progress(ShuffleProgress("reading", rows, total))
         by_side = {side: [written[run.number] for run in runs if run.side == side] for side in SIDES}
         jobs = [(side, n) for side in SIDES if by_side[side] for n in range(len(by_side[side][0].bounds) - 1)]
         made: dict[tuple[str, int], ShuffledFile] = {}
@@ -99,9 +99,9 @@ class Work:
                 if file is not None:
                     made[job] = file
                     rows += file.rows
-                    self._progress(Progress("writing", rows, total))
+                    self._progress(ShuffleProgress("writing", rows, total))
         files = {side: [made[key] for key in sorted(made) if key[0] == side] for side in SIDES}
-        return Result(files, [problem for run in runs for problem in written[run.number].problems])
+        return ShuffleResult(files, [problem for run in runs for problem in written[run.number].problems])
 
     def _random(self, *which: int) -> np.random.Generator:
         """Random numbers of its own for each piece of work, so that the order of the work does not matter."""
@@ -116,7 +116,7 @@ class Work:
         def done() -> Iterator[tuple[_In, _Out]]:
             while waiting:
                 if self._stop():
-                    raise Stopped
+                    raise ShuffleStopped
                 for future in wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done:
                     yield waiting.pop(future), future.result()
 
@@ -129,17 +129,17 @@ class Work:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _read_run(self, run: Run) -> _Written:
+    def _read_run(self, run: RowRun) -> _Written:
         """Read the chunks of a run, and write its rows, in random order, into the scratch folder."""
         plan, random = self._plan, self._random(1, run.number)
         places = random.permutation(run.rows)
         block = np.empty((run.rows, plan.form.row_bytes), np.uint8)
         there = np.zeros(run.rows, bool)
-        problems: list[Problem] = []
+        problems: list[ShuffleProblem] = []
         end = 0
         for source, count in run.parts:
             if self._ended.is_set():
-                raise Stopped
+                raise ShuffleStopped
             begin, end = end, end + count
             chosen = source.skipped + np.sort(random.choice(source.rows, count, replace=False, shuffle=False))
             try:
@@ -147,7 +147,7 @@ class Work:
                 if meta.rows != source.skipped + source.rows:
                     raise chunk.ForeignChunk(f"{source.chunk.path}: has changed since it was looked at")
             except chunk.ChunkError as error:
-                problems.append(Problem(source.chunk.path, str(error), isinstance(error, chunk.CorruptChunk)))
+                problems.append(ShuffleProblem(source.chunk.path, str(error), isinstance(error, chunk.CorruptChunk)))
                 continue
             self._put(block, places[begin:end], rows, None if count == meta.rows else chosen)
             there[places[begin:end]] = True
@@ -184,7 +184,7 @@ class Work:
     def _write_file(self, side: str, number: int, runs: list[_Written]) -> ShuffledFile | None:
         """Collect the rows of a file from all runs, and write them in random order; None if there are none."""
         if self._ended.is_set():
-            raise Stopped
+            raise ShuffleStopped
         form = self._plan.form
         block = _load_block([(r.path, int(r.bounds[number]), int(r.bounds[number + 1])) for r in runs], form.row_bytes)
         count = len(block)

@@ -1,6 +1,6 @@
 """The newest rows, in a ring on the device.
 
-Pure functions of a `Ring`, for use inside `jit`. Donate the ring to the program that appends, and it is written in
+Pure functions of a `RowBuffer`, for use inside `jit`. Donate the ring to the program that appends, and it is written in
 place; otherwise all of it is copied.
 
     ring = make(form, capacity)
@@ -22,7 +22,7 @@ from tengen.errors import OptionError
 MAX_CAPACITY = 2**30
 
 
-class Ring(NamedTuple):
+class RowBuffer(NamedTuple):
     """Room for C rows.
 
     The number of rows ever appended passes 2^31 in a long run, and JAX has no 64-bit numbers unless they are switched
@@ -40,17 +40,17 @@ class Ring(NamedTuple):
         return next(iter(self.rows.values())).shape[0]
 
 
-def make(form: RowFormat, capacity: int) -> Ring:
+def make(form: RowFormat, capacity: int) -> RowBuffer:
     """An empty ring. Inside `jit` with `out_shardings` it is made where it shall lie."""
     if not 1 <= capacity <= MAX_CAPACITY:
         raise OptionError(f"capacity: expected a whole number from 1 to {MAX_CAPACITY}, got {capacity}")
     return empty(blank(form, capacity, jnp))
 
 
-def empty(rows: dict[str, Array]) -> Ring:
+def empty(rows: dict[str, Array]) -> RowBuffer:
     """A ring in which nothing is yet, with room for as many rows as these arrays [C, ...] have."""
     # Every leaf has a buffer of its own, because one buffer cannot be donated twice.
-    return Ring(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.uint32))
+    return RowBuffer(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.uint32))
 
 
 def bytes_needed(form: RowFormat, capacity: int) -> int:
@@ -58,7 +58,7 @@ def bytes_needed(form: RowFormat, capacity: int) -> int:
     return form.row_bytes * capacity
 
 
-def append(ring: Ring, rows: Rows, count: Array | int) -> Ring:
+def append(ring: RowBuffer, rows: Rows, count: Array | int) -> RowBuffer:
     """The ring after the first `count` of the M `rows` (padded to M, which is at most C) were added, oldest first."""
     if set(rows) != set(ring.rows):
         raise ValueError(f"expected the fields {', '.join(ring.rows)}, got {', '.join(rows)}")
@@ -76,7 +76,7 @@ def append(ring: Ring, rows: Rows, count: Array | int) -> Ring:
 
     high, low = ring.words
     new_low = low + count.astype(jnp.uint32)
-    return Ring(
+    return RowBuffer(
         rows={name: write(old, rows[name]) for name, old in ring.rows.items()},
         head=(ring.head + count) % capacity,
         filled=jnp.minimum(ring.filled + count, capacity),
@@ -84,7 +84,7 @@ def append(ring: Ring, rows: Rows, count: Array | int) -> Ring:
     )
 
 
-def sample(ring: Ring, key: Array, batch: int, window: Array | int) -> Rows:
+def sample(ring: RowBuffer, key: Array, batch: int, window: Array | int) -> Rows:
     """`batch` rows drawn evenly, with replacement, from the newest `window` (all, if there are fewer).
 
     An empty ring gives rows of zeros, whose weight is 0.
@@ -95,12 +95,12 @@ def sample(ring: Ring, key: Array, batch: int, window: Array | int) -> Rows:
     return take(ring, place)
 
 
-def take(ring: Ring, place: Array) -> Rows:
+def take(ring: RowBuffer, place: Array) -> Rows:
     """The rows at Int32[B] places below C."""
     return {name: values.at[place].get(mode="promise_in_bounds") for name, values in ring.rows.items()}
 
 
-def newest(ring: Ring, count: int) -> Rows:
+def newest(ring: RowBuffer, count: int) -> Rows:
     """The newest `count` rows (all, if there are fewer), oldest first, as NumPy on the host."""
     count = min(count, int(ring.filled))
     if count <= 0:
@@ -110,12 +110,12 @@ def newest(ring: Ring, count: int) -> Rows:
     return {name: values[length - count :] for name, values in fetched.items()}
 
 
-def total(ring: Ring) -> int:
+def total(ring: RowBuffer) -> int:
     """Rows ever appended, on the host."""
     high, low = (int(word) for word in jax.device_get(ring.words))
     return (high << 32) + low
 
 
 @partial(jax.jit, static_argnums=1)
-def _newest(ring: Ring, length: int) -> Rows:
+def _newest(ring: RowBuffer, length: int) -> Rows:
     return take(ring, (ring.head - length + jnp.arange(length, dtype=jnp.int32)) % ring.capacity)

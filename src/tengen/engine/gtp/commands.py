@@ -12,22 +12,22 @@ from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine
 from tengen.engine.gtp import clock
 from tengen.engine.gtp.protocol import GtpError
-from tengen.engine.gtp.report import Report, Wish, winrate, wish
+from tengen.engine.gtp.report import GtpReport, ReportOptions, winrate, wish
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import Thought
+from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 _RESIGN_AFTER = 3  # thoughts in a row that see no hope
 _FOR_EVER = 10**8
 COLOURS = {"b": 0, "black": 0, "first": 0, "w": 1, "white": 1, "second": 1}
 
 
-Words = Callable[[Report, Thought, Wish], str]
+Words = Callable[[GtpReport, SearchReport, ReportOptions], str]
 
 
-class Stream(Protocol):
+class AnalysisStream(Protocol):
     """An answer of many lines that are sent as they come."""
 
     interrupted: threading.Event  # is set when the next command waits
@@ -39,10 +39,10 @@ class Stream(Protocol):
         """Send a line, which begins the answer if nothing has. Empty ones, which would end it, are left out."""
 
 
-class Dialect:
+class GtpCommands:
     """A game at the other end of a line, and the commands for it."""
 
-    def __init__(self, found: Found, play: PlaySettings, engine: EngineSettings) -> None:
+    def __init__(self, found: FoundNetwork, play: PlaySettings, engine: EngineSettings) -> None:
         self.found, self.settings, self.engine_settings = found, play, engine
         self.clock = clock.Clock(lag=play.lag)
         self.engine = self._engine(found.saved.make_game())
@@ -69,7 +69,7 @@ class Dialect:
             "time_left": self.time_left,
             "final_score": self.final_score,
         }
-        self.streams: dict[str, Callable[[list[str], Stream], None]] = {
+        self.streams: dict[str, Callable[[list[str], AnalysisStream], None]] = {
             "lz-analyze": self.lz_analyze,
             "kata-analyze": self.kata_analyze,
             "lz-genmove_analyze": self.lz_genmove_analyze,
@@ -172,8 +172,8 @@ class Dialect:
     def _answer(
         self,
         player: int,
-        last: Callable[[Thought], None] = lambda thought: None,
-        each: Callable[[Thought], None] | None = None,
+        last: Callable[[SearchReport], None] = lambda thought: None,
+        each: Callable[[SearchReport], None] | None = None,
         every: float = 0.5,
     ) -> str:
         """Think for a player and make the move: its name, or `resign`. `last` sees the thought before that."""
@@ -191,7 +191,9 @@ class Dialect:
         self.clock.spend(player, time.perf_counter() - start)
         return name
 
-    def _think(self, player: int, each: Callable[[Thought], None] | None = None, every: float = 0.5) -> Thought:
+    def _think(
+        self, player: int, each: Callable[[SearchReport], None] | None = None, every: float = 0.5
+    ) -> SearchReport:
         visits, seconds = self.settings.visits, self.settings.seconds
         allowed = self.clock.seconds(player, self.moves_left())
         if allowed is not None:
@@ -205,7 +207,7 @@ class Dialect:
             raise GtpError("illegal move") from None
         self._marks.append(mark)
 
-    def ponder(self, stream: Stream) -> None:
+    def ponder(self, stream: AnalysisStream) -> None:
         """Think for the opponent until somebody says something."""
         if self.settings.ponder and self.playing and not self.engine.position.over:
             self.engine.think(_FOR_EVER, stop=stream.interrupted)
@@ -278,15 +280,15 @@ class Dialect:
 
     # Analysis
 
-    def lz_analyze(self, arguments: list[str], stream: Stream) -> None:
+    def lz_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
         """Leela Zero's report, again and again until the next command."""
-        self._analyze(wish(arguments, self.colour), stream, Report.leela)
+        self._analyze(wish(arguments, self.colour), stream, GtpReport.leela)
 
-    def kata_analyze(self, arguments: list[str], stream: Stream) -> None:
+    def kata_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
         """KataGo's report."""
-        self._analyze(wish(arguments, self.colour), stream, Report.katago)
+        self._analyze(wish(arguments, self.colour), stream, GtpReport.katago)
 
-    def _analyze(self, wanted: Wish, stream: Stream, words: Words) -> None:
+    def _analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
         with self._turn_of(self._player(wanted), back=True):
             say = self._say(wanted, stream, words)
             stream.begin()
@@ -294,33 +296,33 @@ class Dialect:
             # Whatever there is to say has been said; the answer goes on until the next command.
             stream.interrupted.wait()
 
-    def _say(self, wanted: Wish, stream: Stream, words: Words) -> Callable[[Thought], None]:
-        report = Report(self.engine, self.names)
+    def _say(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
+        report = GtpReport(self.engine, self.names)
         return lambda thought: stream.line(words(report, thought, wanted))
 
-    def _player(self, wanted: Wish) -> int:
+    def _player(self, wanted: ReportOptions) -> int:
         return self.engine.position.player if wanted.player is None else wanted.player
 
-    def lz_genmove_analyze(self, arguments: list[str], stream: Stream) -> None:
+    def lz_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
         """`genmove` with Leela Zero's report on the way."""
-        self._genmove_analyze(wish(arguments, self.colour), stream, Report.leela)
+        self._genmove_analyze(wish(arguments, self.colour), stream, GtpReport.leela)
 
-    def kata_genmove_analyze(self, arguments: list[str], stream: Stream) -> None:
+    def kata_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
         """`genmove` with KataGo's report on the way."""
-        self._genmove_analyze(wish(arguments, self.colour), stream, Report.katago)
+        self._genmove_analyze(wish(arguments, self.colour), stream, GtpReport.katago)
 
-    def _genmove_analyze(self, wanted: Wish, stream: Stream, words: Words) -> None:
+    def _genmove_analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
         say = self._say(wanted, stream, words)
         stream.line(f"play {self._answer(self._player(wanted), say, say, wanted.every)}")
 
-    def cgos_genmove_analyze(self, arguments: list[str], stream: Stream) -> None:
+    def cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
         """`genmove` with CGOS' report."""
-        report = Report(self.engine, self.names)
+        report = GtpReport(self.engine, self.names)
         player = self._player(wish(arguments, self.colour))
         stream.line(f"play {self._answer(player, lambda thought: stream.line(report.cgos(thought)))}")
 
 
-def _choice(thought: Thought) -> int:
+def _choice(thought: SearchReport) -> int:
     if thought.action is None:
         raise GtpError("the game is over")
     return thought.action

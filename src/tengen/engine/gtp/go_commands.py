@@ -14,7 +14,7 @@ from tengen.data.records import sgf_reader
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
 from tengen.engine.gtp import handicap, status
-from tengen.engine.gtp.commands import Dialect, exactly, whole
+from tengen.engine.gtp.commands import GtpCommands, exactly, whole
 from tengen.engine.gtp.protocol import GtpError
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
@@ -23,7 +23,7 @@ from tengen.games.core import Game
 from tengen.games.go import Go, GoState
 from tengen.games.go_chains import chains_of, colour_is
 from tengen.games.text import GO_LETTERS
-from tengen.run.finding import Found
+from tengen.run.finding import FoundNetwork
 
 _LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
 _VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
@@ -31,7 +31,7 @@ _LARGEST_FILE = 50_000_000
 _MOST_ENGINES = 4  # that are kept, one for each board and rules; each has a tree of its own
 
 
-class GoDialect(Dialect):
+class GoCommands(GtpCommands):
     """Go on any board that the network plays, with any komi and all rules that Tengen has.
 
     Either colour may move at any time.
@@ -39,7 +39,7 @@ class GoDialect(Dialect):
 
     game: Go  # type: ignore[assignment]
 
-    def __init__(self, found: Found, play: PlaySettings, engine: EngineSettings) -> None:
+    def __init__(self, found: FoundNetwork, play: PlaySettings, engine: EngineSettings) -> None:
         self._engines: dict[tuple[int, str, bool], Engine] = {}  # by size, ko and suicide, the present one last
         self._komi = float(found.saved.options["komi"])
         self._handicap_stones = 0

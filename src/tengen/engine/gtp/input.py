@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 
-class Lines:
+class InputLines:
     """Reads in a thread of its own, so that who thinks can see that somebody waits."""
 
     def __init__(self, source: Iterable[bytes]) -> None:

@@ -13,7 +13,7 @@ class GtpError(TengenError):
 
 
 @dataclass(frozen=True)
-class Command:
+class GtpCommand:
     """One line of a controller. The `id` is repeated in the answer; it may be empty."""
 
     id: str
@@ -21,7 +21,7 @@ class Command:
     arguments: list[str]
 
 
-def parse(line: str) -> Command | None:
+def parse(line: str) -> GtpCommand | None:
     """The command in a line; None if there is none, but a comment perhaps."""
     line = line.replace("\t", " ").partition("#")[0]
     line = "".join(c for c in line if c >= " " and c != "\x7f").strip()
@@ -30,17 +30,17 @@ def parse(line: str) -> Command | None:
     number = _ID.match(line)
     if number is None:
         name, *arguments = line.split()
-        return Command("", name, arguments)
+        return GtpCommand("", name, arguments)
     name, *arguments = line[number.end() :].split() or [""]
-    return Command(number[1], name, arguments)
+    return GtpCommand(number[1], name, arguments)
 
 
-def success(command: Command, text: str = "") -> str:
+def success(command: GtpCommand, text: str = "") -> str:
     """The answer to a command that was done."""
     return f"={command.id}{_body(text)}\n\n"
 
 
-def failure(command: Command, text: str) -> str:
+def failure(command: GtpCommand, text: str) -> str:
     """The answer to a command that could not be done."""
     return f"?{command.id}{_body(text)}\n\n"
 

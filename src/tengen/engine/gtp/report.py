@@ -10,7 +10,7 @@ import numpy as np
 
 from tengen.engine.engine import Engine
 from tengen.engine.gtp.protocol import GtpError
-from tengen.engine.search_report import Candidate, Look, Thought
+from tengen.engine.search_report import Candidate, NetworkView, SearchReport
 
 _SCORED = 10  # so many moves are given a score: each costs an evaluation
 _OWNERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -18,7 +18,7 @@ _CERTAIN = 1.96  # standard deviations that a lower bound lies below the mean
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReportOptions:
     """What `lz-analyze` and its like were asked for."""
 
     player: int | None = None
@@ -28,7 +28,7 @@ class Wish:
     ownership: bool = False
 
 
-def wish(arguments: Sequence[str], colour: Callable[[str], int]) -> Wish:
+def wish(arguments: Sequence[str], colour: Callable[[str], int]) -> ReportOptions:
     """Of `[COLOUR] [CENTISECONDS] [KEY VALUE ...]`. GtpError for what is not known."""
     found: dict[str, Any] = {}
     left = list(arguments)
@@ -46,7 +46,7 @@ def wish(arguments: Sequence[str], colour: Callable[[str], int]) -> Wish:
         value = read(left.pop(0))
         if name is not None:
             found[name] = value
-    return Wish(**found)
+    return ReportOptions(**found)
 
 
 def _every(text: str) -> float:
@@ -76,21 +76,21 @@ _KEYS: dict[str, tuple[str | None, Callable[[str], Any]]] = {
 }
 
 
-class Report:
+class GtpReport:
     """Says what an engine thinks of its position; what the network says of each move is asked for once."""
 
     def __init__(self, engine: Engine, names: Callable[[Sequence[int]], list[str]]) -> None:
         self._engine, self._names = engine, names
-        self._look: Look | None = None
+        self._look: NetworkView | None = None
         self._scores: dict[int, tuple[float, float]] = {}
 
     @property
-    def look(self) -> Look:
+    def look(self) -> NetworkView:
         if self._look is None:
             self._look = self._engine.look()
         return self._look
 
-    def leela(self, thought: Thought, wish: Wish) -> str:
+    def leela(self, thought: SearchReport, wish: ReportOptions) -> str:
         """One line of `lz-analyze`: winrates, priors and bounds in ten thousandths, for the player to move."""
         moves = []
         for order, move in enumerate(thought.candidates[: wish.most]):
@@ -102,7 +102,7 @@ class Report:
             )
         return " ".join(moves)
 
-    def katago(self, thought: Thought, wish: Wish) -> str:
+    def katago(self, thought: SearchReport, wish: ReportOptions) -> str:
         """One line of `kata-analyze`, for the player to move; scores where the network has them."""
         parts = []
         for order, move in enumerate(thought.candidates[: wish.most]):
@@ -127,7 +127,7 @@ class Report:
             parts.append("ownership " + " ".join(f"{owner:.4g}" for owner in self.look.ownership.reshape(-1)))
         return " ".join(parts)
 
-    def cgos(self, thought: Thought) -> str:
+    def cgos(self, thought: SearchReport) -> str:
         """The JSON of `cgos-genmove_analyze`."""
         found: dict[str, Any] = {"winrate": round(winrate(thought.value), 4), "visits": thought.visits}
         if self.look.score is not None:

@@ -8,17 +8,17 @@ from typing import TextIO
 
 from tengen import files
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.gtp.commands import Dialect
-from tengen.engine.gtp.go_commands import GoDialect
+from tengen.engine.gtp.commands import GtpCommands
+from tengen.engine.gtp.go_commands import GoCommands
 from tengen.engine.gtp.input import standard_input
-from tengen.engine.gtp.session import Session
+from tengen.engine.gtp.session import GtpSession
 from tengen.errors import TengenError
 from tengen.run import finding
 
 
-def make(found: finding.Found, play: PlaySettings, engine: EngineSettings) -> Dialect:
+def make(found: finding.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
     """The commands for the game that the network plays."""
-    return (GoDialect if found.saved.game == "go" else Dialect)(found, play, engine)
+    return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
 
 
 def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None) -> None:
@@ -38,7 +38,7 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
                 logged.write(text)
                 logged.flush()
 
-        Session(dialect, _noted(standard_input(), logged), write).run()
+        GtpSession(dialect, _noted(standard_input(), logged), write).run()
 
 
 def _opened(log: Path) -> TextIO:

@@ -6,18 +6,18 @@ import traceback
 from collections.abc import Callable, Iterable
 
 from tengen.engine.gtp import protocol
-from tengen.engine.gtp.commands import Dialect
-from tengen.engine.gtp.input import Lines
-from tengen.engine.gtp.protocol import Command, GtpError
+from tengen.engine.gtp.commands import GtpCommands
+from tengen.engine.gtp.input import InputLines
+from tengen.engine.gtp.protocol import GtpCommand, GtpError
 from tengen.errors import TengenError
 
 
-class Session:
+class GtpSession:
     """Answers the commands in `source` until `quit` or its end. `write` sends text at once."""
 
-    def __init__(self, dialect: Dialect, source: Iterable[bytes], write: Callable[[str], None]) -> None:
+    def __init__(self, dialect: GtpCommands, source: Iterable[bytes], write: Callable[[str], None]) -> None:
         self._dialect, self._write = dialect, write
-        self._lines = Lines(source)
+        self._lines = InputLines(source)
 
     def run(self) -> None:
         """Answer until there is nothing more to answer."""
@@ -28,9 +28,9 @@ class Session:
                 if command.name == "quit":
                     return
             if not self._lines.waiting.is_set():
-                self._dialect.ponder(_Answer(Command("", "", []), self._write, self._lines.waiting))
+                self._dialect.ponder(_Answer(GtpCommand("", "", []), self._write, self._lines.waiting))
 
-    def _write_answer(self, command: Command) -> None:
+    def _write_answer(self, command: GtpCommand) -> None:
         """Whatever goes wrong is said, and the session goes on."""
         answer = _Answer(command, self._write, self._lines.waiting)
         try:
@@ -53,7 +53,7 @@ class Session:
 class _Answer:
     """The answer to one command, sent as it comes."""
 
-    def __init__(self, command: Command, write: Callable[[str], None], interrupted: threading.Event) -> None:
+    def __init__(self, command: GtpCommand, write: Callable[[str], None], interrupted: threading.Event) -> None:
         self.interrupted = interrupted
         self._command, self._write, self._begun = command, write, False
 

@@ -8,7 +8,7 @@ from tengen.engine.engine import Engine
 from tengen.games.pgx_adapter import PgxGame, chess_move
 
 
-class Board:
+class UciPosition:
     """Keeps the engine's tree wherever the new position follows from the old one by moves.
 
     Programs may play on where Tengen's rules end the game: after a repetition, 50 moves or the longest game. The

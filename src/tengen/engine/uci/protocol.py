@@ -15,7 +15,7 @@ _FEN_FIELDS = 6
 
 
 @dataclass(frozen=True)
-class Command:
+class UciCommand:
     """A line that was understood."""
 
     name: str
@@ -23,7 +23,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Go:
+class UciGo:
     """How long to think. Times are in seconds."""
 
     clock: tuple[float | None, float | None] = (None, None)  # what White and Black have left
@@ -51,12 +51,12 @@ class Go:
 _MOVES_TO_GO = 30  # that a player has still to make, if nobody says
 
 
-def parse(line: str) -> Command | None:
+def parse(line: str) -> UciCommand | None:
     """The command in a line; None if there is none."""
     words = line.split()
     for number, word in enumerate(words):
         if word in COMMANDS:
-            return Command(word, tuple(words[number + 1 :]))
+            return UciCommand(word, tuple(words[number + 1 :]))
     return None
 
 
@@ -76,7 +76,7 @@ def parse_position(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]
     raise ValueError("expected position startpos or position fen FEN")
 
 
-def parse_go(words: tuple[str, ...]) -> Go:
+def parse_go(words: tuple[str, ...]) -> UciGo:
     """What `go` says. Numbers that are none are passed over, and so is what cannot be had: depth, mate."""
     numbers: dict[str, float] = {}
     flags: set[str] = set()
@@ -93,7 +93,7 @@ def parse_go(words: tuple[str, ...]) -> Go:
             while rest and rest[0] not in (*_FLAGS, *_NUMBERS):
                 moves.append(rest.pop(0).lower())
     times = {name: max(value, 0.0) / 1000 for name, value in numbers.items()}
-    return Go(
+    return UciGo(
         clock=(times.get("wtime"), times.get("btime")),
         increment=(times.get("winc", 0.0), times.get("binc", 0.0)),
         moves_to_go=int(numbers["movestogo"]) if numbers.get("movestogo", 0) >= 1 else None,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from tengen.engine.search_report import Candidate, Thought
+from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci.options import Options
 
 _STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
@@ -23,7 +23,11 @@ def chances(value: float, draw: float) -> tuple[int, int, int]:
 
 
 def lines(
-    thought: Thought, chosen: list[Candidate], draw: float, options: Options, names: Callable[[Candidate], list[str]]
+    thought: SearchReport,
+    chosen: list[Candidate],
+    draw: float,
+    options: Options,
+    names: Callable[[Candidate], list[str]],
 ) -> list[str]:
     """One line for each of the best moves. `draw`: the chance of a draw at the root."""
     found = []

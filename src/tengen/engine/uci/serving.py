@@ -5,20 +5,20 @@ import sys
 import tengen
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.gtp.input import standard_input
-from tengen.engine.uci.position import Board
-from tengen.engine.uci.session import Session
+from tengen.engine.uci.position import UciPosition
+from tengen.engine.uci.session import UciSession
 from tengen.errors import TengenError
 from tengen.run import finding
 
 GAME = "pgx:chess"
 
 
-def about(found: finding.Found) -> list[str]:
+def about(found: finding.FoundNetwork) -> list[str]:
     """What the engine says that it is."""
     return [f"id name Tengen {tengen.__version__} {found.name}", "id author the authors of Tengen"]
 
 
-def find(net: str) -> finding.Found:
+def find(net: str) -> finding.FoundNetwork:
     """The chess network that a person names. TengenError if it plays another game."""
     found = finding.find(net)
     if found.saved.game != GAME:
@@ -29,7 +29,7 @@ def find(net: str) -> finding.Found:
     return found
 
 
-def make(found: finding.Found, settings: EngineSettings) -> Board:
+def make(found: finding.FoundNetwork, settings: EngineSettings) -> UciPosition:
     """The engine, compiled."""
     from tengen.engine.engine import Engine
 
@@ -37,7 +37,7 @@ def make(found: finding.Found, settings: EngineSettings) -> Board:
     engine = Engine(found, settings=settings)
     engine.warm_up()
     print("ready", file=sys.stderr, flush=True)
-    return Board(engine)
+    return UciPosition(engine)
 
 
 def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
@@ -48,4 +48,4 @@ def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    Session(about(found), lambda: make(found, settings), play, standard_input(), write).run()
+    UciSession(about(found), lambda: make(found, settings), play, standard_input(), write).run()

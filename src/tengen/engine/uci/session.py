@@ -6,12 +6,12 @@ import traceback
 from collections.abc import Callable, Iterable
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp.input import Lines
-from tengen.engine.search_report import Candidate, Thought
+from tengen.engine.gtp.input import InputLines
+from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import protocol, report
 from tengen.engine.uci.options import Options
-from tengen.engine.uci.position import Board
-from tengen.engine.uci.protocol import Command, Go
+from tengen.engine.uci.position import UciPosition
+from tengen.engine.uci.protocol import UciCommand, UciGo
 from tengen.errors import TengenError
 
 _FOR_EVER = 2**31 - 1  # visits
@@ -20,7 +20,7 @@ _LINE = 12  # moves of a variation that are told
 NONE = "(none)"
 
 
-class Session:
+class UciSession:
     """Answers the lines in `source` until `quit` or its end. `write` sends text at once.
 
     `make` gives the board; it is asked for when the program first wants to know whether we are ready, so `uci` is
@@ -30,15 +30,15 @@ class Session:
     def __init__(
         self,
         about: list[str],
-        make: Callable[[], Board],
+        make: Callable[[], UciPosition],
         play: PlaySettings,
         source: Iterable[bytes],
         write: Callable[[str], None],
     ) -> None:
         self._about, self._make, self._settings = about, make, play
-        self._lines = Lines(source)
+        self._lines = InputLines(source)
         self._write, self._lock = write, threading.Lock()
-        self._made: Board | None = None
+        self._made: UciPosition | None = None
         self._options = Options()
         self._stop, self._hit = threading.Event(), threading.Event()
         self._thinking: threading.Thread | None = None
@@ -59,7 +59,7 @@ class Session:
         finally:
             self._halt()
 
-    def _answer(self, command: Command) -> None:
+    def _answer(self, command: UciCommand) -> None:
         """Whatever goes wrong is said, and the session goes on."""
         try:
             match command.name:
@@ -96,12 +96,12 @@ class Session:
             self._say(f"info string internal error: {_one_line(str(error))}")
 
     @property
-    def _board(self) -> Board:
+    def _board(self) -> UciPosition:
         if self._made is None:
             self._made = self._make()
         return self._made
 
-    def _go(self, go: Go) -> None:
+    def _go(self, go: UciGo) -> None:
         board = self._board
         self._stop.clear()
         self._hit.clear()
@@ -116,7 +116,7 @@ class Session:
             self._thinking.join()
             self._thinking = None
 
-    def _think(self, board: Board, go: Go) -> None:
+    def _think(self, board: UciPosition, go: UciGo) -> None:
         """Say what is found out, and at last the move: there always is an answer to `go`."""
         best = NONE
         try:
@@ -131,14 +131,14 @@ class Session:
                 self._stop.wait()
             self._say(f"bestmove {best}")
 
-    def _search(self, board: Board, go: Go) -> str:
+    def _search(self, board: UciPosition, go: UciGo) -> str:
         engine = board.engine
         if engine.position.over:  # mate, stalemate, or nothing left to mate with
             return _any_move(board)
         draw = engine.look().draw if self._options.show_wdl else 0.0
         visits, seconds = self._limits(go, engine.position.player)
 
-        def each(thought: Thought) -> None:
+        def each(thought: SearchReport) -> None:
             self._say(*report.lines(thought, self._chosen(board, go, thought), draw, self._options, names))
 
         def names(candidate: Candidate) -> list[str]:
@@ -157,7 +157,7 @@ class Session:
         line = names(found[0])
         return f"{line[0]} ponder {line[1]}" if len(line) > 1 else line[0]
 
-    def _limits(self, go: Go, player: int) -> tuple[int | None, float | None]:
+    def _limits(self, go: UciGo, player: int) -> tuple[int | None, float | None]:
         """(visits, seconds) for the engine."""
         if go.infinite:
             return _FOR_EVER, None
@@ -166,7 +166,7 @@ class Session:
             return go.nodes, seconds
         return self._settings.visits, self._settings.seconds  # neither: what the engine does by itself
 
-    def _chosen(self, board: Board, go: Go, thought: Thought) -> list[Candidate]:
+    def _chosen(self, board: UciPosition, go: UciGo, thought: SearchReport) -> list[Candidate]:
         """The best moves first; only those that the program wants to hear of, if it has said which."""
         if not go.moves:
             return list(thought.candidates)
@@ -191,7 +191,7 @@ class _Either:
         return any(event.is_set() for event in self._both)
 
 
-def _any_move(board: Board) -> str:
+def _any_move(board: UciPosition) -> str:
     """A legal move, if there is one."""
     legal = board.legal()
     return board.name(legal[0]) if legal else NONE

@@ -23,9 +23,9 @@ from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.loop.parts.running import Say, is_full
 from tengen.match import players
-from tengen.match.gate_match import Contest
+from tengen.match.gate_match import GateMatch
 from tengen.match.players import Player
-from tengen.match.results import Result
+from tengen.match.results import MatchResult
 from tengen.nets import evaluators
 from tengen.run import registry, safe_exit
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
@@ -49,7 +49,7 @@ class _Running:
 
     entry: Entry
     newest: str  # accepted when it began
-    contest: Contest
+    contest: GateMatch
     seconds: float = 0.0
 
 
@@ -112,7 +112,7 @@ class GatePart:
         if opponent is None:
             return waiting(f"none of the {len(accepted)} networks in {registry.ACCEPTED}/ can be read", **self._figures)
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
-        contest = Contest(self._game, candidate, opponent, self._settings, key)
+        contest = GateMatch(self._game, candidate, opponent, self._settings, key)
         self._running = _Running(entry, accepted[-1].name, contest)
         return (
             self._did(f"candidate {entry.name} against {opponent.name}") if self._stop() else self._go_on(self._running)
@@ -176,7 +176,7 @@ class GatePart:
         self._say(f"{entry.name} is {word}:{counts} {verdict.get('why', '')}")
         return self._did(f"{word} {entry.name}")
 
-    def _add(self, result: Result) -> None:
+    def _add(self, result: MatchResult) -> None:
         """To the ratings' results, once. A file of results that is damaged holds up no network."""
         path = self._base / "ratings" / "results.jsonl"
         try:
@@ -233,16 +233,16 @@ class GatePart:
         return Progress(words, figures=dict(self._figures))
 
 
-def _counted(result: Result) -> str:
+def _counted(result: MatchResult) -> str:
     return f"+{result.wins} ={result.draws} -{result.losses} against {result.b}"
 
 
-def _result(name: str, verdict: dict[str, Any]) -> Result | None:
+def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
     """Of the games that a verdict tells of; None if there are none."""
     opponent, counts = verdict.get("opponent"), [verdict.get(key) for key in ("wins", "draws", "losses")]
     if not isinstance(opponent, str) or not all(type(count) is int for count in counts):
         return None
-    result = Result(name, opponent, *counts)  # pyright: ignore[reportArgumentType]
+    result = MatchResult(name, opponent, *counts)  # pyright: ignore[reportArgumentType]
     return result if result.games else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tengen.errors import TengenError
 from tengen.run.part import Part, Progress, Stop, waiting
-from tengen.run.part_status import Notice, alike
+from tengen.run.part_status import StatusWriter, alike
 
 NO_SPACE = "space on the disk"
 """How the words of a part begin that waits for it."""
@@ -18,7 +18,7 @@ _LONGEST = 600.0  # seconds without a word
 Say = Callable[[str], None]
 
 
-def run(part: Part, notice: Notice, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
+def run(part: Part, notice: StatusWriter, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
     """Call `run_once` until the part has ended, or `stop`; with `once`, until it has nothing more to do.
 
     What it does is told through the notice and, when it changes, through `say`. While the disk is full it waits.

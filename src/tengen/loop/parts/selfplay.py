@@ -22,7 +22,7 @@ from tengen.nets import saving
 from tengen.run import registry, safe_exit
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
 from tengen.selfplay.collector import Collector
-from tengen.selfplay.driver import NoNumbers, Played, Playing, Rounds
+from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
 from tengen.selfplay.finished import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
@@ -53,7 +53,7 @@ class SelfplayPart:
         self._store = Store(base / "selfplay", self.name)
         self._writer = PatientWriter(stop)
         self._bad: set[str] = set()  # networks that cannot be used
-        self._pending: list[Played] = []
+        self._pending: list[PlayedRound] = []
         self.evaluations = 0.0
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
@@ -61,7 +61,7 @@ class SelfplayPart:
 
     def _build(self, spec: Any) -> None:
         """For networks of that spec; games that run are dropped."""
-        self._playing = Playing(self._config, spec)
+        self._playing = SelfplayDriver(self._config, spec)
         advice = "lower selfplay.games or search.simulations"
         check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
@@ -78,7 +78,7 @@ class SelfplayPart:
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
-        self._rounds = Rounds(self._playing.lanes, self._session, key)
+        self._rounds = PlayRounds(self._playing.lanes, self._session, key)
 
     def run_once(self) -> Progress:
         """A call of about a second to the games."""
@@ -93,7 +93,7 @@ class SelfplayPart:
         try:
             with safe_exit.possible(not self._rounds.compiled):
                 self._pending = self._rounds.play(self._weights, self._collect)
-        except NoNumbers as error:
+        except NoFiniteNumbers as error:
             with contextlib.suppress(TengenError):  # what is wrong is told below
                 self.flush()  # games that ended before
             path = self._base / registry.ACCEPTED / self.network

@@ -6,10 +6,12 @@ from pathlib import Path
 from tengen.config.sections import Config
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.shuffle.shuffle import Plan, Shuffle, Survey, clean, newest, plan, shuffle
-from tengen.data.shuffle.shuffle import Progress as Step
+from tengen.data.shuffle.folders import Shuffle, clean, newest
+from tengen.data.shuffle.plan import ShufflePlan, WindowSurvey, plan
+from tengen.data.shuffle.shuffle import shuffle
+from tengen.data.shuffle.work import ShuffleProgress
 from tengen.data.store.store import Store
-from tengen.files.lease import Watch
+from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
@@ -29,12 +31,12 @@ class ShufflePart:
         self._after, self._single = 1 if single else config.ring.shuffle_rows, single
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
-        self._survey = Survey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
-        self._watch = Watch(config.shuffle.lease_minutes)
+        self._survey = WindowSurvey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
+        self._watch = LeaseWatch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
         self.show: Show = unseen
 
-    def plan(self) -> Plan:
+    def plan(self) -> ShufflePlan:
         """What a shuffle would do now; `str` says it in words."""
         return plan(self._survey, self._settings, self._window)
 
@@ -62,8 +64,8 @@ class ShufflePart:
         figures = {"shuffle": made.name, "rows": total}
         return Progress(words, event=True, ended=self._single, figures=figures)
 
-    def _make(self, what: Plan) -> Shuffle | None:
-        def tell(step: Step) -> None:
+    def _make(self, what: ShufflePlan) -> Shuffle | None:
+        def tell(step: ShuffleProgress) -> None:
             self.show(Progress(f"{step.doing}: {step.rows:,} of {step.of:,} rows", done=step.rows, of=step.of))
 
         return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)

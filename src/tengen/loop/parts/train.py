@@ -20,7 +20,7 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import FileList
-from tengen.data.shuffle.shuffle import Shuffle, ShuffledFile, ShuffleGone, newest
+from tengen.data.shuffle.folders import Shuffle, ShuffledFile, ShuffleGone, newest
 from tengen.errors import Diverged, TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
@@ -28,7 +28,7 @@ from tengen.loop.resuming import refuse_to_forget
 from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import registry, safe_exit
-from tengen.run.counts import Counts
+from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
 from tengen.selfplay.lanes import boards
@@ -177,7 +177,7 @@ class TrainPart:
         steps = min(self._pace.units, self.epoch_steps - self._place.steps, self.trainer.affordable)
         if not self._pace.calls:
             self.show(self._tell("compiling the learner"))
-        counts = Counts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
+        counts = RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
         self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
         began, waited = time.monotonic(), files.waited
         before = self.trainer.step

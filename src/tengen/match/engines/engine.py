@@ -47,7 +47,7 @@ class NotStarted(TengenError):
         self.fault = fault
 
 
-class Engine(Protocol):
+class ForeignEngine(Protocol):
     """One process that plays one game after the other. Players are 0 and 1, moves have the names that the game uses.
 
     All of it raises Fault, and an engine that has done so once is of no further use.
@@ -94,7 +94,9 @@ def check(text: str, game: "Game") -> None:
     process.command(line)
 
 
-def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None]" = lambda process: None) -> Engine:
+def start(
+    text: str, game: "Game", terms: Terms, made: "Callable[[Process], None]" = lambda process: None
+) -> ForeignEngine:
     """Start the engine that a text names. NotStarted, or TengenError if it is not for this game.
 
     `made` is given the process before anybody waits for it.
@@ -105,7 +107,11 @@ def start(text: str, game: "Game", terms: Terms, made: "Callable[[Process], None
     running = process.Process(process.command(line))
     made(running)
     try:
-        return gtp_client.Gtp(running, game, terms, line) if protocol == "gtp" else uci_client.Uci(running, terms)
+        return (
+            gtp_client.GtpEngine(running, game, terms, line)
+            if protocol == "gtp"
+            else uci_client.UciEngine(running, terms)
+        )
     except Fault as fault:
         running.close()
         raise NotStarted(text, fault) from None

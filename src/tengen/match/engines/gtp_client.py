@@ -21,7 +21,7 @@ _SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?|R|Resign|T|Time|F|Forfeit)?|0|draw|
 _MOST_LINES = 10_000  # of one answer
 
 
-class Client:
+class GtpClient:
     """Commands and their answers."""
 
     def __init__(self, process: Process) -> None:
@@ -54,11 +54,11 @@ class Client:
         self._process.close("quit")
 
 
-class Gtp:
+class GtpEngine:
     """A Go engine, which was started by the command `line`. It is told the rules of the game if it can be."""
 
     def __init__(self, process: Process, game: "Game", terms: Terms, line: str = "") -> None:
-        self._client, self._terms = Client(process), terms
+        self._client, self._terms = GtpClient(process), terms
         self._options: Any = game.options
         name = self._ask("name")
         self.about = f"{name} {self._ask('version')}".strip()[:100]

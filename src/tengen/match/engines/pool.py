@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tengen.games.core import Game
 from tengen.match.engines import engine
-from tengen.match.engines.engine import Engine, NotStarted, Terms
+from tengen.match.engines.engine import ForeignEngine, NotStarted, Terms
 from tengen.match.engines.faults import Fault
 from tengen.match.engines.process import Process
 
@@ -13,21 +13,21 @@ _TRIES = 3  # to start it, for one game
 
 
 @dataclass
-class Seat:
+class EngineSeat:
     """An engine at a table."""
 
-    engine: Engine
+    engine: ForeignEngine
     game: int  # which game it follows
     told: int = 0  # so many moves of it are known to the engine
 
 
-class Crew:
+class EnginePool:
     """All processes of one engine. Each table is used by one thread at a time."""
 
     def __init__(self, text: str, game: Game, terms: Terms) -> None:
         self.text = text
         self._game, self._terms = game, terms
-        self._seats: dict[int, Seat] = {}
+        self._seats: dict[int, EngineSeat] = {}
         self._lock = threading.Lock()
         self._processes: list[Process] = []
         self._ending = False
@@ -62,7 +62,7 @@ class Crew:
             self.dismiss(table)
             return None
 
-    def ready(self, table: int, game: int) -> Seat:
+    def ready(self, table: int, game: int) -> EngineSeat:
         """The engine at a table, prepared for that game. TengenError if it cannot be started."""
         seat = self._seats.get(table)
         if seat is not None and seat.game == game:
@@ -70,11 +70,11 @@ class Crew:
         if seat is not None:
             try:
                 seat.engine.begin()
-                self._seats[table] = Seat(seat.engine, game)
+                self._seats[table] = EngineSeat(seat.engine, game)
                 return self._seats[table]
             except Fault:  # it has died since, or is of no use any more
                 self.dismiss(table)
-        self._seats[table] = Seat(self._start(), game)
+        self._seats[table] = EngineSeat(self._start(), game)
         return self._seats[table]
 
     def dismiss(self, table: int) -> None:
@@ -95,7 +95,7 @@ class Crew:
         for table in list(self._seats):
             self.dismiss(table)
 
-    def _caught_up(self, table: int, game: int, moves: list[tuple[int, str]]) -> Seat:
+    def _caught_up(self, table: int, game: int, moves: list[tuple[int, str]]) -> EngineSeat:
         """The engine at a table, with all moves played on its board."""
         seat = self.ready(table, game)
         try:
@@ -107,7 +107,7 @@ class Crew:
             raise
         return seat
 
-    def _start(self) -> Engine:
+    def _start(self) -> ForeignEngine:
         for attempt in range(_TRIES):
             try:
                 return engine.start(self.text, self._game, self._terms, self._made)

@@ -17,7 +17,7 @@ _MOST_LINES = 10_000  # of one answer that are kept
 _SECOND = 1.0  # for a move, if nobody says how long
 
 
-class Uci:
+class UciEngine:
     """A chess engine."""
 
     def __init__(self, process: Process, terms: Terms) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard. It listens to a `Client`, keeps a `Model` of what it hears, and shows it four times a second."""
+"""The dashboard. It listens to a `StatusClient`, keeps a `Model` of what it hears, and shows it four times a second."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer
 
-from tengen.monitor.dashboard.client import Client
+from tengen.monitor.dashboard.client import StatusClient
 from tengen.monitor.dashboard.dialogs import Answer, Help, Quit
 from tengen.monitor.dashboard.exit_pane import DiedPane
 from tengen.monitor.dashboard.heading import Heading
 from tengen.monitor.dashboard.log import LogPane
-from tengen.monitor.dashboard.model import Ended, Model, Note
+from tengen.monitor.dashboard.model import Model, Note, ProcessEnded
 from tengen.monitor.dashboard.networks import NetworksPane
 from tengen.monitor.dashboard.pane import Pane
 from tengen.monitor.dashboard.pipeline import PipelinePane
@@ -54,7 +54,7 @@ class Dashboard(App[int]):
     ]
 
     def __init__(
-        self, client: Client, name: str, config: str = "", clock: Callable[[], float] = time.monotonic
+        self, client: StatusClient, name: str, config: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
         self.client, self._config, self._clock = client, config, clock
@@ -110,7 +110,7 @@ class Dashboard(App[int]):
 
     def _hear(self, event: Any) -> None:
         self.model.hear(event, self._clock())
-        if isinstance(event, Ended):
+        if isinstance(event, ProcessEnded):
             self.refresh_bindings()
             if self.model.leaving:
                 self.exit(event.code or 0)

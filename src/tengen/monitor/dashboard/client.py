@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from tengen import files
-from tengen.monitor.dashboard.model import Ended, Garbled, Note, Said, Started
+from tengen.monitor.dashboard.model import Garbled, Note, ProcessEnded, ProcessStarted, Said
 from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
 from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
 from tengen.run.children import PARENT
@@ -32,7 +32,7 @@ _LOOK = 0.1  # seconds between two looks at a file or a socket that is to come
 _REST = 1.0  # seconds for what a process has left in its pipes
 
 
-class Client(abc.ABC):
+class StatusClient(abc.ABC):
     """`name` is what it is called; `orders` says whether it understands messages; `stays`: it can go on without us."""
 
     orders, stays = True, False
@@ -49,7 +49,7 @@ class Client(abc.ABC):
         """Begin, or begin again after an end."""
         if not self.alive:
             self.alive = True
-            self.hear(Started(self._beginning()))
+            self.hear(ProcessStarted(self._beginning()))
             self._task = asyncio.create_task(self._live())
 
     def send(self, message: Any) -> bool:
@@ -88,14 +88,14 @@ class Client(abc.ABC):
         """What is being done, in words."""
 
     @abc.abstractmethod
-    async def _run(self) -> Ended:
+    async def _run(self) -> ProcessEnded:
         """From the beginning to the end."""
 
     async def _live(self) -> None:
         try:
             ended = await self._run()
         except OSError as error:
-            ended = Ended(f"{self.name}: {error.strerror or error}")
+            ended = ProcessEnded(f"{self.name}: {error.strerror or error}")
         finally:
             self.alive = False
         self._writer = None
@@ -123,17 +123,17 @@ class Client(abc.ABC):
                     self.hear(Said(_text(line)))
                 await asyncio.sleep(0)
 
-    def _how(self, code: int) -> Ended:
+    def _how(self, code: int) -> ProcessEnded:
         """It ended with that code."""
         if code < 0:
             known = {number.value for number in signal.Signals}
-            return Ended(
+            return ProcessEnded(
                 f"{self.name} was killed by {signal.Signals(-code).name if -code in known else f'signal {-code}'}", code
             )
-        return Ended(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
+        return ProcessEnded(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
 
 
-class Child(Client):
+class ChildClient(StatusClient):
     """A process that speaks the protocol on its standard output, and takes it on its input if it takes `orders`."""
 
     def __init__(self, command: Sequence[str], name: str = "the daemon", orders: bool = True) -> None:
@@ -147,7 +147,7 @@ class Child(Client):
     def _beginning(self) -> str:
         return f"starting {self.name}"
 
-    async def _run(self) -> Ended:
+    async def _run(self) -> ProcessEnded:
         self._process = process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE if self.orders else subprocess.DEVNULL,
@@ -169,7 +169,7 @@ class Child(Client):
         return self._how(code)
 
 
-class Attached(Client):
+class Attached(StatusClient):
     """A daemon that listens on a socket, and does not need us."""
 
     stays = True
@@ -181,17 +181,17 @@ class Attached(Client):
     def _beginning(self) -> str:
         return f"joining {self.name} at {self._path}"
 
-    async def _run(self) -> Ended:
+    async def _run(self) -> ProcessEnded:
         log = log_of(self._path)
         following = asyncio.create_task(self._followed(log, max(_size(log) - _TAIL, 0)))
         try:
             return await self._talk()
         except OSError as error:
-            return Ended(f"{self._path}: {error.strerror or error}: does {self.name} listen there?")
+            return ProcessEnded(f"{self._path}: {error.strerror or error}: does {self.name} listen there?")
         finally:
             following.cancel()
 
-    async def _talk(self) -> Ended:
+    async def _talk(self) -> ProcessEnded:
         reader, writer = await asyncio.open_unix_connection(self._path)
         self._writer = writer.transport
         self.send(GetStatus())
@@ -199,7 +199,7 @@ class Attached(Client):
             await self._messages(reader)
         finally:
             writer.close()
-        return Ended(f"{self.name} has closed the connection")
+        return ProcessEnded(f"{self.name} has closed the connection")
 
 
 class Staying(Attached):
@@ -215,7 +215,7 @@ class Staying(Attached):
     def _beginning(self) -> str:
         return f"starting {self.name}, which listens at {self._path}"
 
-    async def _run(self) -> Ended:
+    async def _run(self) -> ProcessEnded:
         log = log_of(self._path)
         start = _size(log)
         self._process = process = self._launched(log)

@@ -52,14 +52,14 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Started:
+class ProcessStarted:
     """It runs, or will in a moment."""
 
     words: str
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnded:
     """It does not run any more, or cannot be reached."""
 
     words: str  # as "the daemon was killed by SIGKILL"
@@ -102,7 +102,7 @@ class Model:
         self.changes = 0  # events that were heard
         self.written = 0  # lines so far, those that were forgotten too
         self.status: TrainingStatus | None = None
-        self.ended: Ended | None = None
+        self.ended: ProcessEnded | None = None
         self.leaving = False  # the person has asked for the end
         self.view = VIEWS[0]
         self.curves: dict[str, Curve] = {}  # by view
@@ -130,12 +130,12 @@ class Model:
             self._garbage.append(self._write("garbage", f"no message: {event.why}"))
         elif isinstance(event, Note):
             self._write("note", event.text)
-        elif isinstance(event, Started):
+        elif isinstance(event, ProcessStarted):
             self.ended = None
             self._tail.clear()
             self._garbage.clear()
             self._write("note", event.words)
-        elif isinstance(event, Ended):
+        elif isinstance(event, ProcessEnded):
             self.ended = event
             self._write("note" if event.code == 0 else "error", event.words)
         else:

@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.roles import replay, rules
-from tengen.roles.replay import Drawn, Replay
+from tengen.roles.replay import Replay, ReplaySample
 from tengen.roles.rules import Parameters
 from tengen.roles.schedules import Schedule
 
@@ -70,7 +70,9 @@ class QLearner:
         """Float32[B, A]: what a network says that each action is worth."""
         return q_values(rules.network(self.graph, params)(planes, scalars), legal, self.settings.dueling)
 
-    def loss(self, parameters: Parameters, others: Parameters, target: Parameters, drawn: Drawn) -> tuple[Array, Any]:
+    def loss(
+        self, parameters: Parameters, others: Parameters, target: Parameters, drawn: ReplaySample
+    ) -> tuple[Array, Any]:
         """The loss of a batch, and (errors Float32[B], values of what was played Float32[B])."""
         settings, rows = self.settings, drawn.rows
         params = {**parameters, **others}
@@ -82,7 +84,9 @@ class QLearner:
         errors = played - lax.stop_gradient(y)
         return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played)
 
-    def learn(self, nets: Nets, others: Parameters, drawn: Drawn, step: Array) -> tuple[Nets, Array, dict[str, Array]]:
+    def learn(
+        self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array
+    ) -> tuple[Nets, Array, dict[str, Array]]:
         """One step: the networks after it, the errors Float32[B], figures."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, (errors, played)), change = gradient(nets.parameters, others, nets.target, drawn)
