@@ -6,7 +6,7 @@ from typing import Any
 
 from tengen.monitor.jsonl_display import StatusDisplay
 from tengen.monitor.pipeline_display import PartRow, PipelineView
-from tengen.monitor.progress import RatedNetwork, Goal, RunProgress
+from tengen.monitor.progress import Goal, RatedNetwork, RunProgress
 from tengen.protocol.encoding import decode
 from tengen.protocol.messages import TrainingStatus
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tengen.monitor.pipeline_display import PartRow, PipelineScreen, PipelineView
-from tengen.monitor.progress import LiveDisplay, PlainDisplay, Goal
+from tengen.monitor.progress import Goal, LiveDisplay, PlainDisplay
 
 SHUFFLE = PartRow("shuffle a1", "12,410 of 20,000 rows", waiting=True, seconds=70, share=0.62)
 TRAIN = PartRow("train main", "trained 4,096 samples", seconds=5, restarts=2)

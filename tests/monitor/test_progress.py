@@ -14,11 +14,11 @@ from rich.console import Console
 
 from tengen.monitor.progress import (
     Display,
+    Goal,
     LiveDisplay,
     Outlook,
     PlainDisplay,
     RatedNetwork,
-    Goal,
     RunProgress,
     Screen,
     clock,

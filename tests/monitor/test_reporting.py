@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.monitor.progress import RatedNetwork, Goal
+from tengen.monitor.progress import Goal, RatedNetwork
 from tengen.monitor.reporting import RunReporter, RunStanding, losses, speeds
 from tengen.run import metrics
 from tengen.run.counts import RunCounts

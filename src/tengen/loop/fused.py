@@ -23,7 +23,7 @@ from tengen.loop import resuming
 from tengen.loop.closing import Closing
 from tengen.loop.components import Components
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, RatedNetwork, Goal
+from tengen.monitor.progress import Display, Goal, RatedNetwork
 from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.run import counts as counting
 from tengen.run import safe_exit

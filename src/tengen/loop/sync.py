@@ -23,7 +23,7 @@ from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, RatedNetwork, Goal
+from tengen.monitor.progress import Display, Goal, RatedNetwork
 from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.run import counts, registry, safe_exit
 from tengen.run.counts import RunCounts

@@ -18,7 +18,7 @@ from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.config.sections import GoalSection
 from tengen.config.source import as_config
-from tengen.monitor.progress import Outlook, RatedNetwork, Goal, RunProgress, clock
+from tengen.monitor.progress import Goal, Outlook, RatedNetwork, RunProgress, clock
 from tengen.run import counts as counting
 from tengen.run import metrics
 from tengen.run.counts import RunCounts

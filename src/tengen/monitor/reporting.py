@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tengen.monitor.progress import Display, RatedNetwork, Goal, RunProgress
+from tengen.monitor.progress import Display, Goal, RatedNetwork, RunProgress
 from tengen.run import part
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
