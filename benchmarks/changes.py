@@ -16,8 +16,7 @@ from pathlib import Path
 
 import jax
 
-from tengen import config, games
-from tengen import match as arena
+from tengen import config, games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
@@ -25,7 +24,6 @@ from tengen.jax_setup import keep_compiled
 from tengen.loop.fused import Fused
 from tengen.match import players
 from tengen.monitor.progress import display
-from tengen.nets.evaluators import saved
 from tengen.run import finding
 from tengen.run.counts import RunCounts
 
@@ -58,18 +56,15 @@ def compare(args: argparse.Namespace) -> None:
     found = [(run.name, finding.find(run)) for run in args.runs]
     game = games.make(found[0][1].saved.game, **found[0][1].saved.options)
     settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
-    entered = []
-    for name, network in found:
-        evaluate, params = saved(network.path, game)
-        entered.append(players.network(name, evaluate, game, settings, jax.device_put(params)))
+    entered = [players.saved(name, network.path, game, settings, "bfloat16") for name, network in found]
     results = []
     for (i, one), (j, other) in itertools.combinations(enumerate(entered), 2):
         if args.against is None or i < args.against:
             key = jax.random.fold_in(jax.random.key(args.seed), i * len(entered) + j)
-            match = arena.play(game, other, one, key, MatchSettings(args.games, args.opening_moves))
-            print(match, flush=True)
-            results.append(match.result)
-    print(arena.fit(results, entered[0].name))
+            played = match.play(game, other, one, key, MatchSettings(args.games, args.opening_moves))
+            print(played, flush=True)
+            results.append(played.result)
+    print(match.fit(results, entered[0].name))
 
 
 def main() -> int:

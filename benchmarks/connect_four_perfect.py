@@ -22,13 +22,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import files, games
-from tengen import match as arena
+from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.match import players
+from tengen.match.device_match import play
 from tengen.match.players import Evaluate, Player
-from tengen.match.scores import wilson
+from tengen.match.results import wilson
 from tengen.match.solvers import connect_four as solver
 from tengen.nets.evaluators import saved
 
@@ -85,8 +86,8 @@ def sample(game: Game, player: Player, count: int, seed: int) -> list[str]:
     rng = np.random.default_rng(seed)
     found: dict[tuple[int, int], str] = {}
     for attempt in range(20):
-        settings = arena.MatchSettings(games=max(2, count // 2 * 2), opening_moves=2)
-        match = arena.play(game, player, player, jax.random.key(seed * 1000 + attempt), settings)
+        settings = MatchSettings(games=max(2, count // 2 * 2), opening_moves=2)
+        match = play(game, player, player, jax.random.key(seed * 1000 + attempt), settings)
         for row, length in zip(match.actions, match.length, strict=True):
             if length > FIRST_PLY and len(found) < count:
                 columns = row[: rng.integers(FIRST_PLY, length)].tolist()

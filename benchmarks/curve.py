@@ -12,14 +12,12 @@ from pathlib import Path
 
 import jax
 
-from tengen import games
-from tengen import match as arena
+from tengen import games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.match import players
 from tengen.nets import saving
-from tengen.nets.evaluators import saved
 
 
 def main() -> int:
@@ -35,18 +33,15 @@ def main() -> int:
         known = sorted(((saving.read(path), path) for path in args.nets), key=lambda item: item[0].info["samples"])
         game = games.make(known[0][0].game, **known[0][0].options)
         settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
-        entered = []
-        for _, path in known:
-            evaluate, params = saved(path, game)
-            entered.append(players.network(path.name, evaluate, game, settings, jax.device_put(params)))
+        entered = [players.saved(path.name, path, game, settings, "bfloat16") for _, path in known]
         results = []
         for (i, one), (j, other) in combinations(enumerate(entered), 2):
             if j - i <= args.apart:
                 key = jax.random.fold_in(jax.random.key(args.seed), i * len(entered) + j)
-                match = arena.play(game, other, one, key, MatchSettings(args.games, args.opening_moves))
-                print(match, flush=True)
-                results.append(match.result)
-        print(arena.fit(results, entered[0].name))
+                played = match.play(game, other, one, key, MatchSettings(args.games, args.opening_moves))
+                print(played, flush=True)
+                results.append(played.result)
+        print(match.fit(results, entered[0].name))
     except (TengenError, KeyError) as error:
         print(error, file=sys.stderr)
         return 1

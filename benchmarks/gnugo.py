@@ -2,7 +2,7 @@
 
     python benchmarks/gnugo.py NET --games 100 --simulations 64 --level 10
 
-This is `tengen match` with the options that make GNU Go (Debian package `gnugo`) play by Tengen's rules: area scoring
+This is `tengen match`, which starts GNU Go (Debian package `gnugo`) with the rules of the network's game: area scoring
 with all dead stones taken off, and the same ko rule. Colours alternate; openings are a few random moves per pair.
 """
 
@@ -11,10 +11,6 @@ import sys
 from pathlib import Path
 
 from tengen.commands import main as tengen
-from tengen.errors import TengenError
-from tengen.run.finding import find
-
-_KO = {"simple": "--simple-ko", "positional": "--positional-superko", "situational": "--situational-superko"}
 
 
 def main() -> int:
@@ -29,15 +25,7 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=32, help="games at once, so that the network has full batches")
     parser.add_argument("--out", type=Path, help="where the games go (default: matches/NET-...)")
     args = parser.parse_args()
-    try:
-        options = find(args.net).saved.options
-    except TengenError as error:
-        print(error, file=sys.stderr)
-        return 1
-    rules = ["--chinese-rules", "--capture-all-dead", _KO[options.get("ko", "positional")]]
-    if options.get("suicide"):
-        rules.append("--allow-suicide")
-    words = ["match", args.net, f"gtp:gnugo --mode gtp --level {args.level} {' '.join(rules)}"]
+    words = ["match", args.net, f"gtp:gnugo --mode gtp --level {args.level}"]
     words += ["--games", args.games, "--simulations", args.simulations, "--opening-moves", args.opening_moves]
     words += ["--parallel", args.jobs, "--tables", args.tables, "--set", f"search.algorithm={args.algorithm}"]
     words += ["--out", args.out] if args.out else []

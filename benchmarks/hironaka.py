@@ -27,7 +27,7 @@ from jax import Array, lax
 
 from tengen import games
 from tengen.games.hironaka import Hironaka, live
-from tengen.match.playouts import draw
+from tengen.games.players import draw
 
 torch: Any
 try:

@@ -9,7 +9,6 @@ the same game: their folders.
 
 import argparse
 import sys
-from pathlib import Path
 
 import jax
 
@@ -17,23 +16,13 @@ from tengen import games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.games.core import Game
-from tengen.match import players
-from tengen.match.players import Player
-from tengen.nets import saving
-from tengen.nets.evaluators import saved
-
-
-def network(path: Path, game: Game, simulations: int, algorithm: str) -> Player:
-    """The saved network with a search that leaves nothing to chance."""
-    evaluate, params = saved(path, game, "float32")
-    settings = players.strongest(SearchSettings(algorithm=algorithm), simulations)  # type: ignore[arg-type]
-    return players.network(path.name, evaluate, game, settings, params)
+from tengen.match import player_spec, players
+from tengen.run import finding
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("net", type=Path)
+    parser.add_argument("net")
     parser.add_argument("references", nargs="*", default=[])
     parser.add_argument("--games", type=int, default=100)
     parser.add_argument("--simulations", type=int, default=32)
@@ -43,13 +32,13 @@ def main() -> int:
     parser.add_argument("--perfect", action="store_true", help="try all lines of play against it; small games only")
     args = parser.parse_args()
     try:
-        about = saving.read(args.net)
-        game = games.make(about.game, **about.options)
-        player = network(args.net, game, args.simulations, args.algorithm)
+        found = finding.find(args.net)
+        game = games.make(found.saved.game, **found.saved.options)
+        search = players.strongest(SearchSettings(algorithm=args.algorithm), args.simulations)
+        player = players.saved(found.name, found.path, game, search)
         settings = MatchSettings(games=args.games, opening_moves=args.opening_moves)
         for number, name in enumerate(args.references):
-            known = name == "random" or name.startswith("mcts:")
-            other = players.parse(name, game) if known else network(Path(name), game, args.simulations, args.algorithm)
+            other = player_spec.parse(name).player(game, search)
             key = jax.random.fold_in(jax.random.key(args.seed), number)
             print(match.play(game, player, other, key, settings), flush=True)
         if args.perfect:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tengen import games
-from tengen.games.hironaka_players import AGENTS, HOSTS, Fixed, dictionary_order
+from tengen.games.hironaka_players import HOSTS, Fixed, dictionary_order
+from tengen.games.players import First, Random
 
 CASES = (
     # points, Zeillinger, weak Spivakovsky: computed with the original program
@@ -72,10 +73,10 @@ def test_a_draw_is_between_all_legal_actions():
     count = 3000
     start = game.init(jax.random.key(0))
     states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), start)
-    hosts = Fixed(game, HOSTS["random"])((), jax.random.key(1), states, jnp.ones(count, bool))
+    hosts = Random(game)((), jax.random.key(1), states, jnp.ones(count, bool))
     assert np.bincount(np.asarray(hosts), minlength=4) == pytest.approx([count / 4] * 4, rel=0.15)
     chosen = jax.vmap(game.step)(states, jnp.full(count, 1, jnp.int32))  # {0, 2}
-    agents = Fixed(game, AGENTS["random"])((), jax.random.key(2), chosen, jnp.ones(count, bool))
+    agents = Random(game)((), jax.random.key(2), chosen, jnp.ones(count, bool))
     assert np.bincount(np.asarray(agents), minlength=4) == pytest.approx([count / 2, 0, count / 2, 0], rel=0.15)
 
 
@@ -84,8 +85,9 @@ def test_the_first_and_the_last_coordinate(action):
     game = games.make("hironaka", dimension=4)
     state = game.step(game.init(jax.random.key(0)), jnp.int32(action))
     inside = np.flatnonzero(game.subsets[action])
-    assert int(AGENTS["first"](game, jax.random.key(0), state)) == inside[0]
-    assert int(AGENTS["last"](game, jax.random.key(0), state)) == inside[-1]
+    one = jax.tree.map(lambda leaf: leaf[None], state)
+    for last, expected in ((False, inside[0]), (True, inside[-1])):
+        assert First(game, last)((), jax.random.key(0), one, jnp.ones(1, bool)).tolist() == [expected]
 
 
 def test_the_order_of_a_dictionary_is_not_that_of_bitmasks():

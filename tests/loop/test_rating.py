@@ -1,6 +1,5 @@
 """Who plays whom, and what is remembered; matches themselves are the arena's."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,10 +10,10 @@ import pytest
 from tengen import games, match
 from tengen.errors import TengenError
 from tengen.loop import rating
-from tengen.loop.rating import UNTRAINED, Rater, anchor
-from tengen.match.device_match import Match, MatchUnderway
+from tengen.loop.rating import UNTRAINED, Rater
+from tengen.match.device_match import Match, MatchStanding
+from tengen.match.ratings import anchor
 from tengen.match.results import MatchResult
-from tengen.run import safe_exit
 from tengen.run.networks import SavedNetwork
 from tests.helpers.tiny_runs import tiny
 
@@ -57,15 +56,17 @@ class Table:
         self.a, self.b, self.size = a, b, at_once
         self.count = -(-pairs // at_once)
 
-    def stepwise(self, number: int, *, enough: Any, apart: bool) -> Iterator[MatchUnderway]:
+    def play(self, number: int, *, stop: Any, show: Any, apart: bool, exit_while_compiling: bool) -> Match:
         assert apart
         kind = self.b.name if ":" in self.b.name or self.b.name == "random" else "network"
+        # Finished games, and the last words of the run, would be lost if it could be left at another time.
+        assert exit_while_compiling == (kind not in self.known)
         self.clock.time += self.compiling * (kind not in self.known)
         self.known.add(kind)
-        yield MatchUnderway(0, 1)
         games = 2 * self.size
+        show(MatchStanding(0, games, 1))
         self.clock.time += self.playing / 2
-        cut = enough()
+        cut = stop()
         self.clock.time += 0 if cut else self.playing / 2
         self.played.append((self.a.name, self.b.name, self.a.params, self.b.params))
         results = np.array([1, 1, 1, -1] * games, np.float32)[:games]
@@ -80,7 +81,7 @@ def matches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Any, Any]]:
     monkeypatch.setattr(Table, "clock", Clock())
     monkeypatch.setattr(Table, "known", set())
     monkeypatch.setattr(Table, "played", [])
-    monkeypatch.setattr(rating, "Rounds", Table)
+    monkeypatch.setattr(rating, "MatchRounds", Table)
     return Table.played
 
 
@@ -129,7 +130,7 @@ def test_long_matches_are_played_in_two_rounds_of_which_a_score_is_made(tmp_path
     found = rater(tmp_path, Folder(), "rating.games=40", "rating.references=[random,mcts:9]")
     scores = list(found.rate("e", "new", KEY))
     assert [names[1] for names in matches] == ["random", "mcts:9", "random", "mcts:9"], "each before any comes again"
-    assert [(score.b, score.score.games, score.score.wins) for score in scores] == [
+    assert [(score.b, score.games, score.wins) for score in scores] == [
         ("random", 40, 30),
         ("mcts:9", 40, 30),
     ]
@@ -158,34 +159,8 @@ def test_rounds_that_would_take_too_long_are_not_begun(tmp_path: Path, matches: 
 def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path, matches: list[Any]) -> None:
     found = rater(tmp_path, Folder(), "rating.games=8")
     (score,) = found.rate("e", "new", KEY, left=until(10.5))
-    assert score.score.games == 4
+    assert score.games == 4
     assert [result.games for result in match.read(found.path)] == [4]
-
-
-def test_a_match_can_be_left_only_while_it_is_compiled(
-    tmp_path: Path, matches: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Games that are finished, and the last words of the run, would be lost otherwise."""
-    seen: list[tuple[str, bool]] = []
-    stepwise = Table.stepwise
-
-    def noted(table: Table, number: int, **about: Any) -> Any:
-        steps = stepwise(table, number, **about)
-        while True:
-            seen.append((table.b.name, safe_exit._sections > 0))
-            try:
-                yield next(steps)
-            except StopIteration as end:
-                return end.value
-
-    monkeypatch.setattr(Table, "stepwise", noted)
-    found = rater(tmp_path, Folder(), "rating.games=8", "rating.references=[random]")
-    list(found.rate("e", "new", KEY))
-    list(found.rate("f", "new", KEY))
-    assert seen[0] == ("random", True)
-    assert len(seen) > 2
-    assert not any(possible for _, possible in seen[1:])
-    assert safe_exit._sections == 0
 
 
 def test_nobody_to_play_is_no_lack_of_time(tmp_path: Path, matches: list[Any]) -> None:
@@ -239,4 +214,4 @@ def test_a_network_that_is_gone_is_named_and_left_out(tmp_path: Path, matches: l
     ],
 )
 def test_the_scale_begins_with_the_weakest_reference_that_played(names: list[str], zero: str) -> None:
-    assert anchor([MatchResult("x" if name != "s1" else "y", name, 1, 0, 0) for name in names]) == zero
+    assert anchor(names) == zero

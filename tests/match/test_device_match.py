@@ -15,6 +15,7 @@ from tengen.match.device_match import Match, MatchLimits, play
 from tengen.match.openings import openings
 from tengen.match.players import Player
 from tengen.match.results import MatchResult
+from tengen.run import safe_exit
 from tests.helpers.game_recording import make
 from tests.helpers.match_seats import from_host, highest, lowest, moves_of, replay, seats
 from tests.helpers.search_positions import DOUBLE_MOVE
@@ -49,9 +50,8 @@ def test_counts() -> None:
     results = match.results.tolist()
     counts = [results.count(r) for r in (1.0, 0.0, -1.0)]
     assert match.result == MatchResult("lowest", "highest", *counts)
-    assert (match.score.wins, match.score.draws, match.score.losses) == tuple(counts)
     assert str(match).startswith("lowest - highest: ")
-    assert "not legal" not in str(match)
+    assert "illegal" not in str(match)
 
 
 def test_pairs_share_their_opening_and_no_game_comes_twice() -> None:
@@ -128,7 +128,7 @@ def test_a_move_that_is_not_legal_loses(action: int) -> None:
     match = play(game, Player("stubborn", always, on_host=True), lowest(game), jax.random.key(0), GAMES)
     assert match.forfeits.all()  # point 0 is free at most once
     assert (match.results == -1).all()
-    assert f"{match.forfeits.sum()} games lost by moves that are not legal" in str(match)
+    assert f"{match.forfeits.sum()} games lost by illegal moves" in str(match)
     for number in range(24):
         positions = replay(match, number)
         assert not positions[-1].over
@@ -172,23 +172,30 @@ def test_parameters_on_a_device_need_one_program_for_all_calls(monkeypatch: pyte
 def test_players_apart_play_the_same_match_and_share_their_programs() -> None:
     game = make("tic_tac_toe")
     before = matches._play._cache_size()
-    steps = matches.stepwise(game, lowest(game), highest(game), jax.random.key(0), GAMES, apart=True)
-    same_match(matches.last(steps), edges("tic_tac_toe"))
+    same_match(play(game, lowest(game), highest(game), jax.random.key(0), GAMES, apart=True), edges("tic_tac_toe"))
     assert matches._play._cache_size() <= before + 1, "that of the match which it is compared with"
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_when_it_is_enough_the_games_that_are_over_count(monkeypatch: pytest.MonkeyPatch, apart: bool) -> None:
+def test_when_it_is_stopped_the_games_that_are_over_count(monkeypatch: pytest.MonkeyPatch, apart: bool) -> None:
     monkeypatch.setattr(matches, "_CALL", 0.0)
-    game, asked = make("tic_tac_toe"), []
+    game, calls, shown = make("tic_tac_toe"), [], []
 
-    def enough() -> bool:
-        asked.append(1)
-        return len(asked) == 5  # rounds of moves, after openings of two
+    def stop() -> bool:
+        calls.append(safe_exit._sections)
+        return len(calls) == 5  # rounds of moves, after openings of two
 
-    steps = matches.stepwise(game, lowest(game), highest(game), jax.random.key(0), GAMES, enough=enough, apart=apart)
-    match, whole = matches.last(steps), edges("tic_tac_toe")
+    options = {"stop": stop, "show": shown.append, "apart": apart}
+    match = play(game, lowest(game), highest(game), jax.random.key(0), GAMES, **options)
+    whole = edges("tic_tac_toe")
     assert 0 < match.finished.sum() < 24
+    assert match.stopped
+    assert not whole.stopped
+    assert not any(calls), "finished games would be lost"
+    played = np.minimum(whole.length[:, None] - 2, np.arange(1, 5)).sum(0)
+    assert [standing.moves for standing in shown] == played.tolist()
+    assert [standing.finished for standing in shown] == [int((whole.length <= 2 + n).sum()) for n in range(1, 5)]
+    assert {standing.finished + standing.under_way for standing in shown} == {24}
     np.testing.assert_array_equal(match.finished, whole.length <= 2 + 5)
     np.testing.assert_array_equal(match.results[match.finished], whole.results[match.finished])
 
@@ -226,7 +233,7 @@ def test_a_match_may_end_as_soon_as_it_is_decided(until: MatchLimits, host: bool
     before = done & (whole.length < whole.length[done].max())
     reached = [points[games].sum() >= until.a or (1 - points[games]).sum() >= until.b for games in (done, before)]
     assert reached == [True, False]
-    assert match.result.games == match.score.games == done.sum()
+    assert match.result.games == done.sum()
     assert match.result.wins == (whole.results[done] > 0).sum()
 
 

@@ -16,7 +16,7 @@ from tengen.match.engine_match import EngineMatch, Side
 from tengen.match.engines.engine import Terms
 from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
-from tengen.match.game_record import PlayedGame
+from tengen.match.game_record import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
 from tengen.match.players import Player
 from tengen.match.referee import Referee
@@ -70,7 +70,7 @@ def test_games_with_an_engine_that_passes(start: MatchOpenings) -> None:
         assert game.result == (black if game.a_first else -black)
         assert game.score == slow.score()
         assert (game.ending, game.fault, game.reason) == ("played out", "", "")
-        assert game.opinions == {"b": "B+99.5"}
+        assert game.opinions == EngineOpinions(b="B+99.5")
         engine = 1 if game.a_first else 0
         assert all(action == PASS for ply, action in enumerate(game.actions) if ply >= 2 and ply % 2 == engine)
 
@@ -81,7 +81,7 @@ def test_two_engines(start: MatchOpenings) -> None:
     for game in played:
         check_rules(game, start)
         assert (game.result, game.ending, game.reason, game.fault) == (1.0, "resigned", "resigned", "")
-        assert game.opinions == {}
+        assert game.opinions == EngineOpinions()
 
 
 @pytest.mark.parametrize(

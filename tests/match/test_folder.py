@@ -10,7 +10,7 @@ from tengen import games, match
 from tengen.data.records.records import load_records
 from tengen.errors import TengenError
 from tengen.match.folder import MatchFolder
-from tengen.match.game_record import PlayedGame, from_line
+from tengen.match.game_record import EngineOpinions, PlayedGame
 
 GAME = games.make("go", size=5)
 ABOUT: dict[str, Any] = {"seed": 1, "game": {"size": 5, "komi": 7.0}}
@@ -117,7 +117,10 @@ def test_what_others_read(tmp_path: Path) -> None:
     with opened(tmp_path) as book:
         empty = book.write(GAME)
         assert not empty.exists()
-        book.add(game(0, score=18.0, opinions={"b": "W+2.5"}), game(1, fault="time", ending="time", reason="too slow"))
+        book.add(
+            game(0, score=18.0, opinions=EngineOpinions(b="W+2.5")),
+            game(1, fault="time", ending="time", reason="too slow"),
+        )
         path = book.write(GAME)
     first, second = load_records(path)
     assert path.name == "games.sgf"
@@ -126,11 +129,11 @@ def test_what_others_read(tmp_path: Path) -> None:
     assert (first.result, first.score, first.ending, first.opening) == (1.0, 18.0, "played out", 1)
     assert dict(first.notes) == {"final score by gtp x --y": "W+2.5"}
     assert (second.result, second.ending, dict(second.notes)) == (-1.0, "time", {"reason": "too slow"})
-    assert match.read(tmp_path / "results.jsonl") == [match.Result(*NAMES, 2, 0, 0)]
+    assert match.read(tmp_path / "results.jsonl") == [match.MatchResult(*NAMES, 2, 0, 0)]
     assert json.loads((tmp_path / "summary.json").read_text())["wins"] == 2
 
 
 def test_lines_are_read_as_they_were_written() -> None:
-    for one in (game(0), game(1, 0.0, score=-2.5, opinions={"a": "0", "b": "B+3"}, reason="ü\n", seconds=0.25)):
-        assert from_line(one.to_line()) == one
+    for one in (game(0), game(1, 0.0, score=-2.5, opinions=EngineOpinions("0", "B+3"), reason="ü\n", seconds=0.25)):
+        assert PlayedGame.from_line(one.to_line()) == one
         assert "\n" not in one.to_line()

@@ -11,7 +11,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.errors import TengenError
 from tengen.match import hironaka
-from tengen.match.hironaka_players import fixed
+from tengen.match.hironaka import player
 from tengen.match.rho import rho
 from tengen.nets import saving
 
@@ -35,28 +35,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_network_plays_both_roles(run: Path) -> None:
     """The middle network is the host `all` and the agent `last`, so its games are theirs."""
     middle = run / "models" / "net-s1"
-    host, agent = (hironaka.player(str(middle), role, GAME) for role in ("host", "agent"))
+    host, agent = (player(str(middle), role, GAME) for role in ("host", "agent"))
     key = jax.random.key(1)
-    theirs = rho(GAME, fixed("all", "host", GAME), fixed("last", "agent", GAME), key, GAMES)
+    theirs = rho(GAME, player("all", "host", GAME), player("last", "agent", GAME), key, GAMES)
     ours = rho(GAME, host, agent, key, GAMES)
     assert (ours.host, ours.rounds, ours.unfinished) == ("net-s1", theirs.rounds, theirs.unfinished)
 
 
 def test_of_a_run_the_newest_network_plays(run: Path) -> None:
-    assert hironaka.player(str(run), "host", GAME).name == "net-s2"
-    assert hironaka.player(str(run), "host", GAME, 8).name == "net-s2:8"
+    assert player(str(run), "host", GAME).name == "net-s2"
+    assert player(str(run), "host", GAME, 8).name == "net-s2:8"
 
 
 def test_the_best_is_the_one_whose_worst_is_best(run: Path) -> None:
     """Rates are measured again here, one pair at a time."""
     chosen = hironaka.select(run, "host", GAME, GAMES, earlier=2)
     key = jax.random.key(0)
-    opponents = [fixed(name, "agent", GAME) for name in ("random", "first", "last")]
-    opponents += [hironaka.player(str(run / "models" / name), "agent", GAME) for name in ("net-s1", "net-s2")]
-    reference = {each.name: rho(GAME, fixed("zeillinger", "host", GAME), each, key, GAMES).rate for each in opponents}
+    opponents = [player(name, "agent", GAME) for name in ("random", "first", "last")]
+    opponents += [player(str(run / "models" / name), "agent", GAME) for name in ("net-s1", "net-s2")]
+    reference = {each.name: rho(GAME, player("zeillinger", "host", GAME), each, key, GAMES).rate for each in opponents}
     worst = {}
     for name in ("net-s0", "net-s1", "net-s2"):
-        host = hironaka.player(str(run / "models" / name), "host", GAME)
+        host = player(str(run / "models" / name), "host", GAME)
         worst[name] = min(rho(GAME, host, each, key, GAMES).rate / reference[each.name] for each in opponents)
     assert {each.name: each.worst for each in chosen.standings} == pytest.approx(worst)
     assert worst[chosen.best.name] == max(worst.values())
@@ -75,12 +75,12 @@ def test_opponents_are_spread_over_the_run(count: int, wanted: int, places: list
 
 
 def test_who_is_nobody(tmp_path: Path, run: Path) -> None:
-    with pytest.raises(TengenError, match='"zelinger": no host has that name, expected one of random, all, zeillinger'):
-        hironaka.player("zelinger", "host", GAME)
+    with pytest.raises(TengenError, match='"zelinger": no host has that name, expected one of random, .*, zeillinger'):
+        player("zelinger", "host", GAME)
     with pytest.raises(TengenError, match="neither a network"):
-        hironaka.player(str(tmp_path), "agent", GAME)
+        player(str(tmp_path), "agent", GAME)
     with pytest.raises(TengenError, match="no networks to choose from"):
         hironaka.select(tmp_path, "host", GAME, GAMES)
     other: Any = games.make("hironaka", dimension=4, max_points=3, max_moves=12)
     with pytest.raises(TengenError, match="expected F32"):
-        hironaka.player(str(run), "host", other)
+        player(str(run), "host", other)

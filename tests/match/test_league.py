@@ -8,8 +8,8 @@ from flax import nnx
 from tengen import games, match, nets
 from tengen.errors import TengenError
 from tengen.match import league, player_spec
-from tengen.match.league_rating import LeagueRating, RatingBudget
-from tengen.match.league_results import LeagueResults, file_of
+from tengen.match.league import LeagueRating, LeagueResults, RatingBudget
+from tengen.match.ratings import players_in
 from tengen.match.results import MatchResult
 from tengen.nets import saving
 
@@ -32,12 +32,16 @@ def run(net: tuple[nets.Network, games.Game], tmp_path: Path) -> Path:
     return folder
 
 
+def zero(found: league.League) -> str:
+    return LeagueRating(found, LeagueResults(found.run, 64, own=True)).zero
+
+
 def test_networks_are_in_order_and_damaged_ones_are_named(run: Path) -> None:
     found = league.gather(run)
-    assert found.names == ["early", "between", "late", "random"]
+    assert [one.name for one in found.players] == ["early", "between", "late", "random"]
     assert len(found.notes) == 1
     assert "broken" in found.notes[0]
-    assert (found.simulations, found.zero()) == (league.SIMULATIONS, "random")
+    assert (found.simulations, zero(found)) == (league.SIMULATIONS, "random")
     assert [one.name for one in league.gather(run, only="l*").networks] == ["late"]
 
 
@@ -52,25 +56,25 @@ def test_anchors_of_all_kinds_once(run: Path, net: tuple[nets.Network, games.Gam
         str(tmp_path / "other"),
         str(tmp_path / "early"),
     ]
-    found = league.gather(run, [player_spec.read(text) for text in texts])
+    found = league.gather(run, [player_spec.parse(text) for text in texts])
     # A network of the run is no anchor; another of the same name is called by its path.
     assert [one.name for one in found.anchors] == ["mcts:20", "mcts:5", "other", str(tmp_path / "early")]
-    assert found.zero() == "mcts:5"
-    assert league.gather(run, []).zero() == "early"
+    assert zero(found) == "mcts:5"
+    assert zero(league.gather(run, [])) == "early"
     assert found.game().name == "tic_tac_toe"
 
 
 def test_gnu_go_as_an_anchor_is_given_the_rules(tmp_path: Path) -> None:
     game = games.make("go", size=5, ko="simple")
     saving.save(nets.build(nets.spec("b1c8"), game, nnx.Rngs(0)), tmp_path / "models" / "net", game)
-    (anchor,) = league.gather(tmp_path, [player_spec.read("gtp:gnugo --mode gtp")]).anchors
+    (anchor,) = league.gather(tmp_path, [player_spec.parse("gtp:gnugo --mode gtp")]).anchors
     assert anchor.name == "gtp:gnugo --mode gtp --chinese-rules --capture-all-dead"
 
 
 @pytest.mark.parametrize("anchor", ["gtp:cat", "uci:cat", "mcts:many"])
 def test_anchors_who_cannot_play_are_refused(run: Path, anchor: str) -> None:
     with pytest.raises(TengenError, match=anchor.partition(":")[0]):
-        league.gather(run, [player_spec.read(anchor)]).game()
+        league.gather(run, [player_spec.parse(anchor)]).game()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_a_configuration_of_no_use_can_be_done_without(run: Path) -> None:
     (run / "config.yaml").write_text("game: chess?\n")
     with pytest.raises(TengenError, match="--anchors and --simulations"):
         league.gather(run)
-    found = league.gather(run, [player_spec.read("random")], configured=False)
+    found = league.gather(run, [player_spec.parse("random")], configured=False)
     assert found.config is None
     assert any("config.yaml" in note for note in found.notes)
 
@@ -110,25 +114,25 @@ def test_the_ledger_counts_what_belongs_together(run: Path, tmp_path: Path) -> N
     own = MatchResult("late", "early", 3, 0, 1)
     match.append(run / "ratings" / "results.jsonl", own)
     match.append(tmp_path / "match" / "results.jsonl", MatchResult("late", "x", 1, 0, 1))
-    assert LeagueResults.of_run(run, 64, own=True).all == [own]
-    assert LeagueResults.of_run(run, 800, own=False).all == []
-    ledger = LeagueResults.of_run(run, 64, True, [tmp_path / "match"])
-    assert ledger.names == ["late", "early", "x"]
-    ledger.note(0, MatchResult("late", "random", 1, 0, 0))
-    ledger.note(0, MatchResult("late", "random", 5, 1, 2))  # the same match, later
-    ledger.note(1, MatchResult("late", "random", 0, 0, 0))  # nothing was played
-    assert match.read(file_of(run, 64)) == [MatchResult("late", "random", 5, 1, 2)]
+    assert LeagueResults(run, 64, own=True).all == [own]
+    assert LeagueResults(run, 800, own=False).all == []
+    ledger = LeagueResults(run, 64, True, [tmp_path / "match"])
+    assert players_in(ledger.all) == ["late", "early", "x"]
+    ledger.put(0, MatchResult("late", "random", 1, 0, 0))
+    ledger.put(0, MatchResult("late", "random", 5, 1, 2))  # the same match, later
+    ledger.put(1, MatchResult("late", "random", 0, 0, 0))  # nothing was played
+    assert match.read(run / "ratings" / "rate-s64.jsonl") == [MatchResult("late", "random", 5, 1, 2)]
     match.append(run / "ratings" / "results.jsonl", own)
     ledger.refresh()
     assert len(ledger.all) == 4
-    file_of(run, 64).write_text("nonsense\n")
+    (run / "ratings" / "rate-s64.jsonl").write_text("nonsense\n")
     with pytest.raises(TengenError, match="line 1"):
-        LeagueResults.of_run(run, 64, own=True)
+        LeagueResults(run, 64, own=True)
 
 
 def test_networks_come_first_the_newer_before_the_older(run: Path) -> None:
-    ledger = LeagueResults.of_run(run, 64, own=True)
-    ledger.note(0, MatchResult("early", "random", 10, 0, 10))
+    ledger = LeagueResults(run, 64, own=True)
+    ledger.put(0, MatchResult("early", "random", 10, 0, 10))
     rating = LeagueRating(league.gather(run), ledger)
     chosen = rating.choice(20)
     assert chosen is not None

@@ -7,8 +7,7 @@ import pytest
 
 from tengen.match.pairing import SPREAD, Beliefs, beliefs, choose, gains
 from tengen.match.ratings import fit
-from tengen.match.results import MatchResult
-from tengen.match.scores import ELO
+from tengen.match.results import ELO, MatchResult
 
 
 def mean_information(gap: float, variance: float) -> float:

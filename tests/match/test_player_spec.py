@@ -7,7 +7,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.config.settings.search import SearchSettings
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.match import player_spec, players
 from tengen.match.engines.engine import Terms
 from tengen.match.engines.pool import EnginePool
@@ -29,35 +29,35 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(*texts: object) -> tuple[player_spec.PlayerSpec, player_spec.PlayerSpec]:
-    a, b = (player_spec.read(str(text)) for text in texts)
+    a, b = (player_spec.parse(str(text)) for text in texts)
     return player_spec.pair(a, b)
 
 
 def test_who_is_meant(saved: Path) -> None:
-    kinds = [player_spec.read(text).kind for text in ("random", "mcts:20", "gtp:gnugo --mode gtp", "uci:stockfish")]
+    kinds = [player_spec.parse(text).kind for text in ("random", "mcts:20", "gtp:gnugo --mode gtp", "uci:stockfish")]
     assert kinds == ["plain", "plain", "engine", "engine"]
-    assert player_spec.read(str(saved / "go5")).name == "go5"
-    assert player_spec.read(str(saved / "run")).name == "s10"
+    assert player_spec.parse(str(saved / "go5")).name == "go5"
+    assert player_spec.parse(str(saved / "run")).name == "s10"
     told = (("Skill Level", "3"),)
-    assert player_spec.read("uci:stockfish", told).name == "uci:stockfish Skill Level=3"
-    assert player_spec.read("gtp:gnugo", told).name == "gtp:gnugo"
+    assert player_spec.parse("uci:stockfish", told).name == "uci:stockfish Skill Level=3"
+    assert player_spec.parse("gtp:gnugo", told).name == "gtp:gnugo"
 
 
 @pytest.mark.parametrize("text", ["", "nothing/there", "randm", "katago"])
 def test_nobody_is_meant(text: str) -> None:
     with pytest.raises(TengenError, match="expected a network, a run, random, mcts:200"):
-        player_spec.read(text)
+        player_spec.parse(text)
 
 
 def test_gnu_go_is_given_the_rules_of_the_game() -> None:
     options = vars(games.make("go", ko="situational").options)
-    found = player_spec.informed(player_spec.read("gtp:gnugo --mode gtp"), "go", options)
+    found = player_spec.parse("gtp:gnugo --mode gtp").told_rules("go", options)
     assert found.added == "--chinese-rules --capture-all-dead --situational-superko"
     assert found.name == found.text == f"gtp:gnugo --mode gtp {found.added}"
-    assert found.added in player_spec.explained(found)
-    assert player_spec.informed(found, "go", options) == found
+    assert found.added in found.explanation
+    assert found.told_rules("go", options) == found
     for text in ("random", "uci:stockfish", "gtp:katago gtp"):
-        assert player_spec.informed(player_spec.read(text), "go", options) == player_spec.read(text)
+        assert player_spec.parse(text).told_rules("go", options) == player_spec.parse(text)
 
 
 def test_names_differ(saved: Path) -> None:
@@ -109,11 +109,48 @@ def test_those_who_play(saved: Path) -> None:
     game = games.make("go", size=5)
     a, b = read(saved / "go5", "gtp:true")
     settings = players.strongest(SearchSettings(), 2)
-    net = player_spec.side(a, game, settings, Terms(), "float32")
+    net = a.side(game, settings, "float32", Terms())
     assert isinstance(net, players.Player)
     assert (net.name, net.on_host) == ("go5", False)
-    assert isinstance(player_spec.side(b, game, settings, Terms(), "float32"), EnginePool)
+    assert isinstance(b.side(game, settings, "float32", Terms()), EnginePool)
     _, second = read("random", "random")
-    assert player_spec.side(second, game, settings, Terms(), "float32").name == "random#2"
+    assert second.player(game).name == "random#2"
     with pytest.raises(TengenError, match="a network for go, expected one for tic_tac_toe"):
-        player_spec.side(a, games.make("tic_tac_toe"), settings, Terms(), "float32")
+        a.player(games.make("tic_tac_toe"), settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mcts", "mcts: expected the number of playouts per move, as in mcts:200"),
+        ("mcts:", "expected the number of playouts"),
+        ("mcts:many", "expected the number of playouts"),
+        ("mcts:-3", "expected the number of playouts"),
+        ("mcts:1.5", "expected the number of playouts"),
+        ("mcts:٣", "expected the number of playouts"),
+        ("mcts:0", "mcts: expected 1 to 16000 playouts per move, got 0"),
+        ("mcts:99999", "got 99999"),
+        ("random:3", "random:3: random takes no number"),
+        ("x" * 900, "there is no such file or folder"),
+    ],
+)
+def test_names_of_players_without_a_network_that_are_wrong(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        player_spec.parse(text).player(games.make("tic_tac_toe"))
+
+
+def test_players_without_a_network() -> None:
+    game = games.make("tic_tac_toe")
+    made = {text: player_spec.parse(text).player(game) for text in (" random ", "mcts:0200", "mcts:200", "mcts:100")}
+    assert [player.name for player in made.values()] == ["random", "mcts:200", "mcts:200", "mcts:100"]
+    assert made["mcts:200"].rule == made["mcts:0200"].rule != made["mcts:100"].rule
+
+
+def test_players_of_a_role(saved: Path) -> None:
+    game = games.make("hironaka", max_points=3)
+    for text, role in (("zeillinger", "host"), ("first", "agent"), ("random", "agent")):
+        assert player_spec.parse_role(text, role, game).player(game).name == text
+    with pytest.raises(OptionError, match='"all": no agent has that name, expected one of random, first, last, or the'):
+        player_spec.parse_role("all", "agent", game)
+    found = player_spec.parse_role(str(saved / "run"), "host", games.make("tic_tac_toe"))
+    assert (found.name, found.kind) == ("s10", "network")

@@ -1,5 +1,6 @@
-"""Players choose legal moves, those that they should, and what they are called is understood."""
+"""Players choose legal moves, and those that they should."""
 
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
-from tengen.errors import OptionError
 from tengen.games.core import Game, Observation
+from tengen.games.players import draw
 from tengen.match import players
 from tengen.match.device_match import play
-from tengen.match.players import Player, parse
+from tengen.match.player_spec import parse
+from tengen.match.players import Player, play_out
 from tengen.match.solvers import tic_tac_toe as solved
 from tengen.nets.outputs import Evaluation
 from tests.helpers.game_recording import jit, make
@@ -103,7 +105,7 @@ TACTICS = {  # moves so far: the only good move
 def test_tactics(player: str) -> None:
     game = make("tic_tac_toe")
     settings = players.strongest(SEARCH, 200)
-    chosen = parse(player, game) if ":" in player else players.network("n", knows_nothing, game, settings)
+    chosen = parse(player).player(game) if ":" in player else players.network("n", knows_nothing, game, settings)
     states = stacked([after(game, moves) for moves, _ in TACTICS.values()])
     actions = choose(chosen, states, np.ones(len(TACTICS), bool))
     assert actions.tolist() == [good for _, good in TACTICS.values()]
@@ -112,10 +114,10 @@ def test_tactics(player: str) -> None:
 @pytest.mark.slow
 def test_more_playouts_beat_fewer_and_those_beat_random() -> None:
     game, settings = make("tic_tac_toe"), MatchSettings(games=60, opening_moves=1)
-    weak = play(game, parse("mcts:20", game), parse("random", game), jax.random.key(0), settings)
-    assert weak.score.share > 0.75
-    strong = play(game, parse("mcts:150", game), parse("mcts:20", game), jax.random.key(0), settings)
-    assert strong.score.share > 0.55
+    weak = play(game, parse("mcts:20").player(game), parse("random").player(game), jax.random.key(0), settings)
+    assert weak.result.share > 0.75
+    strong = play(game, parse("mcts:150").player(game), parse("mcts:20").player(game), jax.random.key(0), settings)
+    assert strong.result.share > 0.55
     assert not weak.forfeits.any()
     assert not strong.forfeits.any()
 
@@ -142,29 +144,57 @@ def test_the_perfect_player_never_loses_and_varies() -> None:
     assert set(solved.player().choose(jax.random.key(0), empty, np.ones(60, bool)).tolist()) == set(range(9))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("mcts", "mcts: expected the number of playouts per move, as in mcts:200"),
-        ("mcts:", "expected the number of playouts"),
-        ("mcts:many", "expected the number of playouts"),
-        ("mcts:-3", "expected the number of playouts"),
-        ("mcts:1.5", "expected the number of playouts"),
-        ("mcts:٣", "expected the number of playouts"),
-        ("mcts:0", "mcts: expected 1 to 16000 playouts per move, got 0"),
-        ("mcts:99999", "got 99999"),
-        ("random:3", "random:3: random takes no number"),
-        ("rndom", "write random or mcts:200"),
-        ("", "write random or mcts:200"),
-    ],
-)
-def test_names_that_mean_nothing(text: str, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        parse(text, make("tic_tac_toe"))
+# --- Random games ---
 
 
-def test_names() -> None:
+COUNT = 4096
+
+
+def test_every_legal_move_is_equally_likely() -> None:
+    legal = jnp.array([0, 1, 1, 0, 1, 0], bool)
+    drawn = np.asarray(jit(draw)(jax.random.key(0), jnp.broadcast_to(legal, (COUNT, 6))))
+    shares = np.bincount(drawn, minlength=6) / COUNT
+    np.testing.assert_allclose(shares, np.array([0, 1, 1, 0, 1, 0]) / 3, atol=4 * (2 / 9 / COUNT) ** 0.5)
+    assert (shares[[0, 3, 5]] == 0).all()
+
+
+def test_nothing_legal_gives_some_number() -> None:
+    assert np.asarray(jit(draw)(jax.random.key(0), jnp.zeros((3, 5), bool))).tolist() == [0, 0, 0]
+
+
+def expected(game: TicTacToe) -> np.ndarray:
+    """The mean result of random games, by trying all of them."""
+    if game.over:
+        return np.array(game.returns(), float)
+    results = []
+    for action, legal in enumerate(game.legal_actions()):
+        if legal:
+            later = copy(game)
+            later.play(action)
+            results.append(expected(later))
+    return np.mean(results, 0)
+
+
+@pytest.mark.parametrize("moves", [[4, 0], [0, 1, 3], [0, 4, 8, 2, 6, 3]])
+def test_results_are_those_of_all_random_games(moves: list[int]) -> None:
     game = make("tic_tac_toe")
-    assert parse(" random ", game).name == "random"
-    assert parse("mcts:0200", game).name == "mcts:200"
-    assert parse("mcts:200", game).rule == parse("mcts:200", game).rule != parse("mcts:100", game).rule
+    states = jax.tree.map(lambda leaf: np.repeat(leaf, COUNT, 0), stacked([after(game, moves)]))
+
+    def run(states: Any, key: Any) -> Any:
+        legal = jax.vmap(game.legal_actions)(states)
+        return play_out(game, key, states, legal, jnp.zeros(COUNT, bool))
+
+    results = np.asarray(jit(run)(states, jax.random.key(1)))
+    assert set(np.unique(results)) <= {-1.0, 0.0, 1.0}
+    slow = TicTacToe()
+    for move in moves:
+        slow.play(move)
+    np.testing.assert_allclose(results.mean(0), expected(slow), atol=4 / COUNT**0.5)
+
+
+def test_games_that_are_done_have_no_result() -> None:
+    game = make("tic_tac_toe")
+    states = stacked([after(game, []), after(game, [0, 3, 1, 4, 2])])
+    legal = jnp.asarray(jax.vmap(game.legal_actions)(states))
+    run = jit(lambda states, legal, done: play_out(game, jax.random.key(0), states, legal, done))
+    assert (np.asarray(run(states, legal, jnp.array([True, True]))) == 0).all()

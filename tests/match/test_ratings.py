@@ -1,6 +1,7 @@
 """Ratings against closed forms, derivatives taken numerically, and players whose strength is known."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -8,8 +9,7 @@ import pytest
 
 from tengen.errors import TengenError
 from tengen.match.ratings import DRAWN, evidence, fit
-from tengen.match.results import MatchResult
-from tengen.match.scores import ELO, SURE
+from tengen.match.results import ELO, SURE, MatchResult
 
 
 def expected(difference: float) -> float:
@@ -122,7 +122,7 @@ def test_players_without_a_chain_of_games_to_the_anchor_are_as_uncertain_as_can_
 def test_an_anchor_that_never_played() -> None:
     found = fit([], anchor="random")
     assert [(p.name, p.elo, p.error, p.games) for p in found.players] == [("random", 0, 0, 0)]
-    assert str(found).splitlines()[1].split() == ["random", "0", "0"]
+    assert str(found) == "no games so far"
 
 
 def test_games_against_oneself() -> None:
@@ -145,7 +145,7 @@ def test_the_table() -> None:
     )
     header, *rows = str(found).splitlines()
     assert header.split() == ["player", "Elo", "+-", "games", "score"]
-    assert [row.split()[0] for row in rows] == ["mcts:200", "s1", "random"]
+    assert [row.split()[:2] for row in rows] == [["1", "mcts:200"], ["2", "s1"], ["3", "random"]]
     assert rows[0].split()[-3:] == ["200", "84.2", "%"]
     assert len({len(row) for row in [header, *rows]}) == 1
 
@@ -178,5 +178,53 @@ def test_two_players_have_one_difference() -> None:
 
 def test_the_table_has_errors_for_all_who_have_one() -> None:
     found = fit([MatchResult("a", "b", 6, 0, 4), MatchResult("b", "c", 5, 0, 5)], "c")
-    assert [len(line.split()) for line in str(found).splitlines()[1:]] == [6, 6, 5]
-    assert [len(line.split()) for line in str(found.centred()).splitlines()[1:]] == [6, 6, 6]
+    assert [len(line.split()) for line in str(found).splitlines()[1:]] == [7, 7, 6]
+    assert [len(line.split()) for line in str(found.centred()).splitlines()[1:]] == [7, 7, 7]
+
+
+def test_a_table_with_a_chart() -> None:
+    results = [MatchResult("net1", "random", 90, 0, 10), MatchResult("net2", "net1", 60, 10, 30)]
+    ratings = fit(results, "random", also=["net3"])
+    lines = ratings.table(100).splitlines()
+    assert lines[1].split()[:6] == [
+        "1",
+        "net2",
+        f"{ratings['net2'].elo:.0f}",
+        f"{ratings['net2'].error:.0f}",
+        "100",
+        "65.0",
+    ]
+    assert lines[2].split()[:2] == ["2", "net1"]
+    assert lines[3].split()[:3] == ["3", "random", "0"]
+    assert lines[4] == "without a game: 1 (net3)"
+    # The strongest is furthest to the right, and error bars are around it.
+    columns = [line.rindex("o") for line in lines[1:4]]
+    assert columns == sorted(columns, reverse=True)
+    assert "-o-" in lines[1]
+    assert lines[3].endswith("o")
+    assert len(max(lines, key=len)) <= 100
+
+
+def test_a_narrow_terminal_has_no_chart() -> None:
+    ratings = fit([MatchResult("a" * 60, "random", 9, 0, 1)], "random")
+    lines = ratings.table(60).splitlines()
+    assert all("-o" not in line for line in lines)
+    assert "..." in lines[1]
+
+
+def test_no_games() -> None:
+    assert fit([], "random", also=["n"]).table() == "no games so far"
+
+
+def test_equal_players_have_a_chart() -> None:
+    assert "o" in fit([MatchResult("a", "b", 5, 0, 5)], "a").table()
+
+
+def test_as_data() -> None:
+    ratings = fit([MatchResult("a", "b", 7, 2, 1)], "b", also=["c"])
+    found = json.loads(json.dumps(ratings.to_dict()))
+    assert (found["zero"], found["games"], found["unplayed"]) == ("b", 10, ["c"])
+    assert [(one["rank"], one["name"], one["games"], one["points"]) for one in found["players"]] == [
+        (1, "a", 10, 8.0),
+        (2, "b", 10, 2.0),
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from tengen import games
 from tengen.errors import OptionError
-from tengen.match import hironaka_players
+from tengen.match.hironaka import player
 from tengen.match.players import Player
 from tengen.match.rho import rho, summarise
 from tests.oracles.hironaka import reduce, shift
@@ -18,7 +18,7 @@ GAME: Any = games.make("hironaka", max_moves=80)
 
 
 def rate(host: str, agent: str, count: int, game: Any = GAME) -> Any:
-    players = hironaka_players.fixed(host, "host", game), hironaka_players.fixed(agent, "agent", game)
+    players = player(host, "host", game), player(agent, "agent", game)
     return rho(game, *players, jax.random.key(4), count)
 
 
@@ -89,5 +89,5 @@ def test_what_cannot_be_measured() -> None:
         rate("all", "first", 1)
     slow = Player("slow", lambda params, key, states, which: np.zeros(2, np.int32), on_host=True)
     with pytest.raises(OptionError, match="run on the device"):
-        rho(GAME, slow, hironaka_players.fixed("first", "agent", GAME), jax.random.key(0), 2)
+        rho(GAME, slow, player("first", "agent", GAME), jax.random.key(0), 2)
     assert jnp.isfinite(rate("all", "first", 2).error)

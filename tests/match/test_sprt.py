@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tengen.match.sprt import Sprt, expected
+from tengen.match.results import expected_share
+from tengen.match.sprt import Sprt
 
 TEST = Sprt(low=0.0, high=60.0, error=0.1)
 
@@ -23,9 +24,9 @@ def test_by_hand() -> None:
 
 
 def test_expected_shares() -> None:
-    assert expected(0) == 0.5
-    assert expected(400) == pytest.approx(10 / 11)
-    assert expected(-400) == pytest.approx(1 / 11)
+    assert expected_share(0) == 0.5
+    assert expected_share(400) == pytest.approx(10 / 11)
+    assert expected_share(-400) == pytest.approx(1 / 11)
 
 
 def test_nothing_is_known_before_the_first_pair() -> None:
@@ -48,7 +49,7 @@ def verdict(rng: np.random.Generator, elo: float, sharp: float) -> tuple[bool, i
     """Of one match: what was decided, and after how many pairs. A share of openings, `sharp`, decides both games."""
     pairs = np.zeros(0)
     # Such openings give half of the points, so the others must give more for the same Elo.
-    share = 0.5 + (expected(elo) - 0.5) / (1 - sharp)
+    share = 0.5 + (expected_share(elo) - 0.5) / (1 - sharp)
     while (found := TEST.decided(pairs)) is None:
         draw = rng.random((8, 2)) < 0.2
         won = rng.random((8, 2)) < 0.5 + (share - 0.5) / 0.8

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from tengen.match.device_match import MatchStanding
 from tengen.match.folder import MatchFolder
 from tengen.match.game_record import PlayedGame
-from tengen.match.running import MatchStanding
 from tengen.monitor.match_display import MatchDisplay, watching
 
 

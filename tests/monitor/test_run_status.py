@@ -104,7 +104,7 @@ def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
     add_network(base, registry.CANDIDATES, NEW)
     add_network(base, registry.EXTRA, "go-main-s4000-d900")
     add_network(base, registry.ACCEPTED, "no network of ours")
-    match.append(base / "ratings" / "results.jsonl", match.Result(OLD, "random", 90, 0, 10))
+    match.append(base / "ratings" / "results.jsonl", match.MatchResult(OLD, "random", 90, 0, 10))
     found = run_status.look(base)
     elo = found.networks[0].elo
     assert elo is not None

@@ -34,5 +34,5 @@ def test_hosts_are_no_agents() -> None:
 
 
 def test_names_that_are_too_long() -> None:
-    with pytest.raises(OptionError, match="unknown player"):
+    with pytest.raises(OptionError, match="no host has that name"):
         rules.parse("x" * 900, games.make("hironaka"), "host")

@@ -35,7 +35,7 @@ def test_fixed_players_and_networks(tmp_path: Path) -> None:
     [
         ("agent=frist:0.5", '"frist": no agent has that name, expected one of random, first, last, or the path'),
         ("agent=zeillinger:0.5", '"zeillinger": no agent has that name'),
-        ("host={folder}:0.5", "model.safetensors: there is no such file"),
+        ("host={folder}:0.5", r"neither a network \(a folder with model.safetensors\) nor a run"),
     ],
 )
 def test_names_of_nobody(tmp_path: Path, text: str, message: str) -> None:

@@ -11,7 +11,8 @@ from tengen import games
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, named
 from tengen.data.format.rows import RowFormat
-from tengen.games.hironaka_players import AGENTS, HOSTS, Fixed
+from tengen.games.hironaka_players import HOSTS, Fixed
+from tengen.games.players import First
 from tengen.selfplay.finished import on_host
 from tengen.selfplay.opponents import NOBODY, Opponent, seats
 from tengen.selfplay.playing import Selfplay
@@ -20,7 +21,7 @@ from tests.helpers.selfplay_plans import EVALUATOR, SESSION, evaluate
 
 GAME: Any = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
 SEATED = (
-    Opponent("first", 1, 0.5, Fixed(GAME, AGENTS["first"])),
+    Opponent("first", 1, 0.5, First(GAME)),
     Opponent("zeillinger", 0, 0.25, Fixed(GAME, HOSTS["zeillinger"])),
 )
 
@@ -63,13 +64,13 @@ def test_opponents_make_their_moves_and_nobody_learns_them(played: Any) -> None:
 
 
 def _rules() -> list[Any]:
-    return [AGENTS["first"], HOSTS["zeillinger"]]
+    return [lambda game, key, state: jnp.argmax(state.chosen), HOSTS["zeillinger"]]
 
 
 @pytest.mark.parametrize("games_", [1, 7, 8, 512])
 def test_places_are_shared_out(games_: int) -> None:
     shares = [0.3, 0.2, 0.5]
-    found = seats([Opponent("x", 0, share, AGENTS["first"]) for share in shares], games_)
+    found = seats([Opponent("x", 0, share, First(GAME)) for share in shares], games_)
     assert found.dtype == np.int8
     assert len(found) == games_
     counts = np.bincount(found, minlength=3)

@@ -14,7 +14,7 @@ from tengen.analysis.axes import Axes
 from tengen.analysis.drawing import Drawing
 from tengen.analysis.rating_chart import Mark
 from tengen.errors import TengenError
-from tengen.match.ratings import Ratings
+from tengen.match.ratings import Ratings, is_reference
 from tengen.monitor.progress import clock
 from tengen.monitor.summary import RatingPoint
 from tengen.run import metrics
@@ -72,7 +72,9 @@ def draw(
     if curve:
         box = (_LEFT, _TOP + _ABOVE, _WIDTH - _RIGHT, _TOP + _PANEL - _BELOW)
         marks = [Mark("", point.elo, point.error, point.elapsed) for point in curve]
-        marks += [Mark(one.name, one.elo, 0.0, None) for one in ratings.players if _fixed(one.name)] if ratings else []
+        marks += (
+            [Mark(one.name, one.elo, 0.0, None) for one in ratings.players if is_reference(one.name)] if ratings else []
+        )
         about = "time; bars hold 95 %, compared with the other players"
         rating_chart.panel(drawing, box, (0.0, 1.02 * end), about, marks, clock, _times(end))
     _draw_losses(drawing, lines, _TOP + (panels - 1) * _PANEL, end)
@@ -123,10 +125,6 @@ def _inner(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _fixed(name: str) -> bool:
-    return name == "random" or name.startswith("mcts:")
 
 
 def _times(end: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Options of commands that let foreign engines play."""
+"""Options of commands that play matches, with foreign engines or on the device."""
 
 import argparse
 import os
@@ -8,11 +8,12 @@ from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
+    from tengen.match.driver import MatchPlan
     from tengen.match.engines.engine import Terms
 
 
 def add_engines(parser: argparse.ArgumentParser) -> None:
-    """Declare how engines play, and how many at once."""
+    """Declares how engines play, and how many games are played at once."""
     parser.add_argument("--seconds-per-move", type=float, metavar="S", help="what foreign engines are given")
     parser.add_argument("--nodes", type=positive, metavar="N", help="nodes per move for engines that speak UCI")
     parser.add_argument(
@@ -39,10 +40,43 @@ def add_engines(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
     )
+    parser.add_argument(
+        "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
+    )
+
+
+def make_plan(args: argparse.Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
+    """How a match is played with these options, on this machine."""
+    import jax
+
+    from tengen.match.driver import MatchPlan
+
+    parallel = args.parallel or cores()
+    return MatchPlan(
+        games=args.games,
+        opening_moves=opening_moves,
+        seed=args.seed,
+        parallel=parallel,
+        tables=max(parallel, args.tables or parallel * tables_per_engine),
+        at_once=max(2, args.batch or (16 if jax.default_backend() == "cpu" else 256)),
+    )
+
+
+def check_games(games: int) -> None:
+    """TengenError unless the games are pairs."""
+    if games % 2:
+        raise TengenError(f"--games: expected an even number, since games come in pairs, got {games}")
+
+
+def dtype() -> str:
+    """The type that networks compute in on this machine."""
+    import jax
+
+    return "float32" if jax.default_backend() == "cpu" else "bfloat16"
 
 
 def read_terms(args: argparse.Namespace) -> "Terms":
-    """What engines are told. TengenError if no engine could play so."""
+    """What engines are told about time. TengenError if no engine could play like that."""
     from tengen.match.engines.engine import Terms
 
     terms = Terms(
@@ -56,7 +90,7 @@ def read_terms(args: argparse.Namespace) -> "Terms":
 
 
 def cores() -> int:
-    """That this process may use."""
+    """CPU cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,16 +1,16 @@
-"""`tengen gate`: which of the networks that wait are accepted."""
+"""`tengen gate`: tests candidates against the newest accepted network."""
 
 import argparse
 from typing import Any
 
 from tengen.commands.part import add_part, drive, load, say
 
-_ABOUT = """Let networks that were exported play against the newest accepted one, and accept those that pass. One
-process of these works for a run. Ends with Ctrl-C."""
+_ABOUT = """Plays exported networks against the newest accepted one, and accepts those that pass. Only one gate works
+on a run. Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
+    """Declares the command and its arguments."""
     parser = subparsers.add_parser(
         "gate",
         help="a part of a run: play new networks against the newest accepted one",
@@ -23,7 +23,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge candidates until Ctrl-C."""
+    """Judges candidates until Ctrl-C."""
     if args.quit_if_nothing_to_test:
         from tengen.run import registry
 

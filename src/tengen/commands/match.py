@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tengen import files
 from tengen.commands.config import add_overrides
-from tengen.commands.engines import add_engines, cores, count, read_terms
+from tengen.commands.engines import add_engines, check_games, count, dtype, make_plan, read_terms
 from tengen.commands.part import positive
 from tengen.errors import TengenError
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tengen.match.player_spec import PlayerSpec
 
 _ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
-is. All games are kept; Ctrl-C stops the match, and the same command goes on. Engines of others are told the rules of
-the match if they can be, and Tengen's own rules decide (docs/match.md)."""
+is. All games are kept; Ctrl-C stops the match, and the same command goes on. Foreign engines are told the rules of
+the match if possible, and Tengen's own rules decide (docs/match.md)."""
 _WHO = "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go) or uci:stockfish (chess)"
 
 
 def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
+    """Declares the command and its arguments."""
     parser = subparsers.add_parser(
         "match",
         help="two players, many games: who is stronger, and how sure is that",
@@ -43,9 +43,6 @@ def add(subparsers: Any) -> None:
         "--opening-moves", type=count, default=2, metavar="K", help="random moves that begin each pair (%(default)s)"
     )
     add_engines(parser)
-    parser.add_argument(
-        "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
-    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the games go (default: matches/A-B)")
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
@@ -54,29 +51,27 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play until all games are there, or until Ctrl-C; the same command goes on."""
-    if args.games % 2:
-        raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
+    """Plays until all games are there, or until Ctrl-C; the same command goes on."""
+    check_games(args.games)
+    from tengen.data.format.identity import GameIdentity
     from tengen.match import player_spec
     from tengen.match.folder import MatchFolder
 
     terms = read_terms(args)
-    asked = [player_spec.read(text, terms.options) for text in (args.a, args.b)]
-    game, search = _game_and_search(args, *asked)
-    a, b = player_spec.pair(*(player_spec.informed(one, game.name, vars(game.options)) for one in asked))
-    from tengen.data.format.identity import GameIdentity
-
+    named = [player_spec.parse(text, terms.options) for text in (args.a, args.b)]
+    game, search = _game_and_search(args, *named)
+    a, b = player_spec.pair(*(one.told_rules(game.name, vars(game.options)) for one in named))
     about = {
         "players": {"a": a.about(), "b": b.about()},
         "game": GameIdentity.of(game).to_dict(),
         "opening_moves": args.opening_moves,
         "seed": args.seed,
         **({"search": vars(search)} if a.found or b.found else {}),
-        **(_told(terms) if "engine" in (a.kind, b.kind) else {}),
+        **(_engine_settings(terms) if "engine" in (a.kind, b.kind) else {}),
     }
     folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"
-    with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as book:
-        return _play(args, (a, b), game, search, terms, book)
+    with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as match:
+        return _play(args, (a, b), game, search, terms, match)
 
 
 def _play(
@@ -84,72 +79,58 @@ def _play(
     both: "tuple[PlayerSpec, PlayerSpec]",
     game: Any,
     search: Any,
-    terms: Any,
-    book: "MatchFolder",
+    terms: "Terms",
+    match: "MatchFolder",
 ) -> int:
-    import jax
-
     from tengen.jax_setup import explaining_memory, keep_compiled
-    from tengen.match import player_spec, running
+    from tengen.match.driver import play_match
     from tengen.monitor.match_display import watching
     from tengen.run import safe_exit
     from tengen.run.stopping import Stopping
 
     keep_compiled()
     a, b = both
-    cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
-    plan = running.MatchPlan(
-        games=args.games,
-        opening_moves=args.opening_moves,
-        seed=args.seed,
-        parallel=parallel,
-        # While a player of ours looks at one half of the tables, engines think at the other.
-        tables=max(parallel, args.tables or parallel * (1 if a.kind == b.kind == "engine" else 2)),
-        at_once=max(2, args.batch or (16 if cpu else 256)),
-    )
+    # While a player of ours looks at one half of the tables, engines think at the other.
+    plan = make_plan(args, args.opening_moves, 1 if a.kind == b.kind == "engine" else 2)
     with (
-        watching(book) as watch,
+        watching(match) as watch,
         Stopping(watch.say) as stopping,
         explaining_memory("--batch or --simulations"),
-        safe_exit.before(lambda: book.write(game)),
+        safe_exit.before(lambda: match.write(game)),
     ):
         try:
-            if book.missing:
-                before = f", going on after {len(book.played)}" if book.played else ""
-                watch.say(f"{a.name} - {b.name}: {book.games} games of {game.name} in {book.folder}{before}")
+            if match.missing:
+                before = f", going on after {len(match.played)}" if match.played else ""
+                watch.say(f"{a.name} - {b.name}: {match.games} games of {game.name} in {match.folder}{before}")
                 for one in both:
                     if one.added:
-                        watch.say(player_spec.explained(one))
-                sides = (player_spec.side(one, game, search, terms, "float32" if cpu else "bfloat16") for one in both)
-                for standing in running.run(
-                    game, (next(sides), next(sides)), plan, book, lambda: stopping.asked, watch.say
-                ):
-                    watch.show(standing)
+                        watch.say(one.explanation)
+                sides = a.side(game, search, dtype(), terms), b.side(game, search, dtype(), terms)
+                play_match(game, sides, plan, match, lambda: stopping.asked, watch.show, watch.say)
         finally:
-            games = book.write(game)
-    _tell(args, book, games, stopping)
+            games = match.write(game)
+    _report(args, match, games, stopping)
     return stopping.code
 
 
-def _tell(args: argparse.Namespace, book: "MatchFolder", games: Path, stopping: Any) -> None:
-    """The result so far."""
-    tally = book.tally
-    print("\n".join(tally.lines()))
-    if tally.games:
-        print(f"games: {games}; result for ratings: {book.folder / 'results.jsonl'}")
+def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
+    """Prints the result so far."""
+    print("\n".join(match.lines()))
+    if match.played:
+        print(f"games: {games}; result for ratings: {match.folder / 'results.jsonl'}")
     if args.json:
         try:
             args.json.parent.mkdir(parents=True, exist_ok=True)
-            files.write_bytes(args.json, json.dumps(tally.to_dict(), indent=2).encode() + b"\n")
+            files.write_bytes(args.json, json.dumps(match.to_dict(), indent=2).encode() + b"\n")
         except OSError as error:
             raise TengenError(f"{args.json}: the figures cannot be written: {error.strerror or error}") from None
-    if book.missing:
-        done = f"{len(book.played)} of {book.games} games are kept in {book.folder}"
+    if match.missing:
+        done = f"{len(match.played)} of {match.games} games are kept in {match.folder}"
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
 
 
 def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
-    """What is played, and how networks search; `--set` changes both."""
+    """The game, and how networks search; `--set` changes both."""
     from tengen import schema
     from tengen.config.override import read_overrides
     from tengen.config.settings.search import SearchSettings
@@ -170,7 +151,7 @@ def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec")
     return player_spec.common_game(a, b, args.game, changes["game"]), settings
 
 
-def _told(terms: "Terms") -> dict[str, Any]:
+def _engine_settings(terms: "Terms") -> dict[str, Any]:
     """What engines are told, as JSON data."""
     return {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
 

@@ -1,4 +1,4 @@
-"""`tengen rate`: how strong all networks of a run are, and matches where that is least certain."""
+"""`tengen rate`: the strength of all networks of a run, by matches where it is least certain."""
 
 import argparse
 import contextlib
@@ -6,21 +6,21 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.engines import add_engines, cores, count, read_terms
+from tengen.commands.engines import add_engines, check_games, count, dtype, make_plan, read_terms
 from tengen.commands.part import positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
-    from tengen.match.league_rating import LeagueRating
+    from tengen.match.league import LeagueRating
 
-_ABOUT = """Elo of all networks of a run and of anchors, by Bradley-Terry's model over all games that they have played.
-Then the match that is expected to make the ratings most certain is played, and so on. All results are kept in
+_ABOUT = """Rates all networks of a run and anchors in Elo, by the Bradley-Terry model over all games that they have
+played. Then plays the match that is expected to make the ratings most certain, and so on. All results are kept in
 RUN/ratings. Ctrl-C ends it; the same command goes on."""
-_MATCHES = 20  # if nobody says when to stop
+_MATCHES = 20  # if no option says when to stop
 
 
 def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
+    """Declares the command and its arguments."""
     parser = subparsers.add_parser(
         "rate",
         help="the strength of all networks of a run",
@@ -47,7 +47,6 @@ def add(subparsers: Any) -> None:
         "--results", nargs="*", type=Path, default=[], metavar="FILE", help="count these too: folders of `tengen match`"
     )
     add_engines(parser)
-    parser.add_argument("--batch", type=positive, metavar="N", help="games at once (default: 256, on a CPU 16)")
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="an .svg or .png (RUN/ratings/ratings.svg)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there; -: standard output")
@@ -55,63 +54,48 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rate, play, rate again."""
+    """Rates, plays and rates again."""
     _check(args)
-    from tengen.match import league, league_results, player_spec
-    from tengen.match.league_rating import LeagueRating
+    from tengen.match import league, player_spec
+    from tengen.match.league import LeagueRating, LeagueResults
 
     terms = read_terms(args)
-    anchors = None if args.anchors is None else [player_spec.read(text, terms.options) for text in args.anchors]
+    anchors = None if args.anchors is None else [player_spec.parse(text, terms.options) for text in args.anchors]
     found = league.gather(args.base, anchors, args.only, configured=anchors is None or not args.simulations)
     simulations = args.simulations or found.simulations
 
     def begin() -> "LeagueRating":
-        # Without a configuration that can be read nobody knows how the run's own games were played.
+        # Without a configuration that can be read it is unknown how the run's own games were played.
         own = simulations == found.simulations and not (found.config is None and (args.base / "config.yaml").exists())
-        return LeagueRating(
-            found, league_results.LeagueResults.of_run(args.base, simulations, own, args.results), args.zero
-        )
+        return LeagueRating(found, LeagueResults(args.base, simulations, own, args.results), args.zero)
 
     if args.no_play or args.games == 0:
         rating, code = begin(), 0
         _say_notes(rating, 0)
     else:
-        with league_results.locked(args.base):
+        with league.locked(args.base):
             rating = begin()
             code = _improve(args, rating, simulations, terms)
-    _tell(args, rating, simulations)
+    _report(args, rating, simulations)
     return code
 
 
 def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
-    import jax
-
     from tengen.jax_setup import explaining_memory, keep_compiled
-    from tengen.match import player_spec
-    from tengen.match.league_rating import RatingBudget, Venue
-    from tengen.match.running import MatchPlan
+    from tengen.match.league import RatingBudget, Venue
     from tengen.monitor.match_display import watching
     from tengen.run.stopping import Stopping
 
     keep_compiled()
-    cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
-    plan = MatchPlan(
-        games=args.games,
-        opening_moves=rating.league.opening_moves,
-        seed=args.seed,
-        parallel=parallel,
-        tables=max(parallel, args.tables or 2 * parallel),
-        at_once=max(2, args.batch or (16 if cpu else 256)),
-    )
     seconds = None if args.minutes is None else 60 * args.minutes
     limits = (args.rounds, args.total_games, seconds, args.error)
     budget = RatingBudget(*limits) if any(limit is not None for limit in limits) else RatingBudget(matches=_MATCHES)
-    venue = Venue(rating.league, simulations, plan, terms, "float32" if cpu else "bfloat16")
-    games, names = sum(result.games for result in rating.ledger.all), len(rating.able)
+    venue = Venue(rating.league, simulations, make_plan(args, rating.league.opening_moves), terms, dtype())
+    games, names = sum(result.games for result in rating.results.all), len(rating.able)
     print(f"{rating.league.run}: {names} players of {venue.game.name}, {games} games so far; {_searching(simulations)}")
     for one in rating.league.anchors:
         if one.added:
-            print(player_spec.explained(one))
+            print(one.explanation)
     said = _say_notes(rating, 0)
     with Stopping(lambda text: print(text, flush=True)) as stopping, explaining_memory("--batch or --simulations"):
         events = rating.improve(venue, args.games, budget, lambda: stopping.asked, watching, args.seed)
@@ -120,12 +104,12 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
             print(event if isinstance(event, str) else _line(rating, event), flush=True)
     _say_notes(rating, said)
     if stopping.asked:
-        print(f"stopped by {stopping.words}: results are kept in {rating.ledger.path}; the same command goes on")
+        print(f"stopped by {stopping.words}: results are kept in {rating.results.path}; the same command goes on")
     return stopping.code
 
 
 def _line(rating: "LeagueRating", event: Any) -> str:
-    """One match, before or after it."""
+    """A line about a match that begins or has ended."""
     choice = event.choice
     if event.result is None:
         gap, error = event.ratings.difference(choice.a, choice.b)
@@ -133,42 +117,39 @@ def _line(rating: "LeagueRating", event: Any) -> str:
         known = "never rated" if unknown else f"{gap:+.0f} +- {error:.0f} Elo so far"
         return f"{event.number}: {choice.a} - {choice.b} ({known})"
     result, players = event.result, [one for one in event.ratings.players if one.name != rating.zero and one.games]
-    counts = f"+{result.wins} ={result.draws} -{result.losses}"
     gap, error = event.ratings.difference(choice.a, choice.b)
     errors = [one.error for one in players]
     mean = f"; errors {sum(errors) / len(errors):.0f} on average, {max(errors):.0f} at most" if errors else ""
-    return f"   {counts}: {gap:+.0f} +- {error:.0f} Elo{mean}"
+    return f"   {result.counts}: {gap:+.0f} +- {error:.0f} Elo{mean}"
 
 
-def _tell(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
-    """The table, the picture, the data."""
+def _report(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
+    """Prints the table, and writes the picture and the data."""
     from tengen.analysis import saving
-    from tengen.match import standings
 
     ratings = rating.ratings
-    print(standings.table(ratings, shutil.get_terminal_size((100, 24)).columns))
-    played = standings.ranked(ratings)
+    print(ratings.table(shutil.get_terminal_size((100, 24)).columns))
     plot = args.plot or args.base / "ratings" / "ratings.svg"
-    if played:
+    if ratings.ranked:
         print(f"{ratings.anchor} is 0; +- holds 95 %; {_searching(simulations)}; plot: {plot}")
-        with contextlib.suppress(OSError):  # what is wrong is said when it is written to
+        with contextlib.suppress(OSError):  # writing the picture says what is wrong
             (args.base / "ratings").mkdir(exist_ok=True)
         saving.save_picture(plot, _picture(rating, ratings))
     if args.json:
-        about = {"run": str(args.base), "simulations": simulations, "left_out": rating.notes}
-        saving.save_json(args.json, standings.to_dict(ratings, about))
+        about = {"schema": 1, "run": str(args.base), "simulations": simulations, "left_out": rating.notes}
+        saving.save_json(args.json, about | ratings.to_dict())
 
 
 def _picture(rating: "LeagueRating", ratings: Any) -> str:
     from tengen.analysis import rating_chart
-    from tengen.match import league, standings
+    from tengen.match import league
 
     ages = {one.name: league.age(one.found)[:2] for one in rating.league.networks if one.found}
     of = next((k for k in (0, 1) if len({age[k] for age in ages.values()}) == len(ages)), None)
     places = {name: age[of] if of is not None else float(i) for i, (name, age) in enumerate(ages.items())}
-    marks = [rating_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in standings.ranked(ratings)]
+    marks = [rating_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in ratings.ranked]
     marks.sort(key=lambda mark: (mark.x is None, mark.x or 0.0, mark.name))
-    # Networks that are gone have no place, and would be lines across.
+    # Networks that are gone have no place on the axis, and would be drawn as horizontal lines.
     anchors = {one.name for one in rating.league.anchors} | {ratings.anchor}
     kept = [mark for mark in marks if mark.x is not None or mark.name in anchors]
     across = {0: "samples learned", 1: "steps learned", None: "networks in order"}[of]
@@ -176,7 +157,7 @@ def _picture(rating: "LeagueRating", ratings: Any) -> str:
 
 
 def _say_notes(rating: "LeagueRating", said: int) -> int:
-    """Those about players who were left out, each once; how many were said."""
+    """Prints the notes about players who were left out, each once; gives how many were printed."""
     for note in rating.notes[said:]:
         print(f"left out: {note}", flush=True)
     return len(rating.notes)
@@ -187,11 +168,10 @@ def _searching(simulations: int) -> str:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """What argparse does not."""
+    """Checks options beyond what argparse does."""
     from tengen.analysis import saving
 
-    if args.games % 2:
-        raise TengenError(f"--games: expected an even number, since games come in pairs, got {args.games}")
+    check_games(args.games)
     if args.total_games is not None and args.total_games < 2:
         raise TengenError(f"--total-games: expected at least 2, since games come in pairs, got {args.total_games}")
     saving.check_picture(args.plot)

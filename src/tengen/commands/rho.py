@@ -1,4 +1,4 @@
-"""`tengen rho`: how soon hosts end Hironaka's games against agents."""
+"""`tengen rho`: the rate at which hosts end Hironaka's games against agents."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ _MOST = 1_000_000
 
 
 def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
+    """Declares the command and its arguments."""
     parser = subparsers.add_parser(
         "rho",
         help="Hironaka's game: the rate at which hosts end games against agents",
@@ -58,7 +58,7 @@ def _number(low: int) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, row by row while it is measured."""
+    """Prints the table while it is measured."""
     from tengen import games
 
     options = {"dimension": args.dimension, "max_points": args.points, "max_value": args.max_value}
@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
 def _table(args: argparse.Namespace, game: Any) -> int:
     from tengen.match import hironaka
 
-    hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.names("host")]
-    agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or hironaka.names("agent")]
+    hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.NAMES["host"]]
+    agents = [hironaka.player(text, "agent", game, args.simulations) for text in args.agents or hironaka.NAMES["agent"]]
     pairs = hironaka.table(game, hosts, agents, args.games, args.seed)
     if args.json:
         print(json.dumps([asdict(pair) for pair in pairs], indent=1))
@@ -80,7 +80,7 @@ def _table(args: argparse.Namespace, game: Any) -> int:
 
 
 def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
-    from tengen.match.rho import NORMAL_95
+    from tengen.match.results import SURE
 
     left = max(12, *(len(host) for host in hosts)) + 2
     widths = [max(16, len(agent)) + 2 for agent in agents]
@@ -90,21 +90,22 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
         print(f"{host:<{left}}", end="", flush=True)
         for width in widths:
             pair = next(pairs)
-            print(f"{f'{pair.rate:.4f} +-{NORMAL_95 * pair.error:.4f}':>{width}}", end="", flush=True)
+            print(f"{f'{pair.rate:.4f} +-{SURE * pair.error:.4f}':>{width}}", end="", flush=True)
         print()
 
 
 def _select(args: argparse.Namespace, game: Any) -> int:
-    """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
+    """Chooses, then measures the chosen ones again from other starts: the best of many was also lucky."""
     from tengen.match import hironaka
-    from tengen.match.hironaka_players import ROLES
     from tengen.run import finding
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
-    roles: Sequence[hironaka.Role] = [role for role in ROLES if finding.networks(base, role)] or ROLES
+    roles: Sequence[hironaka.HironakaRole] = [
+        role for role in hironaka.ROLES if finding.networks(base, role)
+    ] or hironaka.ROLES
     found = []
     for role in roles:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
@@ -113,7 +114,7 @@ def _select(args: argparse.Namespace, game: Any) -> int:
             _show(chosen)
     best = {chosen.role: [chosen.best.player] for chosen in found}
     hosts = [*best.get("host", ()), hironaka.player("zeillinger", "host", game)]
-    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.names("agent")), *best.get("agent", ())]
+    agents = [*(hironaka.player(name, "agent", game) for name in hironaka.NAMES["agent"]), *best.get("agent", ())]
     pairs = hironaka.table(game, hosts, agents, args.games, args.seed + 1)
     if args.json:
         listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}

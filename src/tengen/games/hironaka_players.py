@@ -1,7 +1,8 @@
-"""Hosts and agents of Hironaka's game that follow a fixed rule. See docs/games/hironaka.md.
+"""Hosts of Hironaka's game that follow a fixed rule. See docs/games/hironaka.md.
 
-Each is a function of a game, a key and ONE position, to an action; `Fixed` makes it a rule for a batch, as matches and
-self-play ask it. A host decides nothing sensible in an ended game, and nobody asks it there.
+Each is a function from a game, a key and ONE position to an action; `Fixed` makes it a rule for a batch, as matches and
+self-play call it. In a finished game the action means nothing. Agents with fixed rules, which play the first, the last
+or a random coordinate of the subset, are those of any game: `games.players`.
 """
 
 from collections.abc import Callable
@@ -17,12 +18,6 @@ from tengen.games.hironaka import Hironaka, HironakaState, live
 
 Choice = Callable[[Hironaka, Array, HironakaState], Array]
 """(game, key, one position) -> Int32[]: an action."""
-
-
-def any_legal(game: Hironaka, key: Array, state: HironakaState) -> Array:
-    """Every legal action is equally likely: a host's subsets of all sizes, an agent's coordinates of the subset."""
-    legal = game.legal_actions(state)
-    return jnp.argmax(jnp.where(legal, jax.random.uniform(key, legal.shape), -1.0)).astype(jnp.int32)
 
 
 def all_coordinates(game: Hironaka, key: Array, state: HironakaState) -> Array:
@@ -67,25 +62,11 @@ def weak_spivakovsky(game: Hironaka, key: Array, state: HironakaState) -> Array:
     return jnp.asarray(order, jnp.int32)[jnp.argmax(hits.all(1) & useful)]
 
 
-def first(game: Hironaka, key: Array, state: HironakaState) -> Array:
-    """The agent that picks the first coordinate of the host's subset."""
-    del game, key
-    return jnp.argmax(state.chosen).astype(jnp.int32)
-
-
-def last(game: Hironaka, key: Array, state: HironakaState) -> Array:
-    """The agent that picks the last coordinate of the host's subset."""
-    del game, key
-    return (len(state.chosen) - 1 - jnp.argmax(state.chosen[::-1])).astype(jnp.int32)
-
-
 HOSTS: dict[str, Choice] = {
-    "random": any_legal,
     "all": all_coordinates,
     "zeillinger": zeillinger,
     "spivakovsky": weak_spivakovsky,
 }
-AGENTS: dict[str, Choice] = {"random": any_legal, "first": first, "last": last}
 
 
 @dataclass(frozen=True)

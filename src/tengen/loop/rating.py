@@ -1,56 +1,41 @@
-"""How strong the networks of a run are: matches on the device, one scale for all of them."""
+"""Rates the networks of a run while it trains: matches on the device, one scale for all of them."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from tengen import match as arena
 from tengen.config.sections import RatingSection
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.match import players
-from tengen.match.device_match import Match
-from tengen.match.ratings import Rating, Ratings, anchor
-from tengen.match.rounds import MatchRounds
-from tengen.match.scores import ELO, Score, score
+from tengen.match import player_spec, players, results
+from tengen.match.device_match import Match, MatchStanding
+from tengen.match.driver import MatchRounds
+from tengen.match.ratings import Rating, Ratings, is_reference, rate
+from tengen.match.results import MatchResult, expected_share
 from tengen.monitor.summary import RatingPoint
 from tengen.monitor.verdict import RatedStrength
-from tengen.run import safe_exit
 from tengen.run.networks import RunNetworks
 
 UNTRAINED = "untrained"
 """The name of the network that a run begins with, which is rated but not saved."""
-_NETWORK = "network"  # what all networks are when it comes to how long a match against them takes
-_FEWEST_PAIRS = 4  # of a round, if a match has so many
-_OTHERS = 0.6  # of the time that the first match is compiled for, the others take, at a guess
-_SLACK = 1.25  # times as much is kept for a match that was never compiled
+_NETWORK = "network"  # the kind of all networks: matches against them share a program and take equally long
+_FEWEST_PAIRS = 4  # of a round, unless a match has fewer
+_OTHERS = 0.6  # guess: compiling another match takes this share of the time that compiling the first took
+_SLACK = 1.25  # times the expected time is reserved for a match that was never compiled
 _TELLS = 0.03  # a match whose expected share is closer to 0 or 1 tells little
-
-
-@dataclass(frozen=True)
-class PlayedMatch:
-    """What one match came to."""
-
-    a: str
-    b: str
-    score: Score
-
-    def __str__(self) -> str:
-        return f"{self.a} - {self.b}: {self.score}"
 
 
 class Rater:
     """Plays each new network against fixed references and against earlier networks of the run.
 
     Matches are played in two rounds, so that little time is enough for a result. Results are kept in
-    RATINGS/results.jsonl and networks in their folder, so nothing is forgotten between two starts.
+    RATINGS/results.jsonl and networks in their folder, so nothing is lost between two starts.
     """
 
     def __init__(
@@ -64,13 +49,13 @@ class Rater:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = folder / "results.jsonl"
-        self.results = arena.read(self.path)
-        self.notes: list[str] = []  # about what could not be played, since they were last taken away
+        self.results = results.read(self.path)
+        self.notes: list[str] = []  # about matches that could not be played, until the caller clears them
         self.spent = 0.0  # seconds of matches, in this process
-        self.compiling = 0.0  # seconds that compiling a match takes: a guess, until one was compiled
+        self.compiling = 0.0  # seconds that compiling a match takes; a guess until one was compiled
         self._game, self._evaluate, self._settings, self._networks = game, evaluate, settings, networks
         self._search = players.strongest(search, settings.simulations)
-        self._references = [players.parse(text, game) for text in settings.references]
+        self._references = [player_spec.parse(text).player(game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
         self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
         self._clock = clock
@@ -79,17 +64,17 @@ class Rater:
         self._rounds = math.ceil(pairs / self._at_once)
 
     def refresh(self) -> None:
-        """Take in what others, such as the gate, have added to the results."""
-        self.results = arena.read(self.path)
+        """Reads what others, such as the gate, have added to the results."""
+        self.results = results.read(self.path)
 
     def player(self, name: str, params: Any) -> players.Player:
         """A network of the run."""
         return players.network(name, self._evaluate, self._game, self._search, params)
 
     def opponents(self, name: str) -> list[str]:
-        """Whom a network will play: the references, then earlier networks, the newest first.
+        """The opponents of a network: the references, then earlier networks, the newest first.
 
-        The untrained network plays the first reference alone: others would only win, and keep the run from learning.
+        The untrained network plays only the first reference: the others would just win, and cost time.
         """
         if name == UNTRAINED:
             return list(self._settings.references[:1])
@@ -105,43 +90,43 @@ class Rater:
         left: Callable[[], float] = lambda: math.inf,
         show: Callable[[str], None] = lambda words: None,
         stop: Callable[[], bool] = lambda: False,
-    ) -> Iterator[PlayedMatch]:
-        """Play the matches of a network: a round against each opponent, then another.
+    ) -> Iterator[MatchResult]:
+        """Plays the matches of a network: a round against each opponent, then another.
 
-        `left` gives the seconds that there are. A round that would take longer is not begun, and at the end of the
-        time, or when `stop` says so, only finished games count. `show` is told what is being done.
+        `left` gives the seconds that remain. A round that would take longer is not begun, and at the end of the time,
+        or when `stop` says so, only finished games count. `show` gets words about the progress.
         """
         newest = self.player(name, params)
         numbers = {other: number for number, other in enumerate(self.opponents(name))}
-        contests: dict[str, MatchRounds] = {}
+        matches: dict[str, MatchRounds] = {}
         for other in self._in_order(name):
             if (opponent := self._opponent(other)) is not None:
                 now = jax.random.fold_in(key, numbers[other])
                 pairs, moves = self._settings.games // 2, self._settings.opening_moves
-                contests[other] = MatchRounds(self._game, newest, opponent, now, pairs, self._at_once, moves)
-        matches: dict[str, list[Match]] = {other: [] for other in contests}
+                matches[other] = MatchRounds(self._game, newest, opponent, now, pairs, self._at_once, moves)
+        played: dict[str, list[Match]] = {other: [] for other in matches}
         for number in range(self._rounds):
-            for other, contest in contests.items():
+            for other, rounds in matches.items():
                 if stop() or self._expected(other, self._costs) > left():
                     continue
-                match = self._play(contest, number, lambda: stop() or left() <= 0, show)
+                match = self._play(rounds, number, lambda: stop() or left() <= 0, show)
                 if match.finished.any():
-                    arena.append(self.path, match.result)
+                    results.append(self.path, match.result)
                     self.results.append(match.result)
-                    matches[other].append(match)
-        for other, rounds in matches.items():
-            if rounds:
-                results = np.concatenate([match.results for match in rounds])
-                finished = np.concatenate([match.finished for match in rounds])
-                yield PlayedMatch(name, other, score(results, finished))
-        if matches and not any(matches.values()) and not stop():
+                    played[other].append(match)
+        for other, found in played.items():
+            if found:
+                outcomes = np.concatenate([match.results for match in found])
+                finished = np.concatenate([match.finished for match in found])
+                yield MatchResult.of_games(name, other, outcomes, finished)
+        if played and not any(played.values()) and not stop():
             self.notes.append(f"{name} was not rated: there was no time for a match")
         self._loaded = {name: newest, **self._loaded}
         kept = {name, *self.opponents("")}
         self._loaded = {known: player for known, player in self._loaded.items() if known in kept}
 
     def expected(self, most: float) -> float:
-        """Seconds that the matches of the next network will take if they may take so long at `most`."""
+        """Seconds that the matches of the next network will take, at most `most`."""
         earlier = [_NETWORK] * min(self._settings.earlier, len(self._networks.saved))
         known, seconds = dict(self._costs), 0.0
         for _ in range(self._rounds):
@@ -153,20 +138,17 @@ class Rater:
         return seconds
 
     def rating(self, name: str) -> Rating | None:
-        """Of one player on the run's scale; None if it has not played."""
+        """The rating of one player on the run's scale; None if it has not played."""
         ratings = self.ratings
         return next((rating for rating in ratings.players if rating.name == name), None) if ratings else None
 
     @property
     def ratings(self) -> Ratings | None:
-        """Of all that have played, the weakest reference being 0; None before the first match.
-
-        Errors are those of the difference to the average of the players: see `Ratings.centred`.
-        """
-        return arena.fit(self.results, anchor(self.results)).centred() if self.results else None
+        """The ratings of all that have played, the weakest reference being 0; None before the first match."""
+        return rate(self.results)
 
     def rated(self) -> RatedStrength | None:
-        """The networks of the run that have played, with all that is known of them; None if none has."""
+        """The networks of the run that have played, and their results; None if none has."""
         ratings = self.ratings
         known = {rating.name for rating in ratings.players} if ratings else set()
         times = [(0.0, UNTRAINED), *((saved.seconds, saved.name) for saved in self._networks.saved)]
@@ -174,35 +156,31 @@ class Rater:
         return RatedStrength(ratings, self.results, own) if ratings and own else None
 
     def curve(self) -> tuple[RatingPoint, ...]:
-        """The networks of the run over time, all on the present scale."""
+        """The networks of the run over time, all on the current scale."""
         if (rated := self.rated()) is None:
             return ()
         networks = ((seconds, rated.ratings[name]) for seconds, name in rated.networks)
         return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
-    def _play(
-        self, contest: MatchRounds, number: int, enough: Callable[[], bool], show: Callable[[str], None]
-    ) -> Match:
-        """One round; how long it takes is remembered."""
-        other, kind = contest.b.name, _kind(contest.b.name)
+    def _play(self, rounds: MatchRounds, number: int, stop: Callable[[], bool], show: Callable[[str], None]) -> Match:
+        """Plays one round, and remembers how long it took."""
+        other, kind = rounds.b.name, _kind(rounds.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
-        steps = contest.stepwise(number, enough=enough, apart=True)
-        before, games = number * 2 * contest.size, 2 * contest.size * contest.count
-        while True:
-            try:
-                # The network is saved, and while the match is compiled it has no games. Once it is played, `enough`
-                # ends it: finished games are kept, and the run has its last words.
-                with safe_exit.possible(kind not in self._costs and first == began):
-                    under_way = next(steps)
-            except StopIteration as end:
-                match: Match = end.value
-                break
+        before, games = number * 2 * rounds.size, 2 * rounds.size * rounds.count
+
+        def update(standing: MatchStanding) -> None:
+            nonlocal first
             first = self._clock() if first == began else first
-            show(f"playing against {other}: {before + under_way.over} of {games} games are over")
+            show(f"playing against {other}: {before + standing.finished} of {games} games are over")
+
+        # The network is saved, and while the match is compiled it has no games. Once it is played, `stop` ends it:
+        # finished games are kept, and the run ends in order.
+        new = kind not in self._costs
+        match = rounds.play(number, stop=stop, show=update, apart=True, exit_while_compiling=new)
         ended = self._clock()
         self.spent += ended - began
-        if kind not in self._costs:
+        if new:
             compiling = (first if first > began else ended) - began
             # The first match compiles the network's own search too, which all others share.
             self.compiling = compiling if self._costs else _OTHERS * compiling
@@ -212,19 +190,19 @@ class Rater:
         return match
 
     def _expected(self, other: str, known: Mapping[str, float]) -> float:
-        """Seconds of the next round against this opponent, if those of some kinds are `known`."""
+        """Seconds of the next round against this opponent, given the `known` seconds of some kinds."""
         kind = _kind(other)
         return known[kind] if kind in known else self.compiling + self._usual()
 
     def _usual(self) -> float:
-        """Seconds of a round against somebody who has not played yet."""
+        """Seconds of a round against an opponent that has not played yet."""
         return max(self._costs.values(), default=0.0)
 
     def _in_order(self, name: str) -> list[str]:
-        """The opponents of a network, those first from whom most can be learned about it.
+        """The opponents of a network, those first whose matches tell most about it.
 
-        One of them who is on the scale already comes first, since nobody else could tell where the network is on it.
-        Then come those who may win or lose, in turn: whoever has waited longest. Results that are certain come last.
+        A reference that is on the scale already comes first, since only it can place the network there. Then come those
+        who may win or lose, the one that has waited longest first. Opponents whose results are certain come last.
         """
         opponents, ratings = self.opponents(name), self.ratings
         known = {rating.name: rating.elo for rating in ratings.players} if ratings else {}
@@ -234,7 +212,7 @@ class Rater:
         now = own[-1].elo
 
         def tells(other: str) -> bool:
-            share = 1 / (1 + math.exp((known[other] - now) / ELO)) if other in known else 0.5
+            share = expected_share(now - known[other]) if other in known else 0.5
             return _TELLS < share < 1 - _TELLS
 
         def waited(other: str) -> int:
@@ -258,5 +236,5 @@ class Rater:
 
 
 def _kind(name: str) -> str:
-    """References have programs of their own; all networks share one."""
-    return name if name == "random" or name.startswith("mcts:") else _NETWORK
+    """Each reference is a separate program; all networks share one."""
+    return name if is_reference(name) else _NETWORK

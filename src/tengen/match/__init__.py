@@ -1,12 +1,12 @@
-"""Who is stronger: players, matches on the device, ratings.
+"""Players, matches and ratings.
 
-    a = players.network("s1000", evaluate, game, settings, params)
-    b = players.parse("mcts:200", game)
+    a = match.players.network("s1000", evaluate, game, settings, params)
+    b = match.player_spec.parse("mcts:200").player(game)
     played = match.play(game, a, b, key, match.MatchSettings(games=100))
     print(played)                                      # s1000 - mcts:200: 81.0 % ...
     ratings = match.fit([played.result], anchor="mcts:200")
 
-Settings, results and ratings need no JAX, which is imported when the first player or match is asked for.
+Settings, results and ratings need no JAX, which is imported with the first player or match.
 """
 
 from tengen import lazy

@@ -1,5 +1,6 @@
 from tengen.config.settings.match import MatchSettings as MatchSettings
 
+from . import player_spec as player_spec
 from . import players as players
 from .device_match import Match as Match
 from .device_match import play as play
@@ -13,4 +14,3 @@ from .ratings import fit as fit
 from .results import MatchResult as MatchResult
 from .results import append as append
 from .results import read as read
-from .scores import Score as Score

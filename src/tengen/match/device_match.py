@@ -1,12 +1,12 @@
-"""A match: two players, pairs of games from the same opening with colours swapped, all games at once.
+"""A match on the device: pairs of games from the same opening with colours swapped, all games at once.
 
-In every round each player moves in at most one game of each pair. Where players alternate, one game of a pair waits
-for A whenever the other waits for B, so both players always have work for exactly as many positions as there are pairs.
-Where a player moves twice running, or one game of a pair is over, a place stays empty for that round.
+In every round of moves each player moves in at most one game of each pair. Where players alternate, one game of a pair
+waits for A whenever the other waits for B, so both players always have as many positions as there are pairs. Where a
+player moves twice running, or one game of a pair is over, a place stays empty for that round.
 """
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
+from tengen.match.game_record import PlayedGame
 from tengen.match.openings import MatchOpenings, openings
 from tengen.match.results import MatchResult
-from tengen.match.scores import Score, score
+from tengen.run import safe_exit
 
 NO_MOVE = -1
 _CALL = 1.0  # seconds that one call to the device should take
+Stop = Callable[[], bool]
 
 
 class DeviceTables(NamedTuple):
@@ -35,23 +37,25 @@ class DeviceTables(NamedTuple):
     legal: Array  # Bool[2, P, A]
     over: Array  # Bool[2, P]
     results: Array  # Float32[2, P]: for player A, 0 while the game runs
-    forfeits: Array  # Bool[2, P]: ended by a move that the rules do not allow
+    forfeits: Array  # Bool[2, P]: ended by an illegal move
     moves: Array  # Int16[2, P, M]: -1 after the end
     length: Array  # Int32[2, P]
 
 
 class MatchLimits(NamedTuple):
-    """A match ends as soon as either player has so many points; a draw is half a point to each."""
+    """A match ends as soon as either player has this many points; a draw is half a point to each."""
 
     a: float | Array = np.inf
     b: float | Array = np.inf
 
 
-class MatchUnderway(NamedTuple):
+class MatchStanding(NamedTuple):
     """How far a match is."""
 
-    over: int  # games
-    moves: int  # in all games, without those of the openings
+    finished: int
+    under_way: int
+    moves: int  # played by this process, without those of the openings
+    compiling: bool = False
 
 
 class DeviceTurn(NamedTuple):
@@ -63,7 +67,7 @@ class DeviceTurn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """What was played: G games; 2i and 2i + 1 began with the same opening, and A moved first in the former."""
+    """G games that were played; 2i and 2i + 1 began with the same opening, and A moved first in the former."""
 
     game: str
     a: str
@@ -71,10 +75,11 @@ class Match:
     results: np.ndarray  # Float32[G]: for A, in [-1, 1]
     actions: np.ndarray  # Int16[G, M]: all moves, the opening's included; -1 after the end
     length: np.ndarray  # Int32[G]
-    forfeits: np.ndarray  # Bool[G]: lost by a move that the rules do not allow
+    forfeits: np.ndarray  # Bool[G]: lost by an illegal move
     seeds: np.ndarray  # UInt32[G, ...]: `game.init` began with the keys of these data
     opening_moves: int
     finished: np.ndarray  # Bool[G]: False for games that were under way when the match was ended early
+    stopped: bool = False  # whether `stop` ended the match
 
     @property
     def a_first(self) -> np.ndarray:
@@ -82,19 +87,33 @@ class Match:
         return np.arange(len(self.results)) % 2 == 0
 
     @property
-    def score(self) -> Score:
-        """Of the games that were finished; there must be one."""
-        return score(self.results, self.finished)
-
-    @property
     def result(self) -> MatchResult:
-        """For the ratings."""
-        counts = self.score
-        return MatchResult(self.a, self.b, counts.wins, counts.draws, counts.losses)
+        """The finished games, counted."""
+        return MatchResult.of_games(self.a, self.b, self.results, self.finished)
+
+    def games(self, first_pair: int = 0, scores: np.ndarray | None = None) -> list[PlayedGame]:
+        """The finished games one by one, the first pair having that number; `scores` [G] are player 0's points."""
+        games = []
+        for place in map(int, np.flatnonzero(self.finished)):
+            forfeit = bool(self.forfeits[place])
+            games.append(
+                PlayedGame(
+                    number=2 * first_pair + place,
+                    actions=tuple(self.actions[place, : self.length[place]].tolist()),
+                    opening=self.opening_moves,
+                    seed=tuple(self.seeds[place].tolist()),
+                    result=float(self.results[place]),
+                    ending="forfeit" if forfeit else "played out",
+                    fault="illegal move" if forfeit else "",
+                    reason="a move that the rules do not allow" if forfeit else "",
+                    score=None if scores is None or forfeit else float(scores[place]),
+                )
+            )
+        return games
 
     def __str__(self) -> str:
-        lost = f"; {self.forfeits.sum()} games lost by moves that are not legal" if self.forfeits.any() else ""
-        return f"{self.a} - {self.b}: {self.score}{lost}"
+        lost = f"; {self.forfeits.sum()} games lost by illegal moves" if self.forfeits.any() else ""
+        return f"{self.result}{lost}"
 
 
 def play(
@@ -106,41 +125,18 @@ def play(
     *,
     start: MatchOpenings | None = None,
     until: MatchLimits = MatchLimits(),  # noqa: B008
-) -> Match:
-    """Play a match to the end, or until one of the limits.
-
-    A move that is not legal loses its game. With `start`, one pair begins at each of these openings, and `settings`
-    say nothing: the rounds of a longer match have parts of one set of openings, so none is played twice.
-    """
-    return last(stepwise(game, a, b, key, settings, start=start, until=until))
-
-
-def last(steps: Generator[MatchUnderway, None, Match]) -> Match:
-    """The match that the steps end in."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def stepwise(
-    game: Game,
-    a: Player,
-    b: Player,
-    key: Array,
-    settings: MatchSettings = MatchSettings(),  # noqa: B008
-    *,
-    start: MatchOpenings | None = None,
-    until: MatchLimits = MatchLimits(),  # noqa: B008
-    enough: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
+    show: Callable[[MatchStanding], object] = lambda standing: None,
     apart: bool = False,
-) -> Generator[MatchUnderway, None, Match]:
-    """`play`, which tells about once a second how far it is, and can be left there.
+    exit_while_compiling: bool = False,
+) -> Match:
+    """Plays a match to the end, until one of the limits, or until `stop`; about once a second `show` gets its standing.
 
-    Between two players of compiled rules the moves of a second are one call of one program. With `apart` each player is
-    a program of its own instead: the games are the same, and a player who meets many opponents is compiled only once.
-    When `enough` says so, the match ends with the games that are finished by then.
+    An illegal move loses its game. With `start`, one pair begins at each of these openings and `settings` are ignored:
+    the rounds of a longer match take parts of one set of openings, so that none is played twice.
+
+    Between two players with compiled rules the moves of a second are one call of one program. With `apart` each player
+    is a separate program instead: the games are the same, and a player who meets many opponents is compiled only once.
     """
     opening, playing = jax.random.split(key)
     if start is None:
@@ -148,36 +144,39 @@ def stepwise(
             raise OptionError(f"match: expected an even number of games, got {settings.games}")
         start = openings(game, opening, settings.games // 2, settings.opening_moves)
     until = MatchLimits(*(jnp.float32(points) for points in until))
-    # Where the players are: what comes out of the first call is there, and another place would be compiled for again.
+    # On the players' device: what comes out of the first call is there, and another place would be compiled for again.
     playing, tables, until = _placed((playing, _set_up(game, start), until), (a.params, b.params))
-    most = 1.0  # rounds of moves in the next call
+    most, first = 1.0, True  # rounds of moves in the next call
     while True:
         began = time.monotonic()
         count = max(int(most), 1)
-        if apart or a.on_host or b.on_host:
-            playing, tables = _play_from_host(game, a, b, playing, tables, until, count)
-        else:
-            arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
-            playing, tables = _play(game, *arguments)
-        if not bool(_goes_on_compiled(tables, until)) or enough():
-            return _finished(game, a.name, b.name, start, tables)
+        with safe_exit.possible(exit_while_compiling and first):
+            if apart or a.on_host or b.on_host:
+                playing, tables = _play_from_host(game, a, b, playing, tables, until, count)
+            else:
+                arguments = (a.rule, b.rule, a.params, b.params, playing, tables, until, jnp.int32(count))
+                playing, tables = _play(game, *arguments)
+            more = bool(_goes_on_compiled(tables, until))
+        if not more or stop():
+            return _finished(game, a.name, b.name, start, tables, stopped=more)
         seconds = time.monotonic() - began
-        most = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1))
+        most, first = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1)), False
         over, length = jax.device_get((tables.over, tables.length))
-        yield MatchUnderway(int(over.sum()), int(length.sum()) - length.size * start.actions.shape[1])
+        finished = int(over.sum())
+        show(MatchStanding(finished, over.size - finished, int(length.sum()) - length.size * start.actions.shape[1]))
 
 
-def _placed(what: Any, params: Any) -> Any:
-    """The same on the device of the parameters, if there are any on one."""
+def _placed(values: Any, params: Any) -> Any:
+    """The values on the device of the parameters, if those are on one device."""
     devices = {frozenset(leaf.devices()) for leaf in jax.tree.leaves(params) if isinstance(leaf, Array)}
     if len(devices) != 1 or len(found := next(iter(devices))) != 1:
-        return what
-    return jax.device_put(what, next(iter(found)))
+        return values
+    return jax.device_put(values, next(iter(found)))
 
 
 @partial(jax.jit, static_argnames="game")
 def _set_up(game: Game, start: MatchOpenings) -> DeviceTables:
-    """Every opening on two tables."""
+    """Puts every opening on two tables."""
     pairs, opening_moves = start.actions.shape
     look = jax.vmap(game.look)(start.states)
     twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
@@ -206,7 +205,7 @@ def _play(
     until: MatchLimits,
     most: Array,
 ) -> tuple[Array, DeviceTables]:
-    """Up to so many rounds of moves on the device, or to the end or the limits; the key to go on with."""
+    """Plays at most `most` rounds of moves on the device, or to the end or the limits; gives the key to go on with."""
 
     def actions(rule: Rule, params: Any, key: Array, tables: DeviceTables, turn: DeviceTurn) -> Array:
         states = _waiting(tables, turn)
@@ -235,7 +234,7 @@ def _play(
 def _play_from_host(
     game: Game, a: Player, b: Player, key: Array, tables: DeviceTables, until: MatchLimits, most: int
 ) -> tuple[Array, DeviceTables]:
-    """The same with players that are asked by the host, be they Python functions: one round trip per round."""
+    """The same with the host calling the players, which may be Python functions: one round trip per round."""
     for _ in range(most):
         if not bool(_goes_on_compiled(tables, until)):
             break
@@ -258,7 +257,7 @@ def _goes_on(tables: DeviceTables, until: MatchLimits) -> Array:
 
 
 def _turns(game: Game, tables: DeviceTables) -> tuple[DeviceTurn, DeviceTurn]:
-    """What A and B have to do in this round."""
+    """Where A and B have to move in this round."""
     first = jax.vmap(jax.vmap(game.to_play))(tables.states) == 0
     of_a = first ^ jnp.array([[False], [True]])
     waiting = (~tables.over & of_a, ~tables.over & ~of_a)
@@ -304,8 +303,8 @@ _waiting_compiled = jax.jit(_waiting)
 _move_compiled = jax.jit(_move, static_argnames="game")
 
 
-def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTables) -> Match:
-    """The games of one pair next to each other, on the host."""
+def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTables, stopped: bool) -> Match:
+    """The match on the host, the games of a pair next to each other."""
     kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits, tables.over))
     paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]
     results, moves, length, forfeits, over = paired
@@ -320,4 +319,5 @@ def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTa
         seeds=np.repeat(np.asarray(start.seeds), 2, 0),
         opening_moves=start.actions.shape[1],
         finished=over,
+        stopped=stopped,
     )

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from tengen.games.core import Game
 from tengen.match.engines.engine import RESIGN
 from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
-from tengen.match.game_record import PlayedGame
+from tengen.match.game_record import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
 from tengen.match.players import Player
 from tengen.match.referee import Referee, RefereePosition
@@ -40,7 +40,6 @@ class GameTable:
     moves: list[tuple[int, str]]  # (player, what the game calls the move)
     began: float
     since: float = 0.0  # when it began to wait for a player of ours
-    opinions: dict[str, str] = field(default_factory=dict)
 
     @property
     def side(self) -> int:
@@ -216,18 +215,18 @@ class EngineMatch:
     def _judge(self, table: GameTable) -> PlayedGame | None:
         """A game that is over by the rules: hear what the engines think of that, then note our result."""
 
-        def opinions() -> dict[str, str]:
-            asked = {
-                name: side.opinion(table.place, table.number, table.moves)
-                for name, side in zip("ab", self._sides, strict=True)
-                if isinstance(side, EnginePool)
-            }
-            return {name: text for name, text in asked.items() if text is not None}
+        def opinions() -> EngineOpinions:
+            return EngineOpinions(
+                *(
+                    side.opinion(table.place, table.number, table.moves) if isinstance(side, EnginePool) else None
+                    for side in self._sides
+                )
+            )
 
         self._submit(table, self._judged, opinions)
         return None
 
-    def _judged(self, table: GameTable, future: Future[dict[str, str]]) -> PlayedGame:
+    def _judged(self, table: GameTable, future: Future[EngineOpinions]) -> PlayedGame:
         result = float(table.position.returns[table.number % 2])
         score = self._referee.score(table.position)
         return self._noted(table, result=result, score=score, opinions=future.result())

@@ -1,14 +1,13 @@
-"""A match in a folder: what is being played, every finished game as a line, and what people and ratings want of it.
+"""A match in a folder.
 
 match.json      who plays what under which settings; another match cannot go on there
-games.jsonl     one line for each finished game, added as it ends; half a line at the end is no game
+games.jsonl     one line for each finished game, added as it ends; an incomplete line at the end is cut off
 games.sgf       all of them for people (games.txt for other games than Go)
 results.jsonl   the result, for ratings
 summary.json    all figures
 """
 
 import contextlib
-import datetime
 import io
 import json
 import os
@@ -20,8 +19,8 @@ from tengen import files
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.match import results
-from tengen.match.game_record import PlayedGame, from_line
-from tengen.match.tally import Tally
+from tengen.match.game_record import PlayedGame
+from tengen.match.match_games import MatchGames
 from tengen.run import directory
 
 if TYPE_CHECKING:
@@ -30,37 +29,27 @@ if TYPE_CHECKING:
 _ABOUT, _GAMES, _RESULTS, _SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
 
 
-class MatchFolder:
-    """The games of one match, here and on disk."""
+class MatchFolder(MatchGames):
+    """The games of one match, in memory and on disk."""
 
-    def __init__(self, folder: Path, names: tuple[str, str], games: int, played: dict[int, PlayedGame]) -> None:
-        self.folder, self.names, self.games = folder, names, games
-        self.played = played
+    def __init__(self, folder: Path, names: tuple[str, str], games: int, played: Mapping[int, PlayedGame]) -> None:
+        super().__init__(names, games, played)
+        self.folder = folder
 
     @classmethod
     @contextlib.contextmanager
     def opened(cls, folder: Path, names: tuple[str, str], games: int, about: Mapping[str, Any]) -> Iterator[Self]:
-        """The match in a folder, to oneself; `about` is JSON data that must be the same whenever it goes on.
+        """Opens and locks the match in a folder; `about` is JSON data that must be the same whenever it goes on.
 
-        TengenError if another process uses it, another match is in it, or it is damaged.
+        TengenError if another process uses the folder, another match is in it, or it is damaged.
         """
         with directory.locked(folder, other="--out"):
             _check(folder / _ABOUT, {"a": names[0], "b": names[1], "games": games, **json.loads(json.dumps(about))})
             yield cls(folder, names, games, _read(folder / _GAMES, games))
 
-    @property
-    def missing(self) -> list[int]:
-        """The numbers of the games that are still to be played."""
-        return [number for number in range(self.games) if number not in self.played]
-
-    @property
-    def tally(self) -> Tally:
-        return Tally(self.names, self.games, tuple(self.played[number] for number in sorted(self.played)))
-
     def add(self, *games: PlayedGame) -> None:
-        """Note games that have ended; those that are noted already stay as they are."""
-        fresh = {game.number: game for game in games if game.number not in self.played}
-        lines = "".join(game.to_line() + "\n" for game in fresh.values())
+        """Writes finished games to disk and adds them; those that are there already stay as they are."""
+        lines = "".join(game.to_line() + "\n" for game in games if game.number not in self.played)
         path = self.folder / _GAMES
         try:
             with io.BufferedWriter(files.open_to_append(path)) as file:
@@ -69,37 +58,23 @@ class MatchFolder:
                 os.fsync(file.fileno())
         except OSError as error:
             raise TengenError(f"{path}: a game cannot be written: {error.strerror or error}") from None
-        self.played = {**self.played, **fresh}  # not in place: somebody may be looking at it
+        super().add(*games)
 
     def write(self, game: "Game") -> Path:
-        """Everything but games.jsonl anew, from the games so far; where people find the games."""
+        """Writes all files except games.jsonl anew; gives the path of the games for people."""
         path = self.folder / file_name("games", game.name)
-        date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        tally = self.tally
         try:
-            if tally.games:
-                records = (one.record(game, self.names, date=date, id=f"game-{one.number + 1}") for one in tally.games)
-                save_records(path, records)
-                results.write(self.folder / _RESULTS, tally.result)
-            files.write_bytes(self.folder / _SUMMARY, json.dumps(tally.to_dict(), indent=2).encode() + b"\n")
+            if self.played:
+                save_records(path, self.records(game))
+                results.write(self.folder / _RESULTS, self.result)
+            files.write_bytes(self.folder / _SUMMARY, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
         except OSError as error:
             raise TengenError(f"{self.folder}: cannot be written to: {error.strerror or error}") from None
         return path
 
 
-class UnwrittenFolder(MatchFolder):
-    """A match of which only the result is wanted: its games are kept in memory, as long as it lasts."""
-
-    def __init__(self, names: tuple[str, str], games: int) -> None:
-        super().__init__(Path(), names, games, {})
-
-    def add(self, *games: PlayedGame) -> None:
-        """Note games that have ended."""
-        self.played = {**{game.number: game for game in games}, **self.played}
-
-
 def _check(path: Path, about: dict[str, Any]) -> None:
-    """Write what the match is; TengenError if it was another one before."""
+    """Writes what the match is; TengenError if another match is in the folder."""
     try:
         if not path.exists():
             files.write_bytes(path, json.dumps(about, indent=2).encode() + b"\n")
@@ -131,7 +106,7 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def _read(path: Path, games: int) -> dict[int, PlayedGame]:
-    """The games in the file, from which half a line at its end is cut off. TengenError names a line that is wrong."""
+    """The games in the file. Cuts off an incomplete line at its end; TengenError names a line that is wrong."""
     try:
         content = files.read_bytes(path)
         whole = content[: content.rfind(b"\n") + 1]
@@ -144,13 +119,13 @@ def _read(path: Path, games: int) -> dict[int, PlayedGame]:
     found: dict[int, PlayedGame] = {}
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         try:
-            game = from_line(line.decode())
+            game = PlayedGame.from_line(line)
             if game.number >= games:
                 raise ValueError(f"number: there are {games} games, got {game.number}")
             found.setdefault(game.number, game)
         except (ValueError, RecursionError) as error:
             raise TengenError(
-                f"{path}, line {number}: not a game of this match: {error}; mend or remove the line, "
+                f"{path}, line {number}: not a game of this match: {error}; correct or remove the line, "
                 "or choose another --out"
             ) from None
     return found

@@ -1,59 +1,48 @@
-"""Hosts and agents of Hironaka's game by name, tables of their rates, and which networks of a run are best.
+"""Tables of the rates of hosts and agents of Hironaka's game, and which networks of a run are best.
 
 A pair that was trained against itself alone can agree on a private game in which both look strong. So networks are
 judged by players that were not trained with them: the fixed ones, and networks from other times of the run.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 
-from tengen.errors import OptionError, TengenError
+from tengen.config.settings.search import SearchSettings
+from tengen.errors import TengenError
 from tengen.games.hironaka import Hironaka
-from tengen.match import hironaka_players as arena
-from tengen.match.hironaka_players import Role, names
+from tengen.match import player_spec, players
 from tengen.match.players import Player
 from tengen.match.rho import Rho, rho
 from tengen.run import finding
-from tengen.schema import quote
 
-__all__ = [
-    "REFERENCES",
-    "Role",
-    "RoleSelection",
-    "RoleStanding",
-    "names",
-    "network",
-    "player",
-    "select",
-    "spread",
-    "table",
-]
-
-REFERENCES: dict[Role, str] = {"host": "zeillinger", "agent": "first"}
+HironakaRole = Literal["host", "agent"]
+ROLES: tuple[HironakaRole, ...] = get_args(HironakaRole)
+"""In the order of the players' numbers."""
+NAMES: dict[HironakaRole, tuple[str, ...]] = {
+    "host": ("random", "all", "zeillinger", "spivakovsky"),
+    "agent": ("random", "first", "last"),
+}
+"""The fixed players that others are measured against."""
+REFERENCES: dict[HironakaRole, str] = {"host": "zeillinger", "agent": "first"}
 """The fixed player that networks in each role are compared with."""
 
 
-def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Player:
-    """The fixed player of that name, or the network at that path (of a run: the newest), with or without search.
-
-    TengenError says what is neither.
-    """
-    if text in names(role):
-        return arena.fixed(text, role, game)
-    if not os.path.exists(text):
-        known = ", ".join(names(role))
-        raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
-    return network(finding.find(text, role), game, simulations)
+def player(text: str, role: HironakaRole, game: Hironaka, simulations: int = 0) -> Player:
+    """The fixed player of that name, or the network at that path (of a run: the newest), with or without search."""
+    spec = player_spec.parse_role(text, role, game)
+    return network(spec.found, game, simulations) if spec.found else spec.player(game)
 
 
 def network(found: finding.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
-    """A network on disk as a player in either role; 0 simulations: without search."""
-    return arena.network(found.path, found.name, game, simulations)
+    """A network on disk as a player in either role: its best move, or with simulations the best of a search."""
+    if simulations == 0:
+        return players.saved(found.name, found.path, game)
+    settings = players.strongest(SearchSettings(), simulations)
+    return players.saved(f"{found.name}:{simulations}", found.path, game, settings)
 
 
 def table(
@@ -72,7 +61,7 @@ class RoleStanding:
 
     player: Player
     path: Path
-    role: Role
+    role: HironakaRole
     against: dict[str, float]
 
     @property
@@ -89,7 +78,7 @@ class RoleStanding:
 class RoleSelection:
     """All networks of a run in one role, the best first: by the opponent against whom each does worst."""
 
-    role: Role
+    role: HironakaRole
     reference: str
     standings: tuple[RoleStanding, ...]
 
@@ -106,7 +95,7 @@ class RoleSelection:
 
 
 def select(
-    run: Path, role: Role, game: Hironaka, games: int, *, simulations: int = 0, earlier: int = 3, seed: int = 0
+    run: Path, role: HironakaRole, game: Hironaka, games: int, *, simulations: int = 0, earlier: int = 3, seed: int = 0
 ) -> RoleSelection:
     """Every network of a run in a role, against the fixed opponents and `earlier` networks spread over the run.
 
@@ -116,8 +105,8 @@ def select(
     if not all_of_it:
         raise TengenError(f"{run}: no networks to choose from for the {role}, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
-    other: Role = "agent" if role == "host" else "host"
-    fixed = [player(name, other, game) for name in names(other)]
+    other: HironakaRole = "agent" if role == "host" else "host"
+    fixed = [player(name, other, game) for name in NAMES[other]]
     rivals = finding.networks(run, other)
     opponents = [*fixed, *(network(rivals[n], game, simulations) for n in spread(len(rivals), earlier))]
     key = jax.random.key(seed)

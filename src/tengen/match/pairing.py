@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tengen.match.ratings import Ratings
-from tengen.match.scores import ELO
+from tengen.match.results import ELO
 
 SPREAD = 300.0  # Elo: how far a network that has not played may be from its neighbour in the run
 

@@ -1,11 +1,15 @@
-"""Who plays a match: a network, a run, `random`, `mcts:200`, or an engine of others; and which game they play."""
+"""Players by name: `random`, `mcts:200`, a network, a run, a foreign engine, or a fixed player of a role.
+
+This is the one reader of such texts, for matches, ratings, references, opponents in self-play and roles.
+"""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tengen import schema
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
 from tengen.match.engines import engine
@@ -14,41 +18,95 @@ from tengen.run.finding import FoundNetwork, find
 if TYPE_CHECKING:
     from tengen.config.settings.search import SearchSettings
     from tengen.games.core import Game
+    from tengen.games.players import Player
     from tengen.match.engines.pool import EnginePool
-    from tengen.match.players import Player
 
 
 @dataclass(frozen=True)
 class PlayerSpec:
-    """One of the two, as the user wrote it."""
+    """A player as the user wrote it."""
 
     text: str
     name: str  # for results
     found: FoundNetwork | None = None  # the network, if it is one
+    role: str = ""  # which role it plays, if that matters
     added: str = ""  # options at the end of an engine's command that the user has not written
 
     @property
     def kind(self) -> Literal["network", "engine", "plain"]:
-        """A network, an engine of others, or a player without a network."""
+        """A network, a foreign engine, or a player that needs neither."""
         return "network" if self.found else "engine" if engine.is_foreign(self.text) else "plain"
 
     def about(self) -> dict[str, Any]:
-        """As JSON data: what must not change while a match is being played."""
+        """As JSON data: what must not change during a match."""
         if self.found is None:
             return {"kind": self.kind}
         return {"kind": "network", "path": str(self.found.path.resolve()), "info": dict(self.found.saved.info)}
 
+    def check(self, game: "Game") -> None:
+        """TengenError if it cannot play that game."""
+        if self.kind == "engine":
+            engine.check(self.text, game)
+        elif self.found is None:
+            self.player(game)
+        elif self.found.saved.game != game.name:
+            raise TengenError(f"{self.text}: a network for {self.found.saved.game}, and the game is {game.name}")
 
-def read(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpec:
-    """Who is meant. TengenError says what could have been."""
+    def told_rules(self, game: str, options: Mapping[str, Any]) -> "PlayerSpec":
+        """The same player, started with the options for the rules of that game if it is GNU Go and they are missing.
+
+        The name has them, too: with other rules it is another player.
+        """
+        if game != "go" or self.kind != "engine":
+            return self
+        from tengen.match.engines import rules
+
+        text = rules.complete(self.text, options)
+        added = text.removeprefix(self.text).strip()
+        return dataclasses.replace(self, text=text, name=text, added=added) if added else self
+
+    @property
+    def explanation(self) -> str:
+        """What was added to an engine's command, in words."""
+        return f"GNU Go is started with {self.added} too: the rules of the match, by which Tengen counts"
+
+    def player(self, game: "Game", search: "SearchSettings | None" = None, dtype: Any = "float32") -> "Player":
+        """The player; a network without `search` plays its best move. TengenError if it does not fit the game."""
+        from tengen.match import players
+
+        if self.found is not None:
+            return players.saved(self.name, self.found.path, game, search, dtype)
+        if self.role:
+            return players.Player(self.name, players.fixed_rules(game, self.role)[self.text])
+        made = players.random(game) if self.text == "random" else players.mcts(int(self.text[5:]), game)
+        return dataclasses.replace(made, name=self.name)
+
+    def side(self, game: "Game", search: "SearchSettings", dtype: Any, terms: engine.Terms) -> "Player | EnginePool":
+        """The player, or the processes of the engine."""
+        if self.kind != "engine":
+            return self.player(game, search, dtype)
+        from tengen.match.engines.pool import EnginePool
+
+        return EnginePool(self.text, game, terms)
+
+
+def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpec:
+    """The player that a text names. TengenError lists the possibilities."""
     text = text.strip()
+    kind, colon, count = text.partition(":")
     if engine.is_foreign(text):
-        told = "".join(f" {name}={value}" for name, value in uci_options) if text.startswith("uci:") else ""
-        return PlayerSpec(text, text + told)
-    if text == "random" or text.partition(":")[0] == "mcts":
+        options = "".join(f" {name}={value}" for name, value in uci_options) if kind == "uci" else ""
+        return PlayerSpec(text, text + options)
+    if kind == "random" and colon:
+        raise OptionError(f"{text}: random takes no number")
+    if kind == "mcts":
+        if not (count.isascii() and count.isdigit()):
+            raise OptionError(f"{text}: expected the number of playouts per move, as in mcts:200")
+        return PlayerSpec(f"mcts:{int(count)}", f"mcts:{int(count)}")
+    if kind == "random":
         return PlayerSpec(text, text)
-    if not text or not Path(text).exists():
-        raise TengenError(
+    if not os.path.exists(text):
+        raise OptionError(
             f"{text or 'an empty name'}: there is no such file or folder; expected a network, a run, random, mcts:200, "
             "'gtp:COMMAND' or 'uci:COMMAND'"
         )
@@ -56,73 +114,40 @@ def read(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpec
     return PlayerSpec(text, found.name, found)
 
 
-def informed(entrant: PlayerSpec, game: str, options: Mapping[str, Any]) -> PlayerSpec:
-    """The same, started with the options that tell it the rules of that game, if it is GNU Go and they are missing.
+def parse_role(text: str, role: str, game: "Game") -> PlayerSpec:
+    """The fixed player of a role with that name, or the network at that path; of a run, the newest for the role."""
+    from tengen.match import players
 
-    The name has them, too: with other rules it is another player.
-    """
-    if game != "go" or entrant.kind != "engine":
-        return entrant
-    from tengen.match.engines import rules
-
-    text = rules.complete(entrant.text, options)
-    added = text.removeprefix(entrant.text).strip()
-    return dataclasses.replace(entrant, text=text, name=text, added=added) if added else entrant
-
-
-def explained(entrant: PlayerSpec) -> str:
-    """What was added to an engine's command, in words."""
-    return f"GNU Go is started with {entrant.added} too: the rules of the match, by which Tengen counts"
+    names = players.fixed_rules(game, role)
+    if text in names:
+        return PlayerSpec(text, text, role=role)
+    if not os.path.exists(text):
+        expected = f"expected one of {', '.join(names)}, or the path of a network or a run"
+        raise OptionError(f"{schema.quote(text)}: no {role} has that name, {expected}")
+    # Hironaka's game has different actions for the roles; in others a network plays both.
+    found = find(text, role if game.name == "hironaka" else None)
+    return PlayerSpec(text, found.name, found, role)
 
 
 def pair(a: PlayerSpec, b: PlayerSpec) -> tuple[PlayerSpec, PlayerSpec]:
-    """Both, by different names."""
-    if a.name != b.name:
-        return a, b
-    if a.found and b.found and a.found.path.resolve() != b.found.path.resolve():
+    """Both under different names."""
+    if a.name == b.name and a.found and b.found and a.found.path.resolve() != b.found.path.resolve():
         a, b = (dataclasses.replace(one, name=str(one.found.path)) for one in (a, b) if one.found)
     return (a, b) if a.name != b.name else (a, dataclasses.replace(b, name=f"{b.name}#2"))
 
 
 def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping[str, Any]) -> "Game":
-    """What they play: the game or configuration of that name, or else that of the networks, which must be one.
+    """The game or configuration of that name, or else the game of the networks, with these options changed.
 
-    Some of its `options` may be others. TengenError if there is none, or one of them cannot play it.
+    TengenError if there is none, or one of the players cannot play it.
     """
     networks = [one for one in (a, b) if one.found]
     if not name and not networks:
         raise TengenError("neither player is a network, so say what they play: --game go9, --game pgx:chess, ...")
-    chosen = make_game(name, options) if name else _only_game(networks, options)
-    for one in (a, b):
-        if one.kind == "engine":
-            engine.check(one.text, chosen)
-        elif one.kind == "plain":
-            from tengen.match import players
-
-            players.parse(one.text, chosen)
-        elif one.found and one.found.saved.game != chosen.name:
-            raise TengenError(f"{one.text}: a network for {one.found.saved.game}, and the game is {chosen.name}")
-    return chosen
-
-
-def side(
-    entrant: PlayerSpec, game: "Game", settings: "SearchSettings", terms: engine.Terms, dtype: Any
-) -> "Player | EnginePool":
-    """Whoever makes its moves. TengenError if the network does not fit the game."""
-    if entrant.kind == "engine":
-        from tengen.match.engines.pool import EnginePool
-
-        return EnginePool(entrant.text, game, terms)
-    import jax
-
-    from tengen.match import players
-    from tengen.nets.evaluators import saved
-
-    if entrant.found is None:
-        return dataclasses.replace(players.parse(entrant.text, game), name=entrant.name)
-    evaluate, params = saved(entrant.found.path, game, dtype)
-    params = jax.device_put(params, jax.local_devices()[0])
-    return players.network(entrant.name, evaluate, game, settings, params)
+    game = make_game(name, options) if name else _only_game(networks, options)
+    a.check(game)
+    b.check(game)
+    return game
 
 
 def make_game(name: str, options: Mapping[str, Any]) -> "Game":
@@ -142,19 +167,15 @@ def make_game(name: str, options: Mapping[str, Any]) -> "Game":
 def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> "Game":
     from tengen import games
 
-    identities = []
-    for one in networks:
-        assert one.found is not None
-        saved = one.found.saved
-        identities.append(GameIdentity(saved.game, saved.version, saved.options))
-        different = identities[0].difference(identities[-1])
-        if different:
+    saved = [one.found.saved for one in networks if one.found]
+    first, *others = (GameIdentity(one.game, one.version, one.options) for one in saved)
+    for other in others:
+        if different := first.difference(other):
             raise TengenError(
-                f"{networks[0].text} and {one.text} were trained on different games ({different}); "
+                f"{networks[0].text} and {networks[1].text} were trained on different games ({different}); "
                 "if both can play one of them, say which: --game ..."
             )
     try:
-        first = identities[0]
         return games.make(first.name, **{**first.options, **options})
     except OptionError as error:
         raise TengenError(f"{networks[0].text}: its game cannot be made: {error}") from None

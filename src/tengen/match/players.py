@@ -1,12 +1,9 @@
-"""Players: whoever chooses moves for a batch of positions.
-
-A player is a name, a rule and what the rule needs to know (the parameters of a network). Rules are values: two players
-whose rules are equal share one compiled program, so the next network of a run costs no new compilation.
-"""
+"""The players that matches are made of: networks with and without search, plain search, solvers, fixed rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,16 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from tengen import schema, search
+from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game, Observation
-from tengen.games.players import Player, Random
-from tengen.match.playouts import play_out
+from tengen.games.hironaka import Hironaka
+from tengen.games.hironaka_players import HOSTS, Fixed
+from tengen.games.players import First, Player, Random, Rule, draw
+from tengen.nets import evaluators
 from tengen.nets.outputs import Evaluation
 
 Evaluate = Callable[[Any, Observation], Evaluation]
-"""(params, observation [B, ...]) -> what the network says."""
+"""(params, observation [B, ...]) -> the evaluation by a network."""
 
 MOST_PLAYOUTS = 16_000
 _EXPLORATION = 1.0  # times the square root of the number of moves; see docs/arena.md for how it was chosen
@@ -78,18 +77,21 @@ def perfect(name: str, best_moves: Callable[[Any], list[int]]) -> Player:
     return Player(name, Perfect(best_moves), on_host=True)
 
 
-def parse(text: str, game: Game) -> Player:
-    """The player without a network that a text names: `random` or `mcts:200`. OptionError says what is wrong."""
-    kind, colon, count = text.strip().partition(":")
-    if kind == "random" and not colon:
-        return random(game)
-    if kind == "mcts":
-        if not (count.isascii() and count.isdigit()):
-            raise OptionError(f"{text}: expected the number of playouts per move, as in mcts:200")
-        return mcts(int(count), game)
-    if kind == "random":
-        raise OptionError(f"{text}: random takes no number")
-    raise OptionError(f"{text}: {schema.unknown('player', kind, ('random', 'mcts'))}; write random or mcts:200")
+def saved(name: str, path: Path, game: Game, settings: SearchSettings | None = None, dtype: Any = "float32") -> Player:
+    """A network on disk, with search or (None) without. TengenError if it does not fit the game."""
+    evaluate, params = evaluators.saved(path, game, dtype)
+    params = jax.device_put(params, jax.local_devices()[0])
+    if settings is None:
+        return policy(name, evaluate, game, params)
+    return network(name, evaluate, game, settings, params)
+
+
+def fixed_rules(game: Game, role: str) -> dict[str, Rule]:
+    """The rules that need no network, by name, for players of a role; Hironaka's game has more for hosts."""
+    rules: dict[str, Rule] = {"random": Random(game), "first": First(game), "last": First(game, last=True)}
+    if isinstance(game, Hironaka) and role == "host":
+        rules |= {name: Fixed(game, choice) for name, choice in HOSTS.items()}
+    return rules
 
 
 @dataclass(frozen=True)
@@ -165,3 +167,25 @@ class Perfect:
             state = jax.tree.map(lambda leaf, number=number: np.asarray(leaf)[number], states)
             actions[number] = rng.choice(self.best_moves(state))
         return actions
+
+
+def play_out(game: Game, key: Array, states: Any, legal: Array, done: Array) -> Array:
+    """Float32[B, 2]: the results of games that random moves finish from `states` [B, ...].
+
+    `legal` (Bool[B, A]) are the moves there. Games that are over or of no interest are `done` (Bool[B]): their results
+    are zeros.
+    """
+
+    def running(carry: tuple[Any, ...]) -> Array:
+        _, _, _, done, _, moves = carry
+        return ~done.all() & (moves < game.max_moves)
+
+    def move(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        key, states, legal, done, results, moves = carry
+        key, now = jax.random.split(key)
+        states, look = game.step_and_look(states, draw(now, legal), done)
+        results = jnp.where((look.over & ~done)[:, None], look.returns, results)
+        return key, states, look.legal, done | look.over, results, moves + 1
+
+    nothing = jnp.zeros((len(done), 2), jnp.float32)
+    return lax.while_loop(running, move, (key, states, legal, done, nothing, jnp.int32(0)))[4]

@@ -7,16 +7,18 @@ distribution around the anchor, for groups of players whom no chain of games con
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tengen.errors import TengenError
-from tengen.match.results import MatchResult
-from tengen.match.scores import ELO, SURE
+from tengen.match.results import ELO, SURE, MatchResult
 
 DRAWN = 1.0  # games added between any two players who met
 WIDTH = 3000.0  # Elo: standard deviation of the prior around the anchor
 _STEPS = 200
+_NAME = 48  # columns of the table that a name may take
+_CHART, _FEWEST = 40, 12  # columns of the chart at most, and below which there is none
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,17 @@ class Ratings:
     def centred(self) -> "Ratings":
         """The same ratings, each error being that of the difference to the average of all players.
 
-        An anchor that loses every game makes all errors relative to it large, though the others know each other well.
-        In the average, players count by how much their games tell, so that such an anchor hardly matters. Two players
-        have one difference only, which stays as it is.
+        An anchor that loses every game makes all errors relative to it large, though the differences between the others
+        are well known. In the average, players count by how much is known about them, so that such an anchor hardly
+        matters. Two players have only one difference, which stays as it is.
         """
         others = np.arange(len(self.players)) != self._place(self.anchor)
         if len(others) < 3:
             return self
-        told = np.zeros(len(self.players))
+        known = np.zeros(len(self.players))
         information = np.linalg.inv(self.covariance[np.ix_(others, others)])
-        told[others], told[~others] = np.diag(information), information.sum()
-        weights = np.maximum(told, 0.0) / np.maximum(told, 0.0).sum()
+        known[others], known[~others] = np.diag(information), information.sum()
+        weights = np.maximum(known, 0.0) / np.maximum(known, 0.0).sum()
         shift = np.eye(len(weights)) - weights
         variance = np.diag(shift @ self.covariance @ shift.T)
         errors = SURE * np.sqrt(np.maximum(variance, 0.0))
@@ -74,15 +76,82 @@ class Ratings:
                 return place
         raise KeyError(name)
 
+    @property
+    def ranked(self) -> list[Rating]:
+        """Those who have played, the strongest first."""
+        return [rating for rating in self.players if rating.games]
+
+    @property
+    def unplayed(self) -> list[str]:
+        """The names of the others."""
+        return [rating.name for rating in self.players if not rating.games]
+
     def __str__(self) -> str:
-        """A table."""
-        width = max(len("player"), *(len(rating.name) for rating in self.players))
-        lines = [f"{'player':<{width}} {'Elo':>7} {'+-':>6} {'games':>7} {'score':>7}"]
-        for rating in self.players:
-            share = f"{100 * rating.points / rating.games:.1f} %" if rating.games else ""
+        return self.table(columns=0)
+
+    def table(self, columns: int = 100) -> str:
+        """Rank, name, Elo, error, games and score; and a chart where there is room for one."""
+        players = self.ranked
+        if not players:
+            return "no games so far"
+        width = min(_NAME, max(len("player"), *(len(rating.name) for rating in players)))
+        room = min(_CHART, columns - width - 40)
+        low, high = _range(players)
+        head = f"{'':>4} {'player':<{width}} {'Elo':>6} {'+-':>5} {'games':>6} {'score':>7}"
+        lines = [f"{head}  {low:<+{room // 2}.0f}{high:>+{room - room // 2}.0f}" if room >= _FEWEST else head]
+        for rank, rating in enumerate(players, 1):
+            # The end of a name says most: the names of a run begin alike.
+            name = rating.name if len(rating.name) <= width else "..." + rating.name[3 - width :]
             error = f"{rating.error:.0f}" if rating.error else ""
-            lines.append(f"{rating.name:<{width}} {rating.elo:>7.0f} {error:>6} {rating.games:>7} {share:>7}")
+            share = f"{100 * rating.points / rating.games:.1f} %"
+            chart = "  " + _bar(rating, low, high, room) if room >= _FEWEST else ""
+            line = f"{rank:>4} {name:<{width}} {rating.elo:>6.0f} {error:>5} {rating.games:>6} {share:>7}{chart}"
+            lines.append(line.rstrip())
+        if missing := self.unplayed:
+            some = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+            lines.append(f"without a game: {len(missing)} ({some})")
         return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as JSON data."""
+        return {
+            "zero": self.anchor,
+            "games": sum(rating.games for rating in self.players) // 2,
+            "players": [
+                {
+                    "rank": rank,
+                    "name": rating.name,
+                    "elo": round(rating.elo, 3),
+                    "error": round(rating.error, 3),
+                    "games": rating.games,
+                    "points": rating.points,
+                }
+                for rank, rating in enumerate(self.ranked, 1)
+            ],
+            "unplayed": self.unplayed,
+        }
+
+
+def _range(players: list[Rating]) -> tuple[float, float]:
+    """The Elo that the chart shows: all ratings, and error bars unless they are out of all proportion."""
+    elos = [rating.elo for rating in players]
+    slack = max(50.0, 0.15 * (max(elos) - min(elos)))
+    sure = [rating for rating in players if rating.error <= 4 * slack]
+    low = min([*elos, *(rating.elo - rating.error for rating in sure)])
+    high = max([*elos, *(rating.elo + rating.error for rating in sure)])
+    return (low, high) if high > low else (low - slack, high + slack)
+
+
+def _bar(rating: Rating, low: float, high: float, room: int) -> str:
+    """`--o--`: the interval and the rating in it."""
+
+    def column(elo: float) -> int:
+        return round((min(max(elo, low), high) - low) / (high - low) * (room - 1))
+
+    first, last = column(rating.elo - rating.error), column(rating.elo + rating.error)
+    cells = ["-" if first <= place <= last else " " for place in range(room)]
+    cells[column(rating.elo)] = "o"
+    return "".join(cells)
 
 
 def fit(results: Iterable[MatchResult], anchor: str, elo: float = 0.0, also: Iterable[str] = ()) -> Ratings:
@@ -118,32 +187,46 @@ def fit(results: Iterable[MatchResult], anchor: str, elo: float = 0.0, also: Ite
     return Ratings(anchor, tuple(ratings[i] for i in order), covariance[np.ix_(order, order)])
 
 
-def anchor(results: list[MatchResult]) -> str:
-    """Who is 0: random play, else the weakest plain search, else whoever comes first by name.
+def rate(results: list[MatchResult]) -> Ratings | None:
+    """The ratings of all players in the results on their own scale, `centred`; None if there are no results."""
+    return fit(results, anchor(players_in(results))).centred() if results else None
 
-    It depends on what was played alone, so the scale stays if a run is given other references.
+
+def players_in(results: Iterable[MatchResult]) -> list[str]:
+    """The names of all players in the results, each once."""
+    return list(dict.fromkeys(name for result in results for name in (result.a, result.b)))
+
+
+def anchor(names: Iterable[str], default: str | None = None) -> str:
+    """Whose rating is 0: random play, else the weakest plain search, else `default` or the first by name.
+
+    It depends on the players alone, so the scale stays if a run is given other references.
     """
-    names = {name for result in results for name in (result.a, result.b)}
-    return plain_anchor(names) or min(names)
+    names = list(names)
+    plain = [name for name in names if is_reference(name)]
+    return min(plain, key=playouts, default=default or min(names))
 
 
-def plain_anchor(names: Iterable[str]) -> str | None:
-    """Random play, else the weakest plain search, if any of them is among the names."""
-    names = set(names)
-    plain = [name for name in names if name.startswith("mcts:") and name[5:].isdigit()]
-    return "random" if "random" in names else min(plain, key=lambda name: int(name[5:]), default=None)
+def is_reference(name: str) -> bool:
+    """Whether a player of that name is the same in every run: `random`, or plain search such as `mcts:200`."""
+    return name == "random" or (name.startswith("mcts:") and name[5:].isdigit())
+
+
+def playouts(name: str) -> int:
+    """The playouts per move of a reference; 0 for `random`."""
+    return int(name.removeprefix("mcts:")) if name != "random" else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known about N players, the priors included."""
+    """The results of N players among each other, the priors included."""
 
     scored: np.ndarray  # Float64[N, N]: [i, j] is what i scored against j
-    tied: np.ndarray  # Bool[N]: whom only the wide prior connects with the anchor
+    tied: np.ndarray  # Bool[N]: players whom only the wide prior connects with the anchor
     anchor: int
 
     def log_likelihood(self, strength: np.ndarray) -> float:
-        """Of strengths [N], in log odds, the anchor's 0."""
+        """The log likelihood of strengths [N] in log odds, the anchor's being 0."""
         gap = strength[:, None] - strength[None, :]
         apart = strength[self.tied] * ELO / WIDTH
         return float(-(self.scored * np.logaddexp(0, -gap)).sum() - (apart**2).sum() / 2)
@@ -191,7 +274,7 @@ def most_likely(known: Evidence) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reachable(met: np.ndarray, start: int) -> np.ndarray:
-    """Bool[N]: whom chains of games connect with `start`."""
+    """Bool[N]: players whom a chain of games connects with `start`."""
     reached = np.arange(len(met)) == start
     while (wider := reached | met[reached].any(0)).sum() > reached.sum():
         reached = wider

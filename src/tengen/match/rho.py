@@ -14,14 +14,12 @@ from tengen.errors import OptionError
 from tengen.games.core import freeze
 from tengen.games.hironaka import AGENT, HOST, Hironaka, HironakaState, live
 from tengen.games.players import Player, Rule
-
-NORMAL_95 = 1.959964
-"""Standard errors that hold 95 % of a normal distribution on either side."""
+from tengen.match.results import SURE
 
 
 @dataclass(frozen=True)
 class Rho:
-    """What one host did against one agent. A round is a choice of each; unfinished games count with the limit."""
+    """The games of one host against one agent. A round is a choice of each; unfinished games count with the limit."""
 
     host: str
     agent: str
@@ -32,11 +30,11 @@ class Rho:
     error: float  # its standard error
 
     def __str__(self) -> str:
-        return f"{self.host} against {self.agent}: {self.rate:.4f} +-{self.error * NORMAL_95:.4f}"
+        return f"{self.host} against {self.agent}: {self.rate:.4f} +-{self.error * SURE:.4f}"
 
 
 def rho(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> Rho:
-    """Play so many games to the end or to the game's limit of moves. Both players' rules must be compiled ones.
+    """Plays games to the end or to the game's limit of moves. Both players must have compiled rules.
 
     The same key gives the same starts, whoever plays: differences between players then have smaller errors than these.
     """
@@ -64,7 +62,7 @@ def summarise(host: str, agent: str, rounds: np.ndarray, unfinished: int) -> Rho
 def _play(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> HironakaState:
     """The final positions of [G] games.
 
-    Each player is a program of its own, so that a table of pairs needs as many as it has players.
+    Each player is a separate program, so that a table of pairs compiles only as many as it has players.
     """
     starting, playing = jax.random.split(key)
     states, running = _start(game, starting, games)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tengen.match.scores import ELO
+from tengen.match.results import expected_share
 
 _PAIR = 0.125
 """Variance that two independent, even games give a pair. One such pair is added, so equal pairs are not certainty."""
@@ -37,15 +37,10 @@ class Sprt:
             return 0.0
         mean = float(pairs.mean())
         variance = (float(((pairs - mean) ** 2).sum()) + _PAIR) / count
-        misfit = [variance + (mean - expected(elo)) ** 2 for elo in (self.low, self.high)]
+        misfit = [variance + (mean - expected_share(elo)) ** 2 for elo in (self.low, self.high)]
         return count / 2 * math.log(misfit[0] / misfit[1])
 
     def decided(self, pairs: np.ndarray) -> bool | None:
         """True if A is as strong as wished for, False if not; None if more games are needed."""
         ratio = self.ratio(pairs)
         return None if abs(ratio) < self.bound else ratio > 0
-
-
-def expected(elo: float) -> float:
-    """The share of the points that a player so much stronger gets."""
-    return 1 / (1 + math.exp(-elo / ELO))

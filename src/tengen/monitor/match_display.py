@@ -4,14 +4,17 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tengen.match.folder import MatchFolder
-from tengen.match.running import MatchStanding
+from tengen.match.match_games import MatchGames
 from tengen.monitor.progress import clock
+
+if TYPE_CHECKING:
+    from tengen.match.device_match import MatchStanding
 
 _EVERY = 10.0  # seconds between two plain lines
 _REFRESHES = 4  # a second
@@ -21,7 +24,7 @@ _NAME = 24  # letters of a player's name
 class MatchDisplay:
     """Shows how a match stands."""
 
-    def __init__(self, book: MatchFolder, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, book: MatchGames, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._book, self._console, self._now = book, console, now
         self._began, self._before = now(), len(book.played)
         self._standing: MatchStanding | None = None
@@ -35,7 +38,7 @@ class MatchDisplay:
         else:
             print(text, flush=True)
 
-    def show(self, standing: MatchStanding) -> None:
+    def show(self, standing: "MatchStanding") -> None:
         """How it stands now. Cheap."""
         self._standing = standing
         if self.live is None and self._now() - self._said >= _EVERY:
@@ -47,10 +50,10 @@ class MatchDisplay:
         book, standing = self._book, self._standing
         passed = self._now() - self._began
         words = [f"{len(book.played)} of {book.games} games"]
-        score = book.tally.score
-        if score is not None:
+        result = book.result
+        if result.games:
             name = book.names[0] if len(book.names[0]) <= _NAME else f"{book.names[0][: _NAME - 3]}..."
-            words.append(f"{name} {100 * score.share:.1f} % (+{score.wins} ={score.draws} -{score.losses})")
+            words.append(f"{name} {100 * result.share:.1f} % ({result.counts})")
         if standing is None:
             words.append("starting")
         elif standing.under_way:
@@ -68,7 +71,7 @@ class MatchDisplay:
 
 
 @contextlib.contextmanager
-def watching(book: MatchFolder) -> Iterator[MatchDisplay]:
+def watching(book: MatchGames) -> Iterator[MatchDisplay]:
     """Show the match on the terminal, if there is one."""
     console = Console(file=sys.stdout)
     watch = MatchDisplay(book, console)

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tengen import match
 from tengen.data.format import peek
 from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
 from tengen.data.store.store import CORRUPT, Store
-from tengen.match.ratings import Ratings, anchor
+from tengen.match import results
+from tengen.match.ratings import Ratings, rate
 from tengen.monitor.summary import RatingPoint
 from tengen.run import registry
 from tengen.run.chunk_counts import ChunkCounts
@@ -79,8 +79,7 @@ def _count(meta: Meta) -> tuple[int, int]:
 
 def ratings(base: Path) -> Ratings | None:
     """Of all networks that played matches; None if none did. TengenError if the results cannot be read."""
-    results = match.read(base / RESULTS)
-    return match.fit(results, anchor(results)).centred() if results else None
+    return rate(results.read(base / RESULTS))
 
 
 def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:

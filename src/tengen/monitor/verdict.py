@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
-from tengen.match.scores import wilson
 from tengen.monitor.progress import clock
 
 _WINS = 0.97  # share of the points from which on an opponent is too weak to tell more
@@ -131,10 +130,9 @@ def larger_network(name: str) -> str:
 
 
 def _against(score: MatchResult) -> str:
-    share = score.points / score.games
-    low, high = wilson(share, score.games)
+    low, high = score.interval
     sure = f"{100 * low:.0f} to {100 * high:.0f} %, {score.games} games"
-    return f"{100 * share:.0f} % against {score.b} ({sure})"
+    return f"{100 * score.share:.0f} % against {score.b} ({sure})"
 
 
 def _above(ratings: Ratings, name: str, other: str, kind: str, called: str = "") -> str:

@@ -1,6 +1,5 @@
 """How a network becomes a player of its role, and players by name."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,13 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
-from tengen import nets, schema
+from tengen import nets
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
-from tengen.games.hironaka_players import HOSTS, Fixed
-from tengen.games.players import First, Player, Random
+from tengen.games.hironaka_players import HOSTS
+from tengen.games.players import Player
+from tengen.match import player_spec
 from tengen.nets import saving
 from tengen.nets.specs import FILE_NAME
 
@@ -101,23 +101,11 @@ def unfit(text: str, role: str, game: Game) -> str:
 
 
 def parse(text: str, game: Game, role: str) -> Player:
-    """The player that a text names: random, first, last (of the legal actions), or the path of a saved network.
-
-    Hironaka's game has more of them: the hosts of `games.hironaka_players`.
-    """
-    hosts = HOSTS if isinstance(game, Hironaka) and role == "host" else {}
+    """The player that a text names: random, first or last (legal action), a host of Hironaka's game, or a path."""
     if problem := unfit(text, role, game):
         raise OptionError(problem)
-    if text == "random":
-        return Player(text, Random(game))
-    if text in ("first", "last"):
-        return Player(text, First(game, last=text == "last"))
-    if isinstance(game, Hironaka) and text in hosts:
-        return Player(text, Fixed(game, hosts[text]))
-    if "/" not in text and not os.path.exists(text):
-        known = (*NAMES, *(name for name in hosts if name not in NAMES))
-        raise OptionError(f"{schema.quote(text)}: {schema.unknown('player', text, known)}, or the path of a network")
-    return load_player(text, game)
+    spec = player_spec.parse_role(text, role, game)
+    return load_player(spec.found.path, game) if spec.found else spec.player(game)
 
 
 def check_outputs(net: nnx.Module, game: Game, what: str) -> None:

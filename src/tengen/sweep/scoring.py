@@ -1,4 +1,4 @@
-"""How good trials are: a figure of their metrics, or their strength on one scale for all of them.
+"""The scores of trials: a figure of their metrics, or their strength on one scale for all of them.
 
 A run's own rating is no common scale: how strong `mcts:100` is against `random` is estimated anew in each run, from the
 few games of its own networks. So the matches of all trials are rated together, with the references as the same players.
@@ -9,40 +9,39 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tengen import match as arena
 from tengen.errors import OptionError
-from tengen.match.ratings import anchor
+from tengen.match.ratings import anchor, fit, is_reference, players_in
+from tengen.match.results import MatchResult
 from tengen.schema import unknown
 from tengen.sweep.trial import TrialResult
 
 RATING = "rating"
-_REFERENCE = re.compile(r"random|mcts:[0-9]+")
 
 
 @dataclass(frozen=True)
 class TrialMetric:
-    """What is looked at. `highest`: more is better."""
+    """The metric that trials are compared by. `highest`: more is better."""
 
     name: str
     highest: bool
 
     @staticmethod
     def of(name: str, best: str | None = None) -> "TrialMetric":
-        """By name; losses, errors and regrets are better the lower they are, unless it is said otherwise."""
+        """The metric of that name. Losses, errors and regrets are better the lower they are, unless `best` is given."""
         low = re.search(r"loss|error|regret", name) is not None
         return TrialMetric(name, best == "high" if best else not low)
 
 
 @dataclass(frozen=True)
 class TrialScore:
-    """Of one trial, in the metric's own unit. `error` is half of a 95 % interval, None where nobody knows it."""
+    """The score of one trial in the unit of the metric. `error` is half of a 95 % interval, None if unknown."""
 
     value: float
     error: float | None = None
 
 
 def scores(results: Mapping[str, TrialResult], metric: TrialMetric) -> dict[str, TrialScore]:
-    """Of the trials that have one; those that failed have none."""
+    """The scores of the trials that have one; trials that failed have none."""
     good = {trial: result for trial, result in results.items() if result.status != "failed"}
     if metric.name == RATING and any(result.matches for result in good.values()):
         return _rated(good)
@@ -51,7 +50,7 @@ def scores(results: Mapping[str, TrialResult], metric: TrialMetric) -> dict[str,
 
 
 def comparable(found: Mapping[str, TrialScore], metric: TrialMetric) -> dict[str, float]:
-    """Such that more is better."""
+    """The scores with signs such that more is better."""
     return {trial: score.value if metric.highest else -score.value for trial, score in found.items()}
 
 
@@ -68,7 +67,7 @@ def figure(values: Mapping[str, float | None], name: str) -> float | None:
 
 
 def check(result: TrialResult, metric: TrialMetric) -> None:
-    """OptionError if a trial that has ended well knows no such figure at all."""
+    """OptionError if a trial that has ended well has no figure of that name."""
     known = list(result.values)
     ends = {".".join(parts[start:]) for name in known for parts in [name.split(".")] for start in range(len(parts))}
     if result.status == "done" and known and metric.name != RATING and metric.name not in ends:
@@ -77,16 +76,16 @@ def check(result: TrialResult, metric: TrialMetric) -> None:
 
 
 def _rated(results: Mapping[str, TrialResult]) -> dict[str, TrialScore]:
-    """The newest network of each trial, which is called like the trial, by its games against the references."""
+    """The newest network of each trial, under the name of the trial, rated by its games against the references."""
     played = [
-        arena.MatchResult(f"trial {trial}", b, wins, draws, losses)
+        MatchResult(f"trial {trial}", b, wins, draws, losses)
         for trial, result in results.items()
         for a, b, wins, draws, losses in result.matches
-        if a == result.matches[-1][0] and _REFERENCE.fullmatch(b)
+        if a == result.matches[-1][0] and is_reference(b)
     ]
     if not played:
         return {}
-    ratings = arena.fit(played, anchor(played))
+    ratings = fit(played, anchor(players_in(played)))
     found = {trial: ratings[match.a] for match in played if (trial := match.a.removeprefix("trial "))}
     # Rounded, so that equal results are equal scores, whatever the arithmetic did.
     return {trial: TrialScore(round(rating.elo, 6), rating.error) for trial, rating in found.items()}

@@ -42,7 +42,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     play = GateMatch.play_round
 
     def noted(contest: GateMatch, stop: Any, show: Any) -> Any:
-        played.append(contest.a.name)
+        played.append(contest.games.names[0])
         return play(contest, stop, show)
 
     monkeypatch.setattr(GateMatch, "play_round", noted)

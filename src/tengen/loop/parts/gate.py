@@ -1,8 +1,8 @@
 """The gate: plays each candidate against the newest accepted network, and moves it to models/ or rejected/.
 
-What happens to a candidate, in this order: its games are played (a round for each call), written down, its verdict is
-written into its folder, its result is added to the ratings, its folder is moved. A gate that is killed before the
-verdict plays the same match again; after it, only what is missing is done. So nothing is judged twice.
+A candidate's games are played (a round for each call) and written, then its verdict is written into its folder, its
+result is added to the ratings, and its folder is moved. A gate that is killed before the verdict plays the same match
+again; after it, only the missing steps are done. So nothing is judged twice.
 """
 
 import errno
@@ -16,17 +16,15 @@ import jax
 import numpy as np
 
 from tengen import games
-from tengen import match as arena
 from tengen.config.sections import Config
 from tengen.data.format.chunk import cannot_write
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.games.players import Player
 from tengen.loop.parts.running import Say, is_full
-from tengen.match import players
+from tengen.match import players, results
 from tengen.match.gate_match import GateMatch
-from tengen.match.players import Player
 from tengen.match.results import MatchResult
-from tengen.nets import evaluators
 from tengen.run import registry, safe_exit
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
 from tengen.run.registry import Entry
@@ -49,7 +47,7 @@ class _Running:
 
     entry: Entry
     newest: str  # accepted when it began
-    contest: GateMatch
+    match: GateMatch
     seconds: float = 0.0
 
 
@@ -73,7 +71,7 @@ class GatePart:
         self._compiled = False  # whether a match was begun before
 
     def run_once(self) -> Progress:
-        """Play one round, or see to one candidate that needs none."""
+        """Plays one round, or handles one candidate that needs none."""
         candidates = registry.candidates(self._base)
         self._waiting = max(len(candidates) - 1, 0)
         for entry in candidates:
@@ -90,13 +88,13 @@ class GatePart:
         return self._begin(candidates[0])
 
     def flush(self) -> None:
-        """Nothing waits to be written: a match that is not over is played again."""
+        """Nothing is left to write: an unfinished match is played again."""
 
     def close(self) -> None:
         self._running, self._loaded = None, {}
 
     def _begin(self, entry: Entry) -> Progress:
-        """See whether the candidate can play, and against whom."""
+        """Loads the candidate and its opponent."""
         try:
             candidate = self._player(entry)
         except TengenError as error:
@@ -112,40 +110,38 @@ class GatePart:
         if opponent is None:
             return waiting(f"none of the {len(accepted)} networks in {registry.ACCEPTED}/ can be read", **self._figures)
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
-        contest = GateMatch(self._game, candidate, opponent, self._settings, key)
-        self._running = _Running(entry, accepted[-1].name, contest)
+        match = GateMatch(self._game, candidate, opponent, self._settings, key)
+        self._running = _Running(entry, accepted[-1].name, match)
         return (
             self._did(f"candidate {entry.name} against {opponent.name}") if self._stop() else self._go_on(self._running)
         )
 
     def _go_on(self, running: _Running) -> Progress:
         """The next round, or the verdict."""
-        contest, began = running.contest, time.monotonic()
-        if contest.decision is None:
+        match, began = running.match, time.monotonic()
+        if match.decision is None:
             self.show(self._underway(running, 0))
             with safe_exit.possible():
-                match = contest.play_round(self._stop, lambda now: self._seen(running, now.over))
+                self._figures["games"] += match.play_round(self._stop, lambda now: self._update(running, now.finished))
             self._compiled = True
             running.seconds += time.monotonic() - began
-            if match is not None:
-                self._figures["games"] += int(match.finished.sum())
-        if (decision := contest.decision) is None:
+        if (decision := match.decision) is None:
             return self._underway(running, 0)
         if not running.entry.path.is_dir():
             self._running = None
             return self._did(f"candidate {running.entry.name} is gone")
         self._write_games(running)
-        told = contest.told() | {"seconds": round(running.seconds, 3)}
-        return self._decide(running.entry, decision.accepted, decision.why, told)
+        about = match.to_dict() | {"seconds": round(running.seconds, 3)}
+        return self._decide(running.entry, decision.accepted, decision.why, about)
 
-    def _seen(self, running: _Running, over: int) -> None:
-        """A second of a round has gone by."""
+    def _update(self, running: _Running, over: int) -> None:
+        """Shows the progress within a round."""
         self._compiled, self._waiting = True, max(len(registry.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
     def _underway(self, running: _Running, over: int) -> Progress:
-        """How far the match is; `over` is the number of games of this round that have ended."""
-        counts, most = running.contest.result, running.contest.plan.games
+        """The progress of the match; `over` is the number of games of this round that have ended."""
+        counts, most = running.match.result, running.match.games.games
         done = counts.games + over
         words = f"candidate {running.entry.name}: {done} of {most} games, {_counted(counts)}"
         if not self._compiled:
@@ -153,17 +149,17 @@ class GatePart:
         more = f"; {self._waiting:,} more wait" if self._waiting else ""
         return Progress(words + more, done=done, of=most, figures=dict(self._figures))
 
-    def _decide(self, entry: Entry, accepted: bool, why: str, told: dict[str, Any] | None = None) -> Progress:
-        """Write the verdict, and do what it says."""
+    def _decide(self, entry: Entry, accepted: bool, why: str, about: dict[str, Any] | None = None) -> Progress:
+        """Writes the verdict and carries it out."""
         number = {"number": registry.next_number(self._base)} if accepted else {}
-        told = told or {"opponent": None, "games": 0, "seconds": 0.0}
-        about = {"kind": self._settings.kind, "why": why, **told, "settings": asdict(self._settings)}
-        registry.decide(entry, {"accepted": accepted, **number, **about})
+        about = about or {"opponent": None, "games": 0, "seconds": 0.0}
+        verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
+        registry.decide(entry, {**verdict, "settings": asdict(self._settings)})
         self._running = None
         return self._settle(entry)
 
     def _settle(self, entry: Entry) -> Progress:
-        """What is left to do for a candidate that has a verdict."""
+        """Does the remaining steps for a candidate that has a verdict."""
         verdict = registry.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
@@ -177,11 +173,11 @@ class GatePart:
         return self._did(f"{word} {entry.name}")
 
     def _add(self, result: MatchResult) -> None:
-        """To the ratings' results, once. A file of results that is damaged holds up no network."""
+        """Adds a result to the ratings, once. A damaged file of results holds up no network."""
         path = self._base / "ratings" / "results.jsonl"
         try:
-            if not any((known.a, known.b) == (result.a, result.b) for known in arena.read(path)):
-                arena.append(path, result)
+            if not any((known.a, known.b) == (result.a, result.b) for known in results.read(path)):
+                results.append(path, result)
         except TengenError as error:
             if is_full(error):
                 raise
@@ -190,12 +186,12 @@ class GatePart:
     def _write_games(self, running: _Running) -> None:
         path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
         try:
-            save_records(path, running.contest.records())
+            save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
         except OSError as error:
             raise TengenError(cannot_write(path, error)) from error
 
     def _forget_if_changed(self, candidates: list[Entry]) -> None:
-        """A match goes on as long as its candidate waits and nobody has put another network in place."""
+        """Drops a match whose candidate is gone, or whose opponent is no longer the newest network."""
         running = self._running
         if running is None:
             return
@@ -216,11 +212,10 @@ class GatePart:
         return None
 
     def _player(self, entry: Entry) -> Player:
-        """TengenError says why it cannot play."""
+        """The network, loaded. TengenError says why it cannot play."""
         if entry.name not in self._loaded:
-            evaluate, params = evaluators.saved(entry.path, self._game, self._config.net.dtype)
-            params = jax.device_put(params, jax.local_devices()[0])
-            self._loaded[entry.name] = players.network(entry.name, evaluate, self._game, self._search, params)
+            dtype = self._config.net.dtype
+            self._loaded[entry.name] = players.saved(entry.name, entry.path, self._game, self._search, dtype)
         return self._loaded[entry.name]
 
     def _nothing_to_test(self) -> Progress:
@@ -234,11 +229,11 @@ class GatePart:
 
 
 def _counted(result: MatchResult) -> str:
-    return f"+{result.wins} ={result.draws} -{result.losses} against {result.b}"
+    return f"{result.counts} against {result.b}"
 
 
 def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
-    """Of the games that a verdict tells of; None if there are none."""
+    """The result in a verdict; None if no games were played."""
     opponent, counts = verdict.get("opponent"), [verdict.get(key) for key in ("wins", "draws", "losses")]
     if not isinstance(opponent, str) or not all(type(count) is int for count in counts):
         return None
@@ -247,6 +242,6 @@ def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
 
 
 def _may_pass(error: TengenError) -> bool:
-    """Whether a file may be read later: the disk, the system or permissions are at fault, not the file."""
+    """Whether the file may be readable later: the disk, the system or permissions are at fault, not the file."""
     cause = error.__cause__ or error.__context__
     return isinstance(cause, OSError) and cause.errno in _PASSING

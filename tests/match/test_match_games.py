@@ -1,12 +1,11 @@
-"""What is told of a match, next to counts by hand."""
+"""The figures of a match, next to counts by hand."""
 
 import json
 from typing import Any
 
-from tengen.match.game_record import PlayedGame
+from tengen.match.game_record import EngineOpinions, PlayedGame
+from tengen.match.match_games import MatchGames
 from tengen.match.results import MatchResult
-from tengen.match.scores import score
-from tengen.match.tally import Tally
 
 
 def game(number: int, result: float, length: int = 10, **more: Any) -> PlayedGame:
@@ -14,9 +13,9 @@ def game(number: int, result: float, length: int = 10, **more: Any) -> PlayedGam
 
 
 GAMES = (
-    game(0, 1.0, 20, score=5.5, opinions={"b": "B+5.5"}),
-    game(1, -1.0, score=3.5, opinions={"b": "B+4.5"}),
-    game(2, 0.0, score=0.0, opinions={"b": "W+1"}),
+    game(0, 1.0, 20, score=5.5, opinions=EngineOpinions(b="B+5.5")),
+    game(1, -1.0, score=3.5, opinions=EngineOpinions(b="B+4.5")),
+    game(2, 0.0, score=0.0, opinions=EngineOpinions(b="W+1")),
     game(3, 1.0, ending="forfeit", fault="crash", reason="exit status 3"),
     game(5, 1.0, ending="time", fault="time", reason="slow"),
     game(6, -1.0, ending="forfeit", fault="illegal move", reason="A1"),
@@ -24,13 +23,20 @@ GAMES = (
 )
 
 
+def match(names: tuple[str, str], games: int, *played: PlayedGame) -> MatchGames:
+    found = MatchGames(names, games)
+    found.add(*played)
+    return found
+
+
 def test_figures() -> None:
-    tally = Tally(("net", "gnugo"), 10, GAMES)
+    tally = match(("net", "gnugo"), 10, *reversed(GAMES))
+    assert tally.finished == list(GAMES)
+    assert tally.missing == [4, 8, 9]
     assert tally.result == MatchResult("net", "gnugo", 4, 1, 2)
-    found = tally.score
-    assert found is not None
-    assert (found.wins, found.draws, found.losses) == (4, 1, 2)
-    assert found == score([1, -1, 0, 1, 0, 1, -1, 1], [True] * 4 + [False] + [True] * 3)
+    there = [True] * 4 + [False] + [True] * 3
+    same = MatchResult.of_games("net", "gnugo", [1, -1, 0, 1, 0, 1, -1, 1], there)
+    assert tally.result.interval == same.interval
     assert tally.mean_length == 80 / 7
     assert tally.endings == {"played out": 3, "forfeit": 3, "time": 1}
     assert [one.number for one in tally.faults(0)] == [6]
@@ -40,7 +46,7 @@ def test_figures() -> None:
 
 
 def test_words() -> None:
-    lines = Tally(("net", "gnugo"), 10, GAMES).lines()
+    lines = match(("net", "gnugo"), 10, *GAMES).lines()
     assert lines[0].startswith("net - gnugo: 64.3 % (")
     assert "  moving first: 50.0 % of 3, +1 =1 -1" in lines
     assert "  moving second: 75.0 % of 4, +3 =0 -1" in lines
@@ -54,17 +60,16 @@ def test_words() -> None:
 
 
 def test_as_json() -> None:
-    about = json.loads(json.dumps(Tally(("net", "gnugo"), 10, GAMES).to_dict(), allow_nan=False))
+    about = json.loads(json.dumps(match(("net", "gnugo"), 10, *GAMES).to_dict(), allow_nan=False))
     assert (about["wins"], about["games"], about["of"]) == (4, 7, 10)
     assert about["by_seat"]["second"] == {"wins": 3, "draws": 0, "losses": 1}
     assert about["faults"]["gnugo"][0] == {"game": 4, "fault": "crash", "reason": "exit status 3"}
     assert about["other_counts"] == {"gnugo": {"counted": 3, "different": 2, "other_winner": 1}}
-    json.dumps(Tally(("a", "b"), 2, (game(0, 1.0),)).to_dict(), allow_nan=False)
+    json.dumps(match(("a", "b"), 2, game(0, 1.0)).to_dict(), allow_nan=False)
 
 
 def test_before_the_first_game() -> None:
-    tally = Tally(("a", "b"), 4, ())
-    assert tally.score is None
+    tally = match(("a", "b"), 4)
     assert tally.lines() == ["a - b: no game is over yet"]
     assert tally.to_dict() == {"a": "a", "b": "b", "games": 0, "of": 4}
     assert tally.result.games == 0
