@@ -1,4 +1,4 @@
-"""Who chooses moves for a batch of positions: what a player is, and the simplest of them.
+"""Players, which choose moves for a batch of positions; here what a player is, and the simplest of them.
 
 A player is a name, a rule and what the rule needs to know (the parameters of a network). Rules are values: two players
 whose rules are equal share one compiled program, so the next network of a run costs no new compilation.
@@ -17,12 +17,12 @@ from jax import Array
 from tengen.games.core import Game
 
 Rule = Callable[[Any, Array, Any, Array], Array]
-"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: a move wherever `which` says that it has to move."""
+"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: a move in every game of `which`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """Whoever chooses moves. A rule `on_host` is any Python function of NumPy arrays; others are compiled."""
+    """Chooses moves by a rule. A rule `on_host` is any Python function of NumPy arrays; others are compiled."""
 
     name: str
     rule: Rule

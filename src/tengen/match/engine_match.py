@@ -1,8 +1,8 @@
 """Matches in which at least one player is a foreign engine: many tables, each with a game, and a referee.
 
-Engines think in threads of their own, several at once. A player of ours gets the positions of all tables that wait for
-it as one batch of a fixed size, empty places masked, so nothing is compiled twice. Who breaks the rules, crashes or
-does not answer loses that game, and the others go on.
+Engines think in separate threads, several at once. A player of ours gets the positions of all tables that wait for it
+as one batch of a fixed size, empty places masked, so nothing is compiled twice. A player that breaks the rules, crashes
+or does not answer loses that game, and the others go on.
 """
 
 import time
@@ -16,16 +16,16 @@ import jax
 import numpy as np
 
 from tengen.games.core import Game
+from tengen.games.players import Player
 from tengen.match.engines.engine import RESIGN
 from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
 from tengen.match.game_record import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
-from tengen.match.players import Player
 from tengen.match.referee import Referee, RefereePosition
 
 Side = Player | EnginePool
-_BEAT = 0.2  # seconds between two looks at whether to stop
+_BEAT = 0.2  # seconds between two checks of whether to stop
 _PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
 
 
@@ -43,8 +43,12 @@ class GameTable:
 
     @property
     def side(self) -> int:
-        """Whose turn it is."""
+        """The side to move."""
         return self.position.player ^ (self.number % 2)
+
+
+Then = Callable[[GameTable, Any], PlayedGame | None]
+"""Handles what an engine's thread has done (a future): gives the game if that ended it."""
 
 
 class EngineMatch:
@@ -60,23 +64,23 @@ class EngineMatch:
         tables: int,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`start` gives the openings of all pairs; it is asked when the engines have started.
+        """`start` gives the openings of all pairs; it is called when the engines have started.
 
-        `say` is told, before the first game, what a person should know about the engines.
+        `say` gets, before the first game, remarks about the engines for the user.
         """
-        self.moves = 0  # played so far, for those who want to see that something happens
+        self.moves = 0  # played so far
         self.under_way = 0
         self._game, self._sides, self._key = game, sides, key
-        self._openings, self._say = start, say
-        self._start: MatchOpenings | None = None
+        self._make_openings, self._say = start, say
+        self._openings: MatchOpenings | None = None
         self._parallel, self._tables = parallel, tables
         self._batch = -(-tables // 2)  # the other half is with the engines
         self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
         self._referee = Referee(game)
-        self._asked = 0
+        self._batches = 0
         self._waiting: list[GameTable] = []  # for the player of ours
-        self._thinking: dict[Future[Any], tuple[GameTable, Callable[[GameTable, Any], PlayedGame | None]]] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._thinking: dict[Future[Any], tuple[GameTable, Then]] = {}
+        self._threads = ThreadPoolExecutor(parallel, "engine")
 
     def play(self, numbers: Iterable[int], stop: Callable[[], bool]) -> Generator[PlayedGame | None, None, None]:
         """The games with these numbers as they end, until all are played or `stop` says so; None in between.
@@ -84,23 +88,22 @@ class EngineMatch:
         TengenError if an engine does not start. The processes end with the iteration, however that ends.
         """
         to_play, free = deque(numbers), list(range(self._tables))[::-1]
-        self._pool = ThreadPoolExecutor(self._parallel, "engine")
         try:
             # An engine that cannot play at all is known before anything else is done.
-            greeted = [self._pool.submit(crew.ready, 0, number) for crew in self._crews for number in list(to_play)[:1]]
-            while not stop() and wait(greeted, _BEAT).not_done:
+            started = [self._threads.submit(pool.ready, 0, number) for pool in self._pools for number in [*to_play][:1]]
+            while not stop() and wait(started, _BEAT).not_done:
                 yield None
-            for future in greeted:
+            for future in started:
                 if future.done():
                     future.result()
-            for remark in (remark for crew in self._crews for remark in crew.remarks):
-                self._say(remark)
+            for pool in self._pools:
+                for remark in pool.remarks:
+                    self._say(remark)
             yield None
-            self._start = jax.device_get(self._openings()) if to_play and not stop() else None
+            self._openings = jax.device_get(self._make_openings()) if to_play and not stop() else None
             while not stop():
                 while to_play and free:
-                    played = self._go_on(self._sit(free.pop(), to_play.popleft()))
-                    assert played is None, "openings are not over"
+                    self._go_on(self._sit(free.pop(), to_play.popleft()))
                 if not (self._thinking or self._waiting):
                     break
                 self.under_way = self._tables - len(free)
@@ -109,38 +112,31 @@ class EngineMatch:
                     free.append(place)
                     yield played
         finally:
-            for crew in self._crews:
-                crew.interrupt()
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            for crew in self._crews:
-                crew.close()
+            for pool in self._pools:
+                pool.interrupt()
+            self._threads.shutdown(wait=True, cancel_futures=True)
+            for pool in self._pools:
+                pool.close()
 
     @property
     def compiling(self) -> bool:
-        """Whether the openings, or the first moves of our player, are still to come: both take long."""
-        return self._start is None or (not self._asked and len(self._crews) < len(self._sides))
+        """Whether the openings, or the first moves of our player, are still to come: both are compiled first."""
+        return self._openings is None or (not self._batches and len(self._pools) < len(self._sides))
 
     @property
-    def _crews(self) -> list[EnginePool]:
+    def _pools(self) -> list[EnginePool]:
         return [side for side in self._sides if isinstance(side, EnginePool)]
 
-    @property
-    def _patience(self) -> float:
-        """Seconds to wait for a full batch: as long as a batch takes, since one that is not full takes as long."""
-        return max(_PATIENCE[0], self._quickest)
-
     def _some(self) -> list[tuple[int, PlayedGame]]:
-        """Wait until something happens: (place, game) of the games that ended by it."""
-        ended = []
-        now = time.monotonic()
-        if self._waiting and (
-            len(self._waiting) >= self._batch or not self._thinking or now - self._waiting[0].since > self._patience
-        ):
-            for table, action in self._ask():
-                ended.append((table, self._ours(table, action)))
+        """Waits until something happens: (place, game) of the games that ended by it."""
+        # As long as a batch takes, since one that is not full takes as long.
+        patience = max(_PATIENCE[0], self._quickest)
+        full = len(self._waiting) >= self._batch or not self._thinking
+        if self._waiting and (full or time.monotonic() - self._waiting[0].since > patience):
+            ended = [(table, self._ours(table, action)) for table, action in self._choose()]
         else:
-            beat = min(_BEAT, self._patience) if self._waiting else _BEAT
-            for future in wait(self._thinking, beat, FIRST_COMPLETED).done:
+            ended = []
+            for future in wait(self._thinking, min(_BEAT, patience) if self._waiting else _BEAT, FIRST_COMPLETED).done:
                 table, then = self._thinking.pop(future)
                 ended.append((table, then(table, future)))
         return [(table.place, played) for table, played in ended if played is not None]
@@ -148,47 +144,40 @@ class EngineMatch:
     def _sit(self, place: int, number: int) -> GameTable:
         """A new game, after its opening."""
         pair = number // 2
-        assert self._start is not None
-        position = self._referee.begin(self._start.seeds[pair])
+        assert self._openings is not None
+        position = self._referee.begin(self._openings.seeds[pair])
         table = GameTable(place, number, position, [], [], time.monotonic())
-        for action in self._start.actions[pair]:
+        for action in self._openings.actions[pair]:
             self._put(table, int(action))
         return table
 
     def _put(self, table: GameTable, action: int) -> None:
-        """Play a legal action."""
+        """Plays a legal action."""
         table.moves.append((table.position.player, self._referee.name(table.position, action)))
         table.actions.append(action)
         table.position = self._referee.play(table.position, action)
         self.moves += 1
 
-    def _go_on(self, table: GameTable) -> PlayedGame | None:
-        """Have the next move made; the game if there is none left to make."""
-        if table.position.over or len(table.actions) >= self._game.max_moves:
-            return self._judge(table)
+    def _go_on(self, table: GameTable) -> None:
+        """Asks for the next move, or for the engines' opinions of a game that is over."""
         side = self._sides[table.side]
-        if isinstance(side, Player):
+        if table.position.over or len(table.actions) >= self._game.max_moves:
+            self._thinking[self._threads.submit(self._opinions, table)] = table, self._judged
+        elif isinstance(side, Player):
             table.since = time.monotonic()
             self._waiting.append(table)
         else:
             arguments = (table.place, table.number, list(table.moves), table.position.player)
-            self._submit(table, self._theirs, side.consult, *arguments)
-        return None
+            self._thinking[self._threads.submit(side.consult, *arguments)] = table, self._theirs
 
-    def _submit(
-        self, table: GameTable, then: Callable[[GameTable, Any], PlayedGame | None], work: Any, *arguments: Any
-    ) -> None:
-        assert self._pool is not None
-        self._thinking[self._pool.submit(work, *arguments)] = table, then
-
-    def _ask(self) -> list[tuple[GameTable, int]]:
+    def _choose(self) -> list[tuple[GameTable, int]]:
         """The moves of our player at the tables that have waited longest."""
         tables, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
         player = next(side for side in self._sides if isinstance(side, Player))
         filled = [*tables, *[tables[0]] * (self._batch - len(tables))]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *(table.position.state for table in filled))
-        self._asked += 1
-        key = jax.random.fold_in(self._key, self._asked)
+        self._batches += 1
+        key = jax.random.fold_in(self._key, self._batches)
         began = time.monotonic()
         actions = np.asarray(player.ask(key, states, np.arange(self._batch) < len(tables)))
         self._quickest = min(self._quickest, time.monotonic() - began)
@@ -201,50 +190,42 @@ class EngineMatch:
         return self._go_on(table)
 
     def _theirs(self, table: GameTable, future: Future[str]) -> PlayedGame | None:
-        """What an engine said is its move."""
+        """Plays the move of an engine."""
         try:
             move = future.result()
             if move == RESIGN:
-                return self._ended(table, table.side, "resigned", reason="resigned")
+                return self._lost(table, ending="resigned", reason="resigned")
             action = self._referee.read(table.position, move)
         except Fault as fault:
             return self._forfeited(table, fault)
         self._put(table, action)
         return self._go_on(table)
 
-    def _judge(self, table: GameTable) -> PlayedGame | None:
-        """A game that is over by the rules: hear what the engines think of that, then note our result."""
-
-        def opinions() -> EngineOpinions:
-            return EngineOpinions(
-                *(
-                    side.opinion(table.place, table.number, table.moves) if isinstance(side, EnginePool) else None
-                    for side in self._sides
-                )
-            )
-
-        self._submit(table, self._judged, opinions)
-        return None
+    def _opinions(self, table: GameTable) -> EngineOpinions:
+        """The final score by the engines."""
+        arguments = (table.place, table.number, table.moves)
+        a, b = (side.opinion(*arguments) if isinstance(side, EnginePool) else None for side in self._sides)
+        return EngineOpinions(a, b)
 
     def _judged(self, table: GameTable, future: Future[EngineOpinions]) -> PlayedGame:
-        result = float(table.position.returns[table.number % 2])
-        score = self._referee.score(table.position)
-        return self._noted(table, result=result, score=score, opinions=future.result())
+        """A game that is over by the rules, which decide the result."""
+        result, score = float(table.position.returns[table.number % 2]), self._referee.score(table.position)
+        return self._played(table, result=result, score=score, opinions=future.result())
 
     def _forfeited(self, table: GameTable, fault: Fault) -> PlayedGame:
-        return self._ended(table, table.side, fault.ending, fault=fault.kind, reason=fault.words)
+        return self._lost(table, ending=fault.ending, fault=fault.kind, reason=fault.words)
 
-    def _ended(self, table: GameTable, loser: int, ending: str, **about: Any) -> PlayedGame:
-        """A game that `loser` (0 for A) has lost without its being over."""
-        return self._noted(table, result=1.0 if loser == 1 else -1.0, ending=ending, **about)
+    def _lost(self, table: GameTable, **about: Any) -> PlayedGame:
+        """A game that the side to move has lost before its end."""
+        return self._played(table, result=1.0 if table.side == 1 else -1.0, **about)
 
-    def _noted(self, table: GameTable, **about: Any) -> PlayedGame:
-        assert self._start is not None
+    def _played(self, table: GameTable, **about: Any) -> PlayedGame:
+        assert self._openings is not None
         return PlayedGame(
             number=table.number,
             actions=tuple(table.actions),
-            opening=int(self._start.actions.shape[1]),
-            seed=tuple(self._start.seeds[table.number // 2].tolist()),
+            opening=int(self._openings.actions.shape[1]),
+            seed=tuple(self._openings.seeds[table.number // 2].tolist()),
             seconds=round(time.monotonic() - table.began, 3),
             **about,
         )

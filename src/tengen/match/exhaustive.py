@@ -9,7 +9,7 @@ from jax import Array
 
 from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.match.players import Player
+from tengen.games.players import Player
 
 _CHUNK = 256  # positions given to the player at once: one size, one compilation
 _KEY = 0
@@ -35,15 +35,22 @@ def every_line(game: Game, player: Player, seat: int, most: int = 200_000) -> Li
     more than `most` lines at once.
     """
     states = jax.device_get(jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(_KEY), 1)))
+
+    def answer(chunk: Any) -> Any:
+        return player.ask(jax.random.key(_KEY), chunk, np.ones(_CHUNK, bool))
+
     moves: list[tuple[int, ...]] = [()]
     wins, draws, lost = 0, 0, []
     while moves:
-        legal, mine = _look(game, states, seat)
-        legal[mine] = np.eye(game.num_actions, dtype=bool)[_answers(player, _take(states, mine))]
+        legal, to_play = _in_chunks(partial(_look, game), states)
+        mine = to_play == seat
+        legal[mine] = np.eye(game.num_actions, dtype=bool)[_in_chunks(answer, _take(states, mine))]
         line, action = np.nonzero(legal)
         if len(line) > most:
             raise TengenError(f"{game.name}: more than {most} lines of play; this game is too large to try all of them")
-        states, over, result = _play(game, _take(states, line), action, seat)
+        moved = (_take(states, line), action.astype(np.int32))
+        states, over, returns = _in_chunks(lambda both: _play(game, *both), moved)
+        result = returns[:, seat]
         moves = [(*moves[i], int(a)) for i, a in zip(line, action, strict=True)]
         wins += int((over & (result > 0)).sum())
         draws += int((over & (result == 0)).sum())
@@ -52,30 +59,15 @@ def every_line(game: Game, player: Player, seat: int, most: int = 200_000) -> Li
     return LinesOfPlay(wins, draws, lost)
 
 
-def _answers(player: Player, states: Any) -> np.ndarray:
-    """Int[N]: what the player does in N positions."""
-    return _in_chunks(lambda chunk: player.ask(jax.random.key(_KEY), chunk, np.ones(_CHUNK, bool)), states)
-
-
-def _look(game: Game, states: Any, seat: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bool[N, A]: the legal moves; Bool[N]: where the player has to move."""
-    legal, to_play = _in_chunks(partial(_looked, game), states)
-    return np.array(legal), to_play == seat
-
-
-def _play(game: Game, states: Any, actions: np.ndarray, seat: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """After these moves: the positions, whether the games are over, and the player's results."""
-    states, over, returns = _in_chunks(lambda both: _moved(game, *both), (states, actions.astype(np.int32)))
-    return states, over, returns[:, seat]
-
-
 @partial(jax.jit, static_argnames="game")
-def _looked(game: Game, states: Any) -> tuple[Array, Array]:
+def _look(game: Game, states: Any) -> tuple[Array, Array]:
+    """Bool[N, A]: the legal moves; Int[N]: who moves."""
     return jax.vmap(game.legal_actions)(states), jax.vmap(game.to_play)(states)
 
 
 @partial(jax.jit, static_argnames="game")
-def _moved(game: Game, states: Any, actions: Array) -> tuple[Any, Array, Array]:
+def _play(game: Game, states: Any, actions: Array) -> tuple[Any, Array, Array]:
+    """The positions after these moves, whether the games are over, and their results."""
     states = jax.vmap(game.step)(states, actions)
     return states, jax.vmap(game.is_over)(states), jax.vmap(game.returns)(states)
 
@@ -89,13 +81,7 @@ def _in_chunks(function: Any, values: Any) -> Any:
     count = len(jax.tree.leaves(values)[0])
     places = np.arange(max(-(-count // _CHUNK), 1) * _CHUNK)
     # With nothing to compute there is still one chunk, so that the results have their shapes: its content is dropped.
-    parts = []
-    for start in range(0, len(places), _CHUNK):
-        chunk = np.minimum(places[start : start + _CHUNK], max(count - 1, 0))
-        filled = _take(values, chunk) if count else jax.tree.map(_empty, values)
-        parts.append(jax.device_get(function(filled)))
+    empty = jax.tree.map(lambda leaf: np.zeros((_CHUNK, *np.shape(leaf)[1:]), np.asarray(leaf).dtype), values)
+    chunks = (np.minimum(places[start : start + _CHUNK], max(count - 1, 0)) for start in range(0, len(places), _CHUNK))
+    parts = [jax.device_get(function(_take(values, chunk) if count else empty)) for chunk in chunks]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
-
-
-def _empty(leaf: Any) -> np.ndarray:
-    return np.zeros((_CHUNK, *np.shape(leaf)[1:]), np.asarray(leaf).dtype)

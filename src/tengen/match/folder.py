@@ -13,18 +13,16 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tengen import files
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.games.core import Game
 from tengen.match import results
 from tengen.match.game_record import PlayedGame
 from tengen.match.match_games import MatchGames
 from tengen.run import directory
-
-if TYPE_CHECKING:
-    from tengen.games.core import Game
 
 _ABOUT, _GAMES, _RESULTS, _SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
 
@@ -60,7 +58,7 @@ class MatchFolder(MatchGames):
             raise TengenError(f"{path}: a game cannot be written: {error.strerror or error}") from None
         super().add(*games)
 
-    def write(self, game: "Game") -> Path:
+    def write(self, game: Game) -> Path:
         """Writes all files except games.jsonl anew; gives the path of the games for people."""
         path = self.folder / file_name("games", game.name)
         try:

@@ -3,15 +3,16 @@
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from tengen.data.records.records import Ending, Record
+from tengen.data.records.starts import start_of
+from tengen.games.core import Game
 from tengen.match.engines.faults import KINDS
 from tengen.match.results import checked
 from tengen.schema import REQUIRED, setting
-
-if TYPE_CHECKING:
-    from tengen.games.core import Game
 
 _WORD = 2**32 - 1
 
@@ -60,12 +61,8 @@ class PlayedGame:
             data["opinions"] = {"a": None, "b": None, **opinions}
         return checked(PlayedGame, data)
 
-    def record(self, game: "Game", names: tuple[str, str], **rest: Any) -> Record:
+    def record(self, game: Game, names: tuple[str, str], **rest: Any) -> Record:
         """A record for people; `names` are those of A and B."""
-        import numpy as np
-
-        from tengen.data.records.starts import start_of
-
         notes = {"reason": self.reason} if self.reason else {}
         opinions = zip(names, (self.opinions.a, self.opinions.b), strict=True)
         notes |= {f"final score by {name}": text for name, text in opinions if text is not None}

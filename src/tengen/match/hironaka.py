@@ -57,7 +57,7 @@ def table(
 
 @dataclass(frozen=True)
 class RoleStanding:
-    """One network in one role: what it achieved against each opponent as a multiple of the reference's rate there."""
+    """One network in one role: its rate against each opponent as a multiple of the reference's rate."""
 
     player: Player
     path: Path
@@ -70,7 +70,7 @@ class RoleStanding:
 
     @property
     def worst(self) -> float:
-        """Of a host the lowest multiple, of an agent the highest: agents want games to last."""
+        """The lowest multiple of a host, or the highest of an agent: agents want games to last."""
         return min(self.against.values()) if self.role == "host" else max(self.against.values())
 
 

@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tengen import config as configuration
+from tengen import games
+from tengen.config.sections import Config
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
+from tengen.games.core import Game
 from tengen.match import player_spec, ratings, results
+from tengen.match.driver import MatchPlan, Show, play_match
+from tengen.match.engine_match import Side
 from tengen.match.engines.engine import Terms
 from tengen.match.match_games import MatchGames
 from tengen.match.pairing import PairChoice, choose
 from tengen.match.player_spec import PlayerSpec
+from tengen.match.players import strongest
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
 from tengen.run import directory, finding, registry
-
-if TYPE_CHECKING:
-    from tengen.config.sections import Config
-    from tengen.games.core import Game
-    from tengen.match.driver import MatchPlan
-    from tengen.match.engine_match import Side
 
 SIMULATIONS, OPENING_MOVES, ANCHORS = 64, 2, ("random",)
 """For a run without a configuration."""
@@ -41,7 +41,7 @@ class League:
     """The players who can be rated."""
 
     run: Path
-    config: "Config | None"  # of the run, if it has one
+    config: Config | None  # of the run, if it has one
     networks: tuple[PlayerSpec, ...]  # of the run, in the order of training
     anchors: tuple[PlayerSpec, ...]
     notes: tuple[str, ...]  # about networks that cannot play
@@ -62,14 +62,10 @@ class League:
 
     def search(self, simulations: int) -> SearchSettings:
         """How networks search: as in the run, without noise."""
-        from tengen.match.players import strongest
-
         return strongest(self.config.search if self.config else SearchSettings(algorithm="puct"), simulations)
 
-    def game(self) -> "Game":
+    def game(self) -> Game:
         """The game that all of them play. TengenError if it cannot be made, or an anchor cannot play it."""
-        from tengen import games
-
         if self.config:
             section = self.config.game
             game = games.make(section.name, **dataclasses.asdict(section.options))
@@ -111,7 +107,7 @@ def gather(
     return League(run, config, tuple(networks), tuple(_besides(networks, anchors)), tuple(notes))
 
 
-def _configuration(run: Path, needed: bool) -> "tuple[Config | None, list[str]]":
+def _configuration(run: Path, needed: bool) -> tuple[Config | None, list[str]]:
     """The configuration of a run, if it has one that this Tengen can read; and what is wrong with it."""
     path = run / "config.yaml"
     if not path.exists():
@@ -222,13 +218,13 @@ class RatingEvent:
 class Venue:
     """Where matches are played: the game, and the players that are loaded."""
 
-    def __init__(self, league: League, simulations: int, plan: "MatchPlan", terms: Terms, dtype: Any) -> None:
+    def __init__(self, league: League, simulations: int, plan: MatchPlan, terms: Terms, dtype: Any) -> None:
         self.game, self.plan = league.game(), plan
         self._search, self._terms, self._dtype = league.search(simulations), terms, dtype
         self._loaded: dict[str, Side] = {}  # the most recently used is last
         self._said: set[str] = set()  # about engines, once for all matches
 
-    def side(self, one: PlayerSpec) -> "Side":
+    def side(self, one: PlayerSpec) -> Side:
         """The player, loaded. TengenError says why it cannot play."""
         if (side := self._loaded.pop(one.name, None)) is None:
             side = one.side(self.game, self._search, self._dtype, self._terms)
@@ -237,10 +233,9 @@ class Venue:
         return side
 
     def play(
-        self, sides: "tuple[Side, Side]", games: MatchGames, seed: int, stop: Callable[[], bool], show: Any, say: Any
+        self, sides: tuple[Side, Side], games: MatchGames, seed: int, stop: Callable[[], bool], show: Show, say: Any
     ) -> None:
         """Plays the games that are missing."""
-        from tengen.match.driver import play_match
 
         def once(text: str) -> None:
             if text not in self._said:
@@ -327,7 +322,7 @@ class LeagueRating:
             if match.played:
                 yield RatingEvent(matches, choice, match.result, self.ratings)
 
-    def _sides(self, venue: Venue, choice: PairChoice) -> "tuple[Side, Side] | None":
+    def _sides(self, venue: Venue, choice: PairChoice) -> tuple[Side, Side] | None:
         """Both players; None if one cannot play, which is then left out from now on."""
         sides: list[Side] = []
         for name in (choice.a, choice.b):

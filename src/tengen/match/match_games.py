@@ -3,17 +3,15 @@
 import collections
 import datetime
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tengen.data.records.records import Record
+from tengen.games.core import Game
 from tengen.match.engines.gtp_client import points
 from tengen.match.game_record import PlayedGame
 from tengen.match.results import MatchResult
-
-if TYPE_CHECKING:
-    from tengen.data.records.records import Record
-    from tengen.games.core import Game
 
 _CLOSE = 0.01  # points: final scores that differ by less are equal
 
@@ -86,7 +84,7 @@ class MatchGames:
                 winner += np.sign(theirs) != np.sign(game.score)
         return there, differ, int(winner)
 
-    def records(self, game: "Game", id: str = "game-{}", **rest: Any) -> "Iterator[Record]":
+    def records(self, game: Game, id: str = "game-{}", **rest: Any) -> Iterator[Record]:
         """All finished games for people, with today's date."""
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         for one in self.finished:

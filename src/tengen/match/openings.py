@@ -25,7 +25,7 @@ class MatchOpenings(NamedTuple):
 def openings(game: Game, key: Array, count: int, moves: int) -> MatchOpenings:
     """`count` positions after `moves` random moves, no two of which look alike to a player.
 
-    Where there are not that many, openings are made longer. TengenError if the game has not enough of any length.
+    Where there are too few, openings get longer. TengenError if the game has too few of any length.
     """
     for length in range(moves, game.max_moves):
         found = _distinct(game, jax.random.fold_in(key, length), count, length)
@@ -35,13 +35,13 @@ def openings(game: Game, key: Array, count: int, moves: int) -> MatchOpenings:
 
 
 def _distinct(game: Game, key: Array, count: int, length: int) -> MatchOpenings | None:
-    """`count` different openings of that length, or None if so many were not found."""
+    """`count` different openings of that length, or None if fewer were found."""
     seen: set[bytes] = set()
     kept: list[Any] = []
     for attempt in range(_TRIES):
-        drawn, running, looks = _draw(game, jax.random.fold_in(key, attempt), 2 * count, length)
-        drawn, running, looks = jax.device_get((drawn, running, looks))  # sizes vary from here on: not for the compiler
-        facts = [part.reshape(2 * count, -1) for part in looks]
+        # On the host: sizes vary from here on, and each would be compiled for.
+        drawn, running, seen_by = jax.device_get(_draw(game, jax.random.fold_in(key, attempt), 2 * count, length))
+        facts = [part.reshape(2 * count, -1) for part in seen_by]
         fresh = []
         for number in np.flatnonzero(running):
             name = b"".join(part[number].tobytes() for part in facts)
@@ -57,7 +57,7 @@ def _distinct(game: Game, key: Array, count: int, length: int) -> MatchOpenings 
 
 @partial(jax.jit, static_argnames=("game", "count", "length"))
 def _draw(game: Game, key: Array, count: int, length: int) -> tuple[MatchOpenings, Array, tuple[Array, ...]]:
-    """Random openings, whether their games still run, and what the player to move sees."""
+    """Random openings, whether their games still run, and the observations of the player to move."""
     starting, playing = jax.random.split(key)
     keys = jax.random.split(starting, count)
     states = jax.vmap(game.init)(keys)

@@ -1,19 +1,19 @@
-"""Who should play next, so that ratings become certain soonest.
+"""Chooses the next match, so that ratings become certain soonest.
 
 n games between i and j add n * w to what is known about the difference of their strengths, where w is p * (1 - p) for
 a chance p to win. So the covariance C of all strengths becomes, with d = e_i - e_j and v = d'Cd, the variance now:
 
     C - (Cd)(Cd)' * n w / (1 + n w v)
 
-and the squares of all error bars together shrink by |Cd|^2 * n w / (1 + n w v). The pair with the largest such gain
-plays. It is large where a difference is uncertain, where many other ratings hang on it, and where the two are about
-equally strong; a match whose end is known before is worth nothing.
+and the squares of all error bars shrink in sum by |Cd|^2 * n w / (1 + n w v). The pair with the largest gain plays.
+It is large where a difference is uncertain, where many other ratings depend on it, and where the two are about equally
+strong; a match whose result is known beforehand is worth nothing.
 
 As p itself is uncertain, w is its mean over what the difference may be: a normal distribution of variance v, for which
 the mean of the logistic curve is about another, flatter logistic curve.
 
-Of a network that has not played yet, nothing is known but its place in the run: it is thought about as strong as the
-nearest one that has (`SPREAD` says how nearly). That serves the choice alone, ratings never see it.
+A network that has not played yet is assumed to be about as strong as the nearest one in the run that has (`SPREAD` says
+how nearly). That serves the choice alone; ratings do not use it.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Beliefs:
 
 
 def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str] = ()) -> PairChoice | None:
-    """The pair of those who are `able` to play whose match of so many games gains most; None if there is no pair.
+    """The pair of players who are `able` to play whose match of this many games gains most; None if there is no pair.
 
     All of them must be in the ratings. `run`: the networks of a run in the order in which they were saved.
     """
@@ -73,7 +73,7 @@ def gains(known: Beliefs, games: int) -> np.ndarray:
 
 
 def beliefs(ratings: Ratings, run: Sequence[str] = ()) -> Beliefs:
-    """What is thought of all players before the next match."""
+    """The assumptions about all players before the next match."""
     place = {rating.name: number for number, rating in enumerate(ratings.players)}
     played = {rating.name for rating in ratings.players if rating.games or rating.name == ratings.anchor}
     strength = np.array([rating.elo for rating in ratings.players])
@@ -86,7 +86,7 @@ def beliefs(ratings: Ratings, run: Sequence[str] = ()) -> Beliefs:
             like[place[name]] = place[ratings.anchor if nearest is None else in_run[nearest]]
             apart[place[name]] = SPREAD**2
     unknown = [i for i, rating in enumerate(ratings.players) if rating.name not in played and not apart[i]]
-    if unknown and len(unknown) < len(strength):  # an engine that has not played is as strong as any other
+    if unknown and len(unknown) < len(strength):  # an engine that has not played is assumed to be average
         strength[unknown] = np.delete(strength, unknown).mean()
     covariance = ratings.covariance[np.ix_(like, like)] + np.diag(apart)
     return Beliefs(strength[like] / ELO, covariance / ELO**2)

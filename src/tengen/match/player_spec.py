@@ -7,19 +7,18 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from tengen import schema
+from tengen import config, games, schema
+from tengen.config.settings.search import SearchSettings
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
-from tengen.match.engines import engine
+from tengen.games.core import Game
+from tengen.games.players import Player
+from tengen.match import players
+from tengen.match.engines import engine, rules
+from tengen.match.engines.pool import EnginePool
 from tengen.run.finding import FoundNetwork, find
-
-if TYPE_CHECKING:
-    from tengen.config.settings.search import SearchSettings
-    from tengen.games.core import Game
-    from tengen.games.players import Player
-    from tengen.match.engines.pool import EnginePool
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class PlayerSpec:
             return {"kind": self.kind}
         return {"kind": "network", "path": str(self.found.path.resolve()), "info": dict(self.found.saved.info)}
 
-    def check(self, game: "Game") -> None:
+    def check(self, game: Game) -> None:
         """TengenError if it cannot play that game."""
         if self.kind == "engine":
             engine.check(self.text, game)
@@ -59,8 +58,6 @@ class PlayerSpec:
         """
         if game != "go" or self.kind != "engine":
             return self
-        from tengen.match.engines import rules
-
         text = rules.complete(self.text, options)
         added = text.removeprefix(self.text).strip()
         return dataclasses.replace(self, text=text, name=text, added=added) if added else self
@@ -70,23 +67,19 @@ class PlayerSpec:
         """What was added to an engine's command, in words."""
         return f"GNU Go is started with {self.added} too: the rules of the match, by which Tengen counts"
 
-    def player(self, game: "Game", search: "SearchSettings | None" = None, dtype: Any = "float32") -> "Player":
+    def player(self, game: Game, search: SearchSettings | None = None, dtype: Any = "float32") -> Player:
         """The player; a network without `search` plays its best move. TengenError if it does not fit the game."""
-        from tengen.match import players
-
         if self.found is not None:
             return players.saved(self.name, self.found.path, game, search, dtype)
         if self.role:
-            return players.Player(self.name, players.fixed_rules(game, self.role)[self.text])
+            return Player(self.name, players.fixed_rules(game, self.role)[self.text])
         made = players.random(game) if self.text == "random" else players.mcts(int(self.text[5:]), game)
         return dataclasses.replace(made, name=self.name)
 
-    def side(self, game: "Game", search: "SearchSettings", dtype: Any, terms: engine.Terms) -> "Player | EnginePool":
+    def side(self, game: Game, search: SearchSettings, dtype: Any, terms: engine.Terms) -> Player | EnginePool:
         """The player, or the processes of the engine."""
         if self.kind != "engine":
             return self.player(game, search, dtype)
-        from tengen.match.engines.pool import EnginePool
-
         return EnginePool(self.text, game, terms)
 
 
@@ -114,10 +107,8 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
     return PlayerSpec(text, found.name, found)
 
 
-def parse_role(text: str, role: str, game: "Game") -> PlayerSpec:
+def parse_role(text: str, role: str, game: Game) -> PlayerSpec:
     """The fixed player of a role with that name, or the network at that path; of a run, the newest for the role."""
-    from tengen.match import players
-
     names = players.fixed_rules(game, role)
     if text in names:
         return PlayerSpec(text, text, role=role)
@@ -136,7 +127,7 @@ def pair(a: PlayerSpec, b: PlayerSpec) -> tuple[PlayerSpec, PlayerSpec]:
     return (a, b) if a.name != b.name else (a, dataclasses.replace(b, name=f"{b.name}#2"))
 
 
-def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping[str, Any]) -> "Game":
+def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping[str, Any]) -> Game:
     """The game or configuration of that name, or else the game of the networks, with these options changed.
 
     TengenError if there is none, or one of the players cannot play it.
@@ -150,10 +141,8 @@ def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping
     return game
 
 
-def make_game(name: str, options: Mapping[str, Any]) -> "Game":
+def make_game(name: str, options: Mapping[str, Any]) -> Game:
     """A game by its own name or that of a configuration, with some options changed."""
-    from tengen import config, games
-
     if name in games.names() or name.startswith("pgx:"):
         return games.make(name, **options)
     try:
@@ -164,9 +153,7 @@ def make_game(name: str, options: Mapping[str, Any]) -> "Game":
     return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 
 
-def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> "Game":
-    from tengen import games
-
+def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:
     saved = [one.found.saved for one in networks if one.found]
     first, *others = (GameIdentity(one.game, one.version, one.options) for one in saved)
     for other in others:

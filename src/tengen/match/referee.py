@@ -1,4 +1,4 @@
-"""The rules for one game at a time, whose players live elsewhere: what is legal, and who has won."""
+"""The rules for one game at a time, for matches with foreign engines."""
 
 import contextlib
 from functools import partial
@@ -24,29 +24,29 @@ class RefereePosition(NamedTuple):
 
 
 class Referee:
-    """Knows one game. Its programs run on the CPU: a single position is too small to be worth a trip to a device."""
+    """Applies the rules of a game, on the CPU: a single position is too small to be worth a trip to a device."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self._cpu: Any = None
-        with contextlib.suppress(RuntimeError):  # JAX was told to know no CPU
+        with contextlib.suppress(RuntimeError):  # JAX was started without a CPU backend
             self._cpu = jax.local_devices(backend="cpu")[0]
 
     def begin(self, seed: np.ndarray) -> RefereePosition:
-        """A new game; `seed` is the data of a key."""
+        """The start of a game; `seed` is the data of a key."""
         return self._called(_begin, np.asarray(seed, np.uint32))
 
     def play(self, position: RefereePosition, action: int) -> RefereePosition:
-        """After a legal action."""
+        """The position after a legal action."""
         return self._called(_play, position.state, np.int32(action))
 
     def name(self, position: RefereePosition, action: int) -> str:
-        """What the game calls that action."""
+        """The name of that action."""
         with jax.default_device(self._cpu):
             return self.game.action_name(position.state, action)
 
     def read(self, position: RefereePosition, move: str) -> int:
-        """The legal action that a player means by a move. Fault if there is none."""
+        """The legal action that a player names. Fault if there is none."""
         with jax.default_device(self._cpu):
             try:
                 return self.game.parse_action(position.state, move)
@@ -54,7 +54,7 @@ class Referee:
                 raise Fault("illegal move", f"played {shorten(move)}: {error}") from None
 
     def score(self, position: RefereePosition) -> float | None:
-        """Of player 0 in points, for games that count points."""
+        """The score of player 0 in points; None for games without points."""
         with jax.default_device(self._cpu):
             found = _facts(self.game, position.state).get("score")
         return None if found is None else float(found)

@@ -1,9 +1,9 @@
-"""A sequential test of whether one player is stronger than another: it goes on until the games have said enough.
+"""A sequential probability ratio test of whether one player is stronger than another.
 
-It weighs two statements, "A is `low` Elo stronger" against "A is `high` Elo stronger", by the logarithm of how much
-likelier the second makes the games than the first. What is weighed are pairs of games with the same opening, not
-games: the games of a pair depend on each other. The scores of pairs are taken as normally distributed with a variance
-that nobody knows beforehand (the generalised test of Van den Bergh, as used for chess programs).
+It compares two hypotheses, "A is `low` Elo stronger" and "A is `high` Elo stronger", by the logarithm of how much
+likelier the second makes the games. It looks at pairs of games with the same opening, since the games of a pair
+depend on each other. The scores of pairs are taken as normally distributed with an unknown variance (the generalised
+test of Van den Bergh, as used for chess programs).
 """
 
 import math
@@ -13,16 +13,15 @@ import numpy as np
 
 from tengen.match.results import expected_share
 
-_PAIR = 0.125
-"""Variance that two independent, even games give a pair. One such pair is added, so equal pairs are not certainty."""
+_PAIR = 0.125  # variance of a pair of independent, even games; one is added, so that equal pairs are not certainty
 
 
 @dataclass(frozen=True)
 class Sprt:
     """The test; `error` is how often it may be wrong, on either side."""
 
-    low: float  # Elo: so little is not enough
-    high: float  # Elo: so much is wished for
+    low: float  # Elo: not enough
+    high: float  # Elo: enough
     error: float
 
     @property
@@ -41,6 +40,6 @@ class Sprt:
         return count / 2 * math.log(misfit[0] / misfit[1])
 
     def decided(self, pairs: np.ndarray) -> bool | None:
-        """True if A is as strong as wished for, False if not; None if more games are needed."""
+        """True if A is stronger, False if not; None if more games are needed."""
         ratio = self.ratio(pairs)
         return None if abs(ratio) < self.bound else ratio > 0

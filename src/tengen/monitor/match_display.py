@@ -4,17 +4,14 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tengen.match.device_match import MatchStanding
 from tengen.match.match_games import MatchGames
 from tengen.monitor.progress import clock
-
-if TYPE_CHECKING:
-    from tengen.match.device_match import MatchStanding
 
 _EVERY = 10.0  # seconds between two plain lines
 _REFRESHES = 4  # a second
@@ -38,7 +35,7 @@ class MatchDisplay:
         else:
             print(text, flush=True)
 
-    def show(self, standing: "MatchStanding") -> None:
+    def show(self, standing: MatchStanding) -> None:
         """How it stands now. Cheap."""
         self._standing = standing
         if self.live is None and self._now() - self._said >= _EVERY:

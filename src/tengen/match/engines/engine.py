@@ -1,4 +1,4 @@
-"""What the referee needs of an engine, whatever language it speaks; and which engine a text names."""
+"""The interface to foreign engines of either protocol, and how they are started."""
 
 import math
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ PROTOCOLS = ("gtp", "uci")
 
 @dataclass(frozen=True)
 class Terms:
-    """What engines are told about time, and how long they are waited for."""
+    """What engines are told about time, and how long Tengen waits for them."""
 
-    seconds: float | None = None  # per move, of which engines are told; None: as long as they like
+    seconds: float | None = None  # per move, as engines are told; None: as long as they like
     nodes: int | None = None  # per move, for engines that speak UCI
     grace: float = 2.0  # seconds on top of those: this machine has other things to do too
-    patience: float = 60.0  # seconds for any answer, and for a move if `seconds` says nothing
+    patience: float = 60.0  # seconds for any answer, and for a move if there are no `seconds`
     options: tuple[tuple[str, str], ...] = ()  # (name, value), for engines that speak UCI
 
     @property
@@ -33,14 +33,14 @@ class Terms:
         return self.patience if self.seconds is None else self.seconds + self.grace
 
     def check(self) -> None:
-        """TengenError if no engine could play so."""
+        """TengenError if no engine could play under these terms."""
         for name, value in (("--seconds-per-move", self.seconds), ("--patience", self.patience)):
             if value is not None and not (math.isfinite(value) and 0 < value <= 1e6):
                 raise TengenError(f"{name}: expected a number of seconds above 0, got {value:g}")
 
 
 class NotStarted(TengenError):
-    """An engine that could not be started, or did not greet as it should."""
+    """An engine could not be started, or did not answer the first commands as it should."""
 
     def __init__(self, text: str, fault: Fault) -> None:
         super().__init__(f"{text}: did not start: {fault}")
@@ -50,18 +50,18 @@ class NotStarted(TengenError):
 class ForeignEngine(Protocol):
     """One process that plays one game after the other. Players are 0 and 1, moves have the names that the game uses.
 
-    All of it raises Fault, and an engine that has done so once is of no further use.
+    All methods raise Fault, after which the engine cannot be used any more.
     """
 
-    about: str  # what it says that it is
-    remarks: tuple[str, ...]  # in words, how its rules may differ from those of the game
+    about: str  # its name and version, as it gives them
+    remarks: tuple[str, ...]  # how its rules may differ from those of the game
 
     def begin(self) -> None:
-        """A new game."""
+        """Begins a new game."""
         ...
 
     def tell(self, player: int, move: str) -> None:
-        """A move that it has not chosen was played."""
+        """Plays a move that the engine has not chosen."""
         ...
 
     def choose(self, player: int) -> str:
@@ -73,17 +73,17 @@ class ForeignEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """End the process."""
+        """Ends the process."""
         ...
 
 
 def is_foreign(text: str) -> bool:
-    """Whether a text means an engine, as `gtp:gnugo --mode gtp`."""
+    """Whether a text names an engine, as `gtp:gnugo --mode gtp` does."""
     return text.partition(":")[0] in PROTOCOLS and ":" in text
 
 
 def check(text: str, game: "Game") -> None:
-    """TengenError if that engine cannot play the game, or is not there."""
+    """TengenError if that engine cannot play the game, or there is no such program."""
     from tengen.match.engines import process
 
     protocol, _, line = text.partition(":")
@@ -97,9 +97,9 @@ def check(text: str, game: "Game") -> None:
 def start(
     text: str, game: "Game", terms: Terms, made: "Callable[[Process], None]" = lambda process: None
 ) -> ForeignEngine:
-    """Start the engine that a text names. NotStarted, or TengenError if it is not for this game.
+    """Starts the engine that a text names. NotStarted, or TengenError if it is not for this game.
 
-    `made` is given the process before anybody waits for it.
+    `made` gets the process before its first answer.
     """
     from tengen.match.engines import gtp_client, process, uci_client
 
@@ -107,14 +107,11 @@ def start(
     running = process.Process(process.command(line))
     made(running)
     try:
-        return (
-            gtp_client.GtpEngine(running, game, terms, line)
-            if protocol == "gtp"
-            else uci_client.UciEngine(running, terms)
-        )
-    except Fault as fault:
+        if protocol == "gtp":
+            return gtp_client.GtpEngine(running, game, terms, line)
+        return uci_client.UciEngine(running, terms)
+    except BaseException as error:
         running.close()
-        raise NotStarted(text, fault) from None
-    except BaseException:
-        running.close()
+        if isinstance(error, Fault):
+            raise NotStarted(text, error) from None
         raise

@@ -1,4 +1,4 @@
-"""What an engine can do wrong in a game. Whoever does has lost that game, and the reason is noted."""
+"""What an engine can do wrong in a game. The engine loses that game, and the reason is recorded."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ KINDS: tuple[Kind, ...] = ("crash", "time", "illegal move", "refused move", "non
 
 
 class Fault(Exception):
-    """An engine's fault: of what kind, and in words what happened."""
+    """An engine's fault: its kind, and what happened in words."""
 
     def __init__(self, kind: Kind, words: str) -> None:
         super().__init__(words)
@@ -18,7 +18,7 @@ class Fault(Exception):
 
     @property
     def ending(self) -> Ending:
-        """As a record of the game calls it."""
+        """The ending of the game, as records name it."""
         return "time" if self.kind == "time" else "forfeit"
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Fault(Exception):
 
 
 class Refusal(Fault):
-    """The engine says that it cannot do what it was asked."""
+    """The engine answered a command with an error."""
 
     def __init__(self, command: str, answer: str) -> None:
         kind = "refused move" if command.startswith("play ") else "nonsense"

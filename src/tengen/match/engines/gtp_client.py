@@ -1,4 +1,4 @@
-"""The asking side of GTP, the Go Text Protocol: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html"""
+"""The client of GTP, the Go Text Protocol: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html"""
 
 import re
 import time
@@ -22,20 +22,20 @@ _MOST_LINES = 10_000  # of one answer
 
 
 class GtpClient:
-    """Commands and their answers."""
+    """Sends commands and reads their answers."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._number = 0
 
     def ask(self, command: str, seconds: float) -> str:
-        """The answer to a command; several lines are one text. Refusal if the engine says that it failed."""
+        """The answer to a command; several lines are one text. Refusal if the engine answers with an error."""
         self._number += 1
         end = time.monotonic() + seconds
         self._process.send(f"{self._number} {command}", seconds)
         waiting = f"did not answer {shorten(command)} within {seconds:g} s"
         line = ""
-        while not line.strip():  # the empty line that ends the answer before
+        while not line.strip():  # the empty line that ends the previous answer
             line = self._process.line(end, waiting)
         found = _ANSWER.fullmatch(line.rstrip())
         if found is None or found[2] not in ("", str(self._number)):  # some engines do not repeat the number
@@ -55,7 +55,7 @@ class GtpClient:
 
 
 class GtpEngine:
-    """A Go engine, which was started by the command `line`. It is told the rules of the game if it can be."""
+    """A Go engine, started by the command `line`. It is told the rules of the game if possible."""
 
     def __init__(self, process: Process, game: "Game", terms: Terms, line: str = "") -> None:
         self._client, self._terms = GtpClient(process), terms
@@ -81,7 +81,7 @@ class GtpEngine:
         self._ask("clear_board")
         self._ask(f"komi {self._options.komi:g}")
         if self._terms.seconds is not None and "time_settings" in self._known:
-            # No main time, and so many seconds for every stone; whole numbers are all that GTP knows.
+            # No main time, and this many seconds for every stone; GTP has whole numbers only.
             self._ask(f"time_settings 0 {max(1, int(self._terms.seconds))} 1")
 
     def tell(self, player: int, move: str) -> None:
@@ -107,7 +107,7 @@ class GtpEngine:
 
 
 def points(score: str) -> float | None:
-    """By how much Black has won, in an engine's words: `W+3.5` is -3.5, `0` a draw; None if they do not say."""
+    """By how much Black has won: `W+3.5` is -3.5, `0` a draw; None if the score does not say."""
     found = _SCORE.fullmatch(score.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The processes of one engine in a match: one for each table, used for one game after the other while it is well."""
+"""The processes of one engine in a match: one for each table, used for one game after the other."""
 
 import threading
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class EngineSeat:
 
     engine: ForeignEngine
     game: int  # which game it follows
-    told: int = 0  # so many moves of it are known to the engine
+    told: int = 0  # how many moves of the game the engine knows
 
 
 class EnginePool:
-    """All processes of one engine. Each table is used by one thread at a time."""
+    """All processes of one engine. One thread at a time uses a table."""
 
     def __init__(self, text: str, game: Game, terms: Terms) -> None:
         self.text = text
@@ -34,17 +34,17 @@ class EnginePool:
 
     @property
     def about(self) -> str:
-        """What the engine says that it is; empty if none has been started."""
+        """The name and version that the engine gives; empty if none has been started."""
         return next((seat.engine.about for seat in list(self._seats.values())), "")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """In words, how its rules may differ from those of the game; empty if none has been started."""
+        """How its rules may differ from those of the game; empty if none has been started."""
         found = next((seat.engine.remarks for seat in list(self._seats.values())), ())
         return tuple(f"{self.text}: {remark}" for remark in found)
 
     def consult(self, table: int, game: int, moves: list[tuple[int, str]], player: int) -> str:
-        """Its move in a game of which (player, move) are known so far. Fault, or TengenError if it does not start."""
+        """Its move in a game with these moves, (player, move), so far. Fault, or TengenError if it does not start."""
         seat = self._caught_up(table, game, moves)
         try:
             move = seat.engine.choose(player)
@@ -55,7 +55,7 @@ class EnginePool:
         return move
 
     def opinion(self, table: int, game: int, moves: list[tuple[int, str]]) -> str | None:
-        """Who has won a game that is over, in its view; None if it does not say."""
+        """Who has won a finished game, in its view; None if it does not say."""
         try:
             return self._caught_up(table, game, moves).engine.opinion()
         except Fault:
@@ -72,26 +72,26 @@ class EnginePool:
                 seat.engine.begin()
                 self._seats[table] = EngineSeat(seat.engine, game)
                 return self._seats[table]
-            except Fault:  # it has died since, or is of no use any more
+            except Fault:  # it has died since, or cannot be used any more
                 self.dismiss(table)
         self._seats[table] = EngineSeat(self._start(), game)
         return self._seats[table]
 
     def dismiss(self, table: int) -> None:
-        """End the process at a table."""
+        """Ends the process at a table."""
         seat = self._seats.pop(table, None)
         if seat is not None:
             seat.engine.close()
 
     def interrupt(self) -> None:
-        """End all processes, from any thread; those who wait for them learn that."""
+        """Ends all processes, from any thread; waiting threads get a Fault."""
         with self._lock:
             self._ending = True
             for process in self._processes:
                 process.kill()
 
     def close(self) -> None:
-        """When nobody waits any more."""
+        """Ends all processes in order, when no thread waits for them."""
         for table in list(self._seats):
             self.dismiss(table)
 

@@ -1,8 +1,8 @@
-"""A program that is talked to in lines, with a limit on every wait.
+"""A program that is controlled by lines of text, with a limit on every wait.
 
-Nothing is read or written without a limit, and no thread is needed: whoever waits for a line also takes what the
-program says on standard error, so that a program that fills either pipe cannot block both sides. The program has a
-process group of its own, so Ctrl-C at the terminal does not reach it, and its helpers end with it.
+No thread is needed: waiting for a line also reads standard error, so that a program that fills either pipe cannot block
+both sides. The program has a separate process group, so Ctrl-C at the terminal does not reach it, and its helpers end
+with it.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ from typing import IO
 from tengen.errors import TengenError
 from tengen.match.engines.faults import Fault
 
-_MOST_UNREAD = 1 << 20  # bytes that nobody asked for
+_MOST_UNREAD = 1 << 20  # bytes of unread output
 _TAIL = 2000  # bytes of standard error that are kept
 _LAST_LINES = 3  # of them are shown
-_MOST_READS = 32  # of a program that never stops talking
-_POLITE = 0.5  # seconds that a program has to end by itself
+_MOST_READS = 32  # of a program that writes without end
+_POLITE = 0.5  # seconds that a program has to exit by itself
 _ELSEWHERE = ("/usr/games", "/usr/local/games")  # Debian's place for such programs, which root's PATH leaves out
 
 
 def command(text: str) -> list[str]:
-    """The words of a command line, the program by its whole path. TengenError if there is no such program."""
+    """The words of a command line, with the full path of the program. TengenError if there is no such program."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -43,7 +43,7 @@ def command(text: str) -> list[str]:
 
 
 class Process:
-    """A running program. Faults say what it did wrong; `close` ends it and whatever it has started."""
+    """A running program. Faults say what it did wrong; `close` ends it and its children."""
 
     def __init__(self, words: Sequence[str]) -> None:
         """TengenError if it cannot be started."""
@@ -70,7 +70,7 @@ class Process:
 
     @property
     def number(self) -> int:
-        """Of the process, and of its group."""
+        """The number of the process, and of its group."""
         return self._process.pid
 
     @property
@@ -78,7 +78,7 @@ class Process:
         return self._process.poll() is None and not self._ended
 
     def send(self, line: str, seconds: float) -> None:
-        """Give it a line."""
+        """Writes a line to its standard input."""
         data, end = line.encode() + b"\n", time.monotonic() + seconds
         self._selector.register(self._in, selectors.EVENT_WRITE)
         try:
@@ -90,13 +90,13 @@ class Process:
                         data = data[os.write(self._in.fileno(), data) :]
                     except BlockingIOError:
                         continue
-                    except OSError:  # nobody reads there any more
+                    except OSError:  # the pipe is closed
                         raise self._died("closed its input") from None
         finally:
             self._selector.unregister(self._in)
 
     def line(self, end: float, waiting: str) -> str:
-        """Its next line, without its end. `end` is a time of `time.monotonic`; `waiting` says what is waited for."""
+        """Its next line, without its end, until the time `end` of `time.monotonic`; `waiting` is for the Fault then."""
         while True:
             place = self._unread.find(b"\n")
             if place >= 0:
@@ -108,7 +108,7 @@ class Process:
             self._wait(end, waiting)
 
     def last_words(self) -> str:
-        """The end of what it said on standard error, on one line; empty if nothing."""
+        """The end of its standard error, on one line."""
         with contextlib.suppress(OSError, ValueError):
             for _ in range(_MOST_READS):
                 if not self._take(self._err):
@@ -117,18 +117,18 @@ class Process:
         return " / ".join("".join(c if c.isprintable() else "?" for c in line)[-200:] for line in lines[-_LAST_LINES:])
 
     def kill(self) -> None:
-        """End it at once, from any thread; whoever waits for it learns that. `close` is still to be called."""
+        """Ends it at once, from any thread; waiting threads get a Fault. `close` must still be called."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self, farewell: str = "") -> None:
-        """End it: with a last line if it takes one, else by force. May be called twice."""
+        """Ends it: with a last line if it takes one, else by force. May be called twice."""
         if self._in.closed:
             return
         if farewell and self.running:
             with contextlib.suppress(Fault):
                 self.send(farewell, _POLITE)
-        self._in.close()  # which most programs take as the end
+        self._in.close()  # at which most programs exit
         if farewell:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLITE)
@@ -139,7 +139,7 @@ class Process:
         self._err.close()
 
     def _wait(self, end: float, waiting: str) -> Sequence[object]:
-        """Take what it says until something can be done; give the pipes that are ready. Fault at `end`."""
+        """Reads output until something can be done; gives the pipes that are ready. Fault at `end`."""
         left = end - time.monotonic()
         ready = [key.fileobj for key, _ in self._selector.select(max(left, 0))] if left > 0 else []
         if not ready and end - time.monotonic() <= 0:
@@ -153,7 +153,7 @@ class Process:
         return ready
 
     def _take(self, pipe: object) -> bytes | None:
-        """Read and keep what is there: None if that is nothing, empty if nothing will come any more."""
+        """Reads and keeps what is there: None if nothing, empty at the end of the pipe."""
         out = pipe is self._out
         try:
             data = os.read((self._out if out else self._err).fileno(), 1 << 16)
@@ -166,7 +166,7 @@ class Process:
         return data
 
     def _died(self, else_words: str = "closed its output") -> Fault:
-        """How it ended; if it runs on, `else_words`."""
+        """How it ended, or `else_words` if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_POLITE)
         code = self._process.returncode

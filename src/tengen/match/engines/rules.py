@@ -1,8 +1,8 @@
-"""The rules of Go that an engine plays by: those of the match, as far as it can be told, and what may still differ.
+"""Tells Go engines the rules of the match, and says what may still differ.
 
-Tengen's own rules decide every game. An engine with others passes too early, plays forbidden moves, or counts in its
-own way, so it is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is not
-possible, the user is told before the first game.
+Tengen's own rules decide every game. An engine with other rules passes too early, plays forbidden moves, or counts
+differently, so it is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is
+not possible, the user is warned before the first game.
 """
 
 import json
@@ -16,7 +16,7 @@ from tengen.games import go_rules
 from tengen.match.engines.faults import Refusal
 
 Ask = Callable[[str], str]
-"""Gives the answer to a GTP command; Refusal if the engine cannot do it."""
+"""Gives the answer to a GTP command; Refusal if the engine answers with an error."""
 
 _DECIDES = "Tengen's own count decides"
 _COUNTING = ("--chinese-rules", "--capture-all-dead")  # of GNU Go: area, and no stone is taken off without a fight
@@ -39,9 +39,9 @@ def complete(text: str, options: Mapping[str, Any]) -> str:
 
 
 def settle(ask: Ask, known: set[str], name: str, line: str, options: Any) -> tuple[str, ...]:
-    """Tell an engine the rules of the match: in words, what may still be different.
+    """Tells an engine the rules of the match; gives remarks about what may still differ.
 
-    It knows these GTP commands, says that it has this name, and was started by this command line.
+    `known` are its GTP commands, `name` is the name it gives, and `line` the command that started it.
     """
     if "kata-set-rules" in known:
         return _by_katago(ask, known, options)
@@ -58,7 +58,7 @@ def settle(ask: Ask, known: set[str], name: str, line: str, options: Any) -> tup
 
 
 def _by_katago(ask: Ask, known: set[str], options: Any) -> tuple[str, ...]:
-    """By kata-set-rules, with the rules that this version knows."""
+    """By kata-set-rules, with the rules that this version supports."""
     wanted = go_rules.of_game(options)
     asks = "kata-get-rules" in known
     try:
@@ -72,7 +72,7 @@ def _by_katago(ask: Ask, known: set[str], options: Any) -> tuple[str, ...]:
 
 
 def _by_gnugo(line: str, options: Any) -> tuple[str, ...]:
-    """It is told by its command line alone, which may be hidden in a script."""
+    """GNU Go is told only by its command line, which may be hidden in a script."""
     missing, against = _gnugo(_words(line), vars(options))
     if against:
         told, has = " ".join(against), _in_words(options)
@@ -87,14 +87,14 @@ def _by_gnugo(line: str, options: Any) -> tuple[str, ...]:
 
 
 def _by_leela(options: Any) -> tuple[str, ...]:
-    """It counts area as the board stands, and its other rules cannot be changed."""
+    """Leela Zero counts area as the board stands, and its other rules cannot be changed."""
     if options.ko == "positional" and not options.suicide:
         return ()
     return (f"knows only positional superko without suicide, and the match has {_in_words(options)}",)
 
 
 def _by_kgs(ask: Ask, name: str, line: str, options: Any) -> tuple[str, ...]:
-    """By the names that the server KGS has for rules; dead stones are another matter there."""
+    """By the names that the server KGS has for rules, which do not cover dead stones."""
     rules = _KGS.get((options.ko, options.suicide))
     remarks = []
     try:
@@ -110,7 +110,7 @@ def _by_kgs(ask: Ask, name: str, line: str, options: Any) -> tuple[str, ...]:
 
 
 def _gnugo(words: list[str], options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Options that a command line of GNU Go misses, and those in it that are not the rules of the match."""
+    """Options that a command line of GNU Go lacks, and those in it that contradict the rules of the match."""
     wanted = (*_COUNTING, _KO[options["ko"]], _SUICIDE[options["suicide"]])
 
     def is_one(word: str, of: tuple[str, ...]) -> bool:
@@ -127,7 +127,7 @@ def _in_words(options: Any) -> str:
 
 
 def _dictionary(text: str) -> dict[str, Any]:
-    """The JSON dictionary that a text is; empty if it is none."""
+    """The JSON dictionary in a text; empty if there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The asking side of UCI, the protocol of chess engines: https://backscattering.de/chess/uci/
+"""The client of UCI, the protocol of chess engines: https://backscattering.de/chess/uci/
 
 A position is given by all moves since the start, so an engine sees repetitions. Moves are named alike in UCI and in
 Tengen's chess (`e2e4`, `e1g1` for castling, `e7e8q`).
@@ -14,7 +14,7 @@ from tengen.match.engines.process import Process
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?", re.IGNORECASE)
 _MOST_LINES = 10_000  # of one answer that are kept
-_SECOND = 1.0  # for a move, if nobody says how long
+_SECOND = 1.0  # for a move, if there is no other limit
 
 
 class UciEngine:
@@ -40,7 +40,8 @@ class UciEngine:
     def begin(self) -> None:
         self._moves = []
         self._send("ucinewgame")
-        self._ready()
+        self._send("isready")
+        self._until("readyok")
 
     def tell(self, player: int, move: str) -> None:
         del player
@@ -62,20 +63,16 @@ class UciEngine:
         return move.lower()
 
     def opinion(self) -> str | None:
-        return None  # UCI has no word for it
+        return None  # UCI has no command for it
 
     def close(self) -> None:
         self._process.close("quit")
-
-    def _ready(self) -> None:
-        self._send("isready")
-        self._until("readyok")
 
     def _send(self, line: str) -> None:
         self._process.send(line, self._terms.patience)
 
     def _until(self, word: str, seconds: float | None = None) -> list[str]:
-        """Its lines up to the one that begins with `word`; UCI wants others to be passed over."""
+        """Its lines up to the one that begins with `word`; UCI asks to skip unknown ones."""
         seconds = self._terms.patience if seconds is None else seconds
         end = time.monotonic() + seconds
         last, kept = "", []

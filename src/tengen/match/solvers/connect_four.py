@@ -1,4 +1,4 @@
-"""Connect four, solved by alpha-beta on bit boards: who wins with best play, and which moves keep that.
+"""Connect four, solved by alpha-beta search on bit boards: who wins with best play, and by which moves.
 
 Bit 7 * column + row; the seventh bit of every column stays empty, so that lines do not run around the edge.
 
@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tengen.match.players import Player, perfect
+from tengen.games.players import Player
+from tengen.match.players import perfect
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,23 +26,19 @@ _COLUMN = (1 << ROWS) - 1
 _CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 
 
-def _numba() -> Any | None:
-    try:
-        return importlib.import_module("numba")
-    except ImportError:
-        return None
-
-
-NUMBA = _numba()
+try:
+    NUMBA: Any | None = importlib.import_module("numba")
+except ImportError:
+    NUMBA = None
 
 
 def _compiled(function: F) -> F:
-    """The function, as fast as this installation can make it."""
+    """The function, compiled if numba is installed."""
     return NUMBA.njit(cache=False)(function) if NUMBA else function
 
 
 class Solver:
-    """Answers about positions, with a memory. `mine` and `theirs` are stones as bits; whoever has `mine` is to move."""
+    """Solves positions, with a table of solved ones. `mine` and `theirs` are stones as bits; `mine` is to move."""
 
     def __init__(self, entries: int = 1 << 23) -> None:
         # A prime number of entries spreads positions well; index and check are the same number.
@@ -52,7 +49,7 @@ class Solver:
 
     @property
     def nodes(self) -> int:
-        """Positions looked at so far."""
+        """Positions searched so far."""
         return int(self._nodes[0])
 
     def value(self, mine: int, theirs: int) -> int:
@@ -95,7 +92,7 @@ def stones_of(state: Any) -> tuple[int, int]:
 
 
 def player(solver: Solver | None = None) -> Player:
-    """Never throws a result away; among equally good moves one is drawn."""
+    """Plays perfectly; draws among equally good moves."""
     chosen = solver or Solver()
     return perfect("perfect", lambda state: chosen.best_moves(*stones_of(state)))
 
@@ -162,7 +159,7 @@ def _achieves(
     wants_win = (stones & 1) == asked
     if possible == 0:
         return mask == _BOARD and not wants_win
-    # Whoever cannot complete a line even with every empty cell cannot win; with two cells left nobody can any more.
+    # A player who cannot complete a line even with every empty cell cannot win; with two cells left neither can.
     empty = _BOARD ^ mask
     if stones >= _CELLS - 2 or not has_four((mine if wants_win else theirs) | empty):
         return not wants_win

@@ -1,33 +1,29 @@
-"""Tic-tac-toe, solved by looking at everything."""
+"""Tic-tac-toe, solved by full search."""
 
 from functools import cache
 from typing import Any
 
+from tengen.games.players import Player
 from tengen.games.tic_tac_toe import LINES, POINTS
-from tengen.match.players import Player, perfect
+from tengen.match.players import perfect
 
-_FULL = (1 << POINTS) - 1
 _LINES = tuple(int(line) for line in LINES)
 
 
 def player() -> Player:
-    """Never throws a result away; among equally good moves one is drawn."""
+    """Plays perfectly; draws among equally good moves."""
     return perfect("perfect", best_moves)
 
 
 def best_moves(state: Any) -> list[int]:
     """The moves that keep what a running game's position is worth."""
     turn = int(state.turn)
-    return list(_best(int(state.stones[turn]), int(state.stones[1 - turn])))
+    return list(_solved(int(state.stones[turn]), int(state.stones[1 - turn]))[1])
 
 
 def value(mine: int, theirs: int) -> int:
     """1, 0 or -1 for the player to move, who has the points `mine` (bits, row by row)."""
     return _solved(mine, theirs)[0]
-
-
-def _best(mine: int, theirs: int) -> tuple[int, ...]:
-    return _solved(mine, theirs)[1]
 
 
 @cache
