@@ -38,7 +38,7 @@ def add_engines(parser: argparse.ArgumentParser) -> None:
         "--tables",
         type=positive,
         metavar="T",
-        help="games with foreign engines at once, each with a process of its own (default: twice --parallel)",
+        help="games with foreign engines at once, each with a separate process (default: twice --parallel)",
     )
     parser.add_argument(
         "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"

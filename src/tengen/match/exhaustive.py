@@ -24,7 +24,7 @@ class LinesOfPlay(NamedTuple):
 
 
 def never_loses(game: Game, player: Player) -> bool:
-    """Whether no opponent can beat the player, whoever moves first."""
+    """Whether no opponent can beat the player from either seat."""
     return not any(every_line(game, player, seat).lost for seat in (0, 1))
 
 

@@ -53,7 +53,7 @@ class Ratings:
         """The same ratings, each error being that of the difference to the average of all players.
 
         An anchor that loses every game makes all errors relative to it large, though the differences between the others
-        are well known. In the average, players count by how much is known about them, so that such an anchor hardly
+        are well known. In the average, players count by how much is known about them, so that this anchor hardly
         matters. Two players have only one difference, which stays as it is.
         """
         others = np.arange(len(self.players)) != self._place(self.anchor)

@@ -36,7 +36,7 @@ class Rho:
 def rho(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> Rho:
     """Plays games to the end or to the game's limit of moves. Both players must have compiled rules.
 
-    The same key gives the same starts, whoever plays: differences between players then have smaller errors than these.
+    The same key gives all players the same starts: differences between players then have smaller errors than these.
     """
     if games < 2:
         raise OptionError(f"rho: expected at least 2 games, got {games}")
