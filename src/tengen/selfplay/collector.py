@@ -1,10 +1,8 @@
 """From what self-play hands out to files: chunks of rows and records of games, written in the background."""
 
-import datetime
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +11,10 @@ from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.records.records import Record, file_name, save_records
-from tengen.data.records.starts import start_of
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
 from tengen.games.core import Game
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.finished import Finished, record_of
 from tengen.selfplay.opponents import NOBODY, Opponent
 
 _RECORDS = 50  # games in a file
@@ -127,28 +124,12 @@ class Collector:
         self._records = []
 
     def _record(self, game: Game, finished: Finished, place: int) -> Record:
-        length, opening = int(finished.length[place]), int(finished.opening[place])
-        facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
         players = [self.network, self.network]
-        seat = int(facts.pop("opponent", NOBODY))
-        if seat != NOBODY:
+        if self._opponents and (seat := int(finished.extra["opponent"][place])) != NOBODY:
             players[self._opponents[seat].player] = self._opponents[seat].name
-        values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
         session, number = (int(word) for word in finished.number[place])
-        return Record.of(
-            game,
-            finished.action[place, :length],
-            komi=facts.get("komi"),
-            values=tuple(values),
-            players=(players[0], players[1]),
-            result=float(finished.result[place]),
-            score=facts.get("score"),
-            network=self.network,
-            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            id=f"{session:08d}-{number:09d}",
-            opening=opening,
-            start=start_of(game, finished.seed[place]),
-        )
+        id = f"{session:08d}-{number:09d}"
+        return record_of(game, finished, place, (players[0], players[1]), network=self.network, id=id)
 
 
 def _pieces(rows: Rows, most: int) -> Iterator[slice]:

@@ -17,8 +17,8 @@ from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.tree import Tree
 from tengen.selfplay import finished as finished_games
-from tengen.selfplay.finished import Finished, FinishedGames
-from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
+from tengen.selfplay.finished import Finished, FinishedGames, finish
+from tengen.selfplay.history import History, Moment, begun, blank, remember
 from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
 
@@ -38,12 +38,9 @@ class Actor:
 
     tree: Tree
     history: History
-    ply: Array  # Int32[B]
-    opening: Array  # Int32[B]: how many of the moves were random
     full: Array  # Bool[B]: the present search is a full one
     lead: Array  # Int32[B]: how many searches in a row said that player 0 wins for certain; negative: player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
-    seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     begun: Array  # UInt32: games so far
     evaluations: Array  # Float32: positions that were given to the network for a search that asked for them
     failed: Array  # Int32: searches that ended without a value or a move, because the network gave no finite numbers
@@ -92,13 +89,10 @@ class Selfplay:
         everywhere = jnp.ones(games, bool)
         actor = Actor(
             tree=tree,
-            history=begun(blank(self.form, games, self.game.max_moves), openings.actions, everywhere),
-            ply=openings.length,
-            opening=openings.length,
+            history=begun(blank(self.form, games, self.game.max_moves), openings, everywhere),
             full=everywhere,
             lead=jnp.zeros(games, jnp.int32),
             number=jnp.arange(games, dtype=jnp.uint32),
-            seed=openings.seed,
             begun=jnp.uint32(games),
             evaluations=jnp.float32(0),
             failed=jnp.int32(0),
@@ -157,7 +151,7 @@ class Selfplay:
         nothing = jnp.zeros(settings.games, jnp.int32)
         _, look = game.step_and_look(states, nothing, jnp.ones(settings.games, bool))
         moves = (tree.done >= tree.budget) & ~look.over
-        fall = 0.5 ** (actor.ply / settings.halving_plies)
+        fall = 0.5 ** (actor.history.ply / settings.halving_plies)
         temperature = settings.last_temperature + (settings.temperature - settings.last_temperature) * fall
         result = search.summarise(tree, key, temperature)
         player = jax.vmap(game.to_play)(states)
@@ -171,14 +165,13 @@ class Selfplay:
             policy=result.policy,
         )
         failed = actor.failed + (moves & ~(jnp.isfinite(result.value) & (result.action >= 0))).sum()
-        history = remember(actor.history, actor.ply, moment, moves)
+        history = remember(actor.history, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
         if settings.reuse:
             tree = search.advance(tree, action, moves)
         else:
             tree = search.restart(tree, jax.vmap(game.step)(states, action), moves)
-        actor = replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead, failed=failed)
-        return actor, moves
+        return replace(actor, tree=tree, history=history, lead=lead, failed=failed), moves
 
     def _end(
         self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished
@@ -205,12 +198,9 @@ class Selfplay:
         actor = replace(
             actor,
             tree=search.restart(actor.tree, fresh.states, gone),
-            history=begun(actor.history, fresh.actions, gone),
-            ply=jnp.where(gone, fresh.length, actor.ply),
-            opening=jnp.where(gone, fresh.length, actor.opening),
+            history=begun(actor.history, fresh, gone),
             lead=jnp.where(gone, 0, actor.lead),
             number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
-            seed=jnp.where(gone[:, None], fresh.seed, actor.seed),
             begun=actor.begun + gone.sum(dtype=jnp.uint32),
         )
         return actor, finished, gone
@@ -218,22 +208,9 @@ class Selfplay:
     def _ended(self, actor: Actor, states: Any, session: Array, chosen: Array, real: Array) -> FinishedGames:
         """The games with the numbers `chosen` Int32[E]."""
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
-        length = actor.ply[chosen]
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
-        rows, kept = teach(self.game, self.form, history, last, length, number, self.settings.cheap_weight)
-        return FinishedGames(
-            rows=rows,
-            kept=kept & jnp.repeat(real, self.game.max_moves),
-            number=number,
-            seed=actor.seed[chosen],
-            action=history.action,
-            value=history.value,
-            length=length,
-            opening=actor.opening[chosen],
-            result=jax.vmap(self.game.returns)(last)[:, 0],
-            extra=jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen]),
-            real=real,
-        )
+        extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
+        return finish(self.game, self.form, history, last, number, extra, real, self.settings.cheap_weight)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""
