@@ -1,7 +1,6 @@
 """Options of commands that let foreign engines play."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from tengen.commands.part import positive
@@ -53,11 +52,6 @@ def read_terms(args: argparse.Namespace) -> "Terms":
     )
     terms.check()
     return terms
-
-
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count(text: str) -> int:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tengen import files
 from tengen.commands.config import add_overrides
-from tengen.commands.engines import add_engines, cores, count, read_terms
+from tengen.commands.engines import add_engines, count, read_terms
 from tengen.commands.part import positive
+from tengen.cores import cores
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _play(
 
     keep_compiled()
     a, b = both
-    cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
+    cpu, parallel = jax.default_backend() == "cpu", args.parallel or len(cores())
     plan = running.MatchPlan(
         games=args.games,
         opening_moves=args.opening_moves,

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.engines import add_engines, cores, count, read_terms
+from tengen.commands.engines import add_engines, count, read_terms
 from tengen.commands.part import positive
+from tengen.cores import cores
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
     from tengen.run.stopping import Stopping
 
     keep_compiled()
-    cpu, parallel = jax.default_backend() == "cpu", args.parallel or cores()
+    cpu, parallel = jax.default_backend() == "cpu", args.parallel or len(cores())
     plan = MatchPlan(
         games=args.games,
         opening_moves=rating.league.opening_moves,
@@ -160,19 +161,19 @@ def _tell(args: argparse.Namespace, rating: "LeagueRating", simulations: int) ->
 
 
 def _picture(rating: "LeagueRating", ratings: Any) -> str:
-    from tengen.analysis import rating_chart
+    from tengen.analysis import run_chart
     from tengen.match import league, standings
 
     ages = {one.name: league.age(one.found)[:2] for one in rating.league.networks if one.found}
     of = next((k for k in (0, 1) if len({age[k] for age in ages.values()}) == len(ages)), None)
     places = {name: age[of] if of is not None else float(i) for i, (name, age) in enumerate(ages.items())}
-    marks = [rating_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in standings.ranked(ratings)]
+    marks = [run_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in standings.ranked(ratings)]
     marks.sort(key=lambda mark: (mark.x is None, mark.x or 0.0, mark.name))
     # Networks that are gone have no place, and would be lines across.
     anchors = {one.name for one in rating.league.anchors} | {ratings.anchor}
     kept = [mark for mark in marks if mark.x is not None or mark.name in anchors]
     across = {0: "samples learned", 1: "steps learned", None: "networks in order"}[of]
-    return rating_chart.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
+    return run_chart.draw_ratings(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
 
 
 def _say_notes(rating: "LeagueRating", said: int) -> int:

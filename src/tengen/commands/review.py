@@ -78,8 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
-    from tengen.analysis import annotated, review, review_text, saving
-    from tengen.analysis import plot as plotting
+    from tengen.analysis import annotated, review, review_chart, review_text, saving
 
     if not known.moves:
         print("stopped before the first move was reviewed: nothing was written", file=sys.stderr)
@@ -87,7 +86,7 @@ def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> N
     if args.json != "-":
         sys.stdout.write(review_text.as_text(known))
     saving.save_bytes(out, annotated.as_text(known).encode())
-    saving.save_picture(plot, plotting.draw(known))
+    saving.save_picture(plot, review_chart.draw(known))
     if args.json is not None:
         saving.save_json(args.json, review.as_dict(known))
     if args.json != "-":

@@ -143,7 +143,7 @@ class BatchExchange:
             return (self._out.batch, self._out.versions) if self._out is not None else None
 
     def give_back(self, answered: bool, versions: np.ndarray | None) -> None:
-        """Return the batch that is out, with its `reply` filled in (or with `versions` Int64[2, n] of games that begin)."""
+        """Return the batch that is out, its `reply` filled in, or with `versions` Int64[2, n] of games that begin."""
         with self._changed:
             out = self._out
             if out is None:

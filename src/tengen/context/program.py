@@ -87,7 +87,7 @@ class ContextProgram:
 
     def _answer(self, state: GroupState, notes: Any, logits: Array, value: Array) -> tuple[GroupState, Array]:
         """Go on with the answers; Bool[G] where a move can be made."""
-        thinking = self.thinking.answer(state.thinking, notes, Evaluation(logits, value))
+        thinking: Any = self.thinking.answer(state.thinking, notes, Evaluation(logits, value))
         return state._replace(thinking=thinking), self.thinking.ready(thinking) & state.live
 
     def _move(self, state: GroupState, keep: Array, temperature: Array, moves: Array) -> tuple[GroupState, Array]:
@@ -103,7 +103,7 @@ class ContextProgram:
         _, look = game.step_and_look(positions, jnp.zeros(ready.shape, jnp.int32), stay)
         player, value = jax.vmap(game.to_play)(positions), jnp.clip(result.value, -1, 1)
         moment = Moment(result.action, player, value, stay, look.observation, result.policy)
-        after = thinking.move(state.thinking, result.action, keep, ready)
+        after: Any = thinking.move(state.thinking, result.action, keep, ready)
         over = jax.vmap(game.is_over)(thinking.positions(after)) & state.live
         return GroupState(after, remember(state.history, moment, ready), state.live, key), over
 

@@ -1,6 +1,6 @@
 """How the games of a group find their moves: with a search tree each, or from the policy alone.
 
-Both are pure functions of a state (a pytree, [G, ...] for G games), with the same names and meaning; `which` is Bool[G].
+Both are pure functions of a state (a pytree, [G, ...] for G games), with the same names; `which` is Bool[G].
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class TreeSearch:
         return search.summarise(tree, key, temperature)
 
     def move(self, tree: Tree, actions: Array, keep: Array, which: Array) -> Tree:
-        """Play the moves in the games `which`; the tree is reused where one network thinks for both colours (`keep`)."""
+        """Play the moves in the games `which`; where `keep` is set, one network thinks for both colours."""
         after = jax.vmap(self.game.step)(self.positions(tree), actions)
         if not self.reuse:
             return search.restart(tree, after, which)

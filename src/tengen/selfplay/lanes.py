@@ -4,7 +4,6 @@ device, or core of a CPU.
 XLA uses one core for most of what a network does on a CPU, so lanes have threads.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -17,6 +16,7 @@ from jax import Array
 
 from tengen import games
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.cores import cores
 from tengen.data.format.rows import RowFormat, widened
 from tengen.games.core import Game
 from tengen.selfplay.finished import Finished
@@ -57,17 +57,9 @@ def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
 def lane_devices(count: int) -> list[Any]:
     """The device of each lane, for so many games of one size; each lane has as many as any other."""
     devices = jax.local_devices()
-    most = min(_cores(), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
+    most = min(len(cores()), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
     lanes = max(n for n in range(1, max(min(most, _MOST_LANES), 1) + 1) if count % n == 0)
     return devices[:1] * lanes if devices[0].platform == "cpu" else devices[:lanes]
-
-
-def _cores() -> int:
-    """That this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # a system without
-        return os.cpu_count() or 1
 
 
 class Lanes:

@@ -13,13 +13,6 @@ _WHOLE = 0.9  # of a GPU's memory that all trials on it may take together
 _THREADS = "OMP_NUM_THREADS"
 
 
-def cores() -> tuple[int, ...]:
-    """The numbers of those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
-
-
 def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """The NVIDIA GPUs that JAX would use, as CUDA_VISIBLE_DEVICES names them; none without any."""
     if environment.get("JAX_PLATFORMS", "").lower() == "cpu":
