@@ -135,12 +135,12 @@ class Console:
 
     def _answer(self) -> None:
         """The engine's move."""
-        thought = self._engine.think(self._settings.visits, self._settings.seconds)
-        assert thought.action is not None
-        (name,) = self._engine.position.names([thought.action])
-        self._engine.play(thought.action)
-        self._values.append(round(thought.value, 3))
-        self._write(f"\n{self._engine.found.name} plays {name}   {self._bar(-thought.value)}")
+        report = self._engine.think(self._settings.visits, self._settings.seconds)
+        assert report.action is not None
+        (name,) = self._engine.position.names([report.action])
+        self._engine.play(report.action)
+        self._values.append(round(report.value, 3))
+        self._write(f"\n{self._engine.found.name} plays {name}   {self._bar(-report.value)}")
 
     def _bar(self, value: float) -> str:
         """How good the game is for the person, by the engine's `value` for the person."""
@@ -152,12 +152,12 @@ class Console:
         if self._ended():
             self._write("The game is over.")
             return
-        thought = self._engine.think(self._settings.visits, self._settings.seconds)
-        self._write(self._hints(thought))
+        report = self._engine.think(self._settings.visits, self._settings.seconds)
+        self._write(self._hints(report))
 
-    def _hints(self, thought: SearchReport) -> str:
+    def _hints(self, report: SearchReport) -> str:
         lines = []
-        for move in thought.candidates[:3]:
+        for move in report.candidates[:3]:
             names = self._engine.position.names(move.line[:6])
             lines.append(f"  {names[0]:8} wins {(move.value + 1) / 2:4.0%}, {move.visits} visits   {' '.join(names)}")
         return "\n".join(lines)

@@ -171,8 +171,8 @@ class Engine:
             now = time.perf_counter()
             if each is not None and now - told >= every:
                 told = now
-                each(self._thought(known, now - start, evaluations))
-        return self._thought(known, time.perf_counter() - start, evaluations)
+                each(self._report(known, now - start, evaluations))
+        return self._report(known, time.perf_counter() - start, evaluations)
 
     def _one_block(self, known: programs.Roots, left: int | None, deadline: float | None) -> tuple[programs.Roots, int]:
         """Search for about BLOCK_SECONDS: what is known then, and how many positions were evaluated."""
@@ -205,7 +205,7 @@ class Engine:
     def _roots(self) -> programs.Roots:
         return jax.device_get(programs.roots(self._tree))
 
-    def _thought(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
+    def _report(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
         over = self.position.over
         return SearchReport(
             player=self.position.player,
