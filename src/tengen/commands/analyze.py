@@ -59,7 +59,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, search, tell."""
-    from tengen.analysis import analysis, picture, report, saving, tree_file
+    from tengen.analysis import analysis, picture, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.run import finding
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         engine = Engine(found, asked.game, settings)
         known = analysis.analyze(engine, asked, 0 if alone else visits, seconds=seconds, each=told)
     if args.dump_tree is not None:
-        tree_file.save(args.dump_tree, engine.tree)
+        saving.save_tree(args.dump_tree, engine.tree)
     if args.picture is not None:
         saving.save_picture(args.picture, picture.draw(known, args.show))
     if args.json is not None:

@@ -1,10 +1,10 @@
-"""Which trials come next, with which settings and how large a budget, from what the earlier ones scored.
+"""Strategies: which trials come next, with which settings and budget, from the scores of earlier ones.
 
 A sweep is a sequence of rounds. A strategy is a pure function from the rounds so far, each with the scores of its
 trials, to the next round; it holds no state and draws from a source that depends on the seed and the round alone. So
-the rounds, which are plain data, are all that has to be kept, and the same rounds always lead to the same next one.
+only the rounds, which are plain data, have to be kept, and the same rounds always lead to the same next one.
 
-A budget is what a trial has been given in all, over every round that it took part in; the plan's is that of a full one.
+A budget is a total over all rounds of a trial; the budget of the plan is that of a full trial.
 """
 
 import math
@@ -22,15 +22,12 @@ Scores = Mapping[str, float | None]  # by trial: the higher the better; None if 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial's share of a round: go on until all of the budget is used."""
+    """A trial's part in a round: it goes on until all of the budget is used."""
 
     trial: str  # its number, as "007"
     settings: Settings
     budget: Number | None  # None: the configuration's own goal
     source: str | None = None  # the trial whose run it begins with a copy of
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -41,10 +38,7 @@ class Round:
     scores: Scores | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "jobs": [job.to_json() for job in self.jobs],
-            "scores": None if self.scores is None else dict(self.scores),
-        }
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Round":
@@ -52,7 +46,7 @@ class Round:
 
 
 class Strategy(Protocol):
-    """Decides."""
+    """Chooses the next round."""
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
         """The next round, all before having been scored; None when there is nothing more to do."""
@@ -72,7 +66,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class RandomDraws:
-    """So many settings drawn at random, each with the whole budget."""
+    """`trials` settings drawn at random, each with the whole budget."""
 
     space: Space
     budget: Number | None
@@ -213,7 +207,7 @@ def ranked(finished: Round) -> list[Job]:
 
 
 def _refuse_others(kind: str, **options: object) -> None:
-    """Options that mean nothing to a strategy are mistakes."""
+    """OptionError for options of other strategies."""
     owner = {"trials": ("random", "halving"), "population": ("population",), "generations": ("population",)}
     for name, value in options.items():
         if value is not None and kind not in owner[name]:
@@ -225,7 +219,7 @@ def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:
 
 
 def _rounds(began: int, eta: int) -> int:
-    """How often so many can be divided by eta until one is left, and one more."""
+    """The number of rounds until one trial is left."""
     rounds = 1
     while began >= eta:
         began //= eta
@@ -234,7 +228,7 @@ def _rounds(began: int, eta: int) -> int:
 
 
 def _part(whole: Number, over: int, under: int) -> Number:
-    """over / under of the budget; steps, games and rows are whole, and never none."""
+    """over / under of the budget; steps, games and rows are whole numbers of at least 1."""
     if isinstance(whole, int):
         return max(1, -(-whole * over // under))
     return whole * over / under
