@@ -161,7 +161,11 @@ def parse_options(texts: list[str]) -> dict[str, Any]:
     from tengen.config.override import read_overrides
 
     found, problems = read_overrides(texts)
-    problems += [f"{shorten(each.place)}: expected an option of the game" for each in found if len(each.path) != 1]
+    problems += [
+        f"{shorten(each.place)}: expected --set KEY=VALUE, an option of the game"
+        for each in found
+        if len(each.path) != 1
+    ]
     if problems:
         raise OptionError("\n".join(problems))
     return {str(each.path[0]): each.value for each in found}

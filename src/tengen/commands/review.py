@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.looking import add_search, file_or_dash, limits
-from tengen.commands.thinking import engine_settings
+from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
