@@ -62,12 +62,13 @@ def limits(args: argparse.Namespace, visits: int) -> tuple[int | None, float | N
     return (visits if play.visits is None and play.seconds is None else play.visits), play.seconds
 
 
-def whole(least: int) -> Callable[[str], int]:
+def whole(least: int, most: int = 10**9 - 1) -> Callable[[str], int]:
     """A parser of whole numbers from `least` on, for argparse."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text[:40]!r}")
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+            words = f"of at least {least}" if most == 10**9 - 1 else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected a whole number {words}, got {text[:40]!r}")
         return int(text)
 
     return parse

@@ -54,29 +54,16 @@ class Strategy(Protocol):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Every combination, each with the whole budget."""
+class OneRound:
+    """Every combination, or `trials` of them drawn at random, each with the whole budget."""
 
     space: Space
     budget: Number | None
-
-    def following(self, rounds: Sequence[Round]) -> Round | None:
-        return None if rounds else _beginning(list(self.space.all()), self.budget)
-
-
-@dataclass(frozen=True)
-class RandomDraws:
-    """`trials` settings drawn at random, each with the whole budget."""
-
-    space: Space
-    budget: Number | None
-    trials: int
+    trials: int | None
     seed: int
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
-        if rounds:
-            return None
-        return _beginning(self.space.draw(self.trials, _source(self.seed, 0)), self.budget)
+        return None if rounds else _beginning(_first(self.space, self.trials, self.seed), self.budget)
 
 
 @dataclass(frozen=True)
@@ -94,8 +81,7 @@ class Halving:
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
         if not rounds:
-            drawn = self.trials is not None
-            first = self.space.draw(self.trials or 0, _source(self.seed, 0)) if drawn else list(self.space.all())
+            first = _first(self.space, self.trials, self.seed)
             return _beginning(first, self._budget(0, len(first)))
         began, number = len(rounds[0].jobs), len(rounds)
         wanted = began // self.eta**number
@@ -179,12 +165,10 @@ def make(
             raise OptionError(
                 f"the grid has {space.size:,} combinations, more than {MOST:,}; try some: --strategy random --trials N"
             )
-    if kind == "grid":
-        return Grid(space, budget)
-    if kind == "random":
-        if trials is None:
-            raise OptionError("--strategy random: needs --trials N, how many settings to draw")
-        return RandomDraws(space, budget, trials, seed)
+    if kind == "random" and trials is None:
+        raise OptionError("--strategy random: needs --trials N, how many settings to draw")
+    if kind in ("grid", "random"):
+        return OneRound(space, budget, trials, seed)
     assert budget is not None
     if kind == "halving":
         if not 2 <= eta <= 100:
@@ -212,6 +196,11 @@ def _refuse_others(kind: str, **options: object) -> None:
     for name, value in options.items():
         if value is not None and kind not in owner[name]:
             raise OptionError(f"--{name}: is for --strategy {' or '.join(owner[name])}, not for {kind}")
+
+
+def _first(space: Space, trials: int | None, seed: int) -> Sequence[Settings]:
+    """The settings of a first round: every combination, or `trials` of them."""
+    return list(space.all()) if trials is None else space.draw(trials, _source(seed, 0))
 
 
 def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:

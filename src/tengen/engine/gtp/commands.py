@@ -5,6 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 from tengen import __version__, games
@@ -70,11 +71,11 @@ class GtpCommands:
             "final_score": self.final_score,
         }
         self.streams: dict[str, Callable[[list[str], AnalysisStream], None]] = {
-            "lz-analyze": self.lz_analyze,
-            "kata-analyze": self.kata_analyze,
-            "lz-genmove_analyze": self.lz_genmove_analyze,
-            "kata-genmove_analyze": self.kata_genmove_analyze,
-            "cgos-genmove_analyze": self.cgos_genmove_analyze,
+            "lz-analyze": partial(self._analyze, GtpReport.leela),
+            "kata-analyze": partial(self._analyze, GtpReport.katago),
+            "lz-genmove_analyze": partial(self._genmove_analyze, GtpReport.leela),
+            "kata-genmove_analyze": partial(self._genmove_analyze, GtpReport.katago),
+            "cgos-genmove_analyze": self._cgos_genmove_analyze,
         }
 
     def _engine(self, game: Game) -> Engine:
@@ -279,46 +280,34 @@ class GtpCommands:
 
     # Analysis
 
-    def lz_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """Leela Zero's report, again and again until the next command."""
-        self._analyze(parse_options(arguments, self.colour), stream, GtpReport.leela)
-
-    def kata_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """KataGo's report."""
-        self._analyze(parse_options(arguments, self.colour), stream, GtpReport.katago)
-
-    def _analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
-        with self._turn_of(self._player(wanted), back=True):
-            say = self._say(wanted, stream, words)
+    def _analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+        """Report again and again until the next command."""
+        options = parse_options(arguments, self.colour)
+        with self._turn_of(self._player(options), back=True):
+            say = self._reporter(options, stream, words)
             stream.begin()
-            say(self.engine.think(_FOR_EVER, stop=stream.interrupted, each=say, every=wanted.every))
+            say(self.engine.think(_FOR_EVER, stop=stream.interrupted, each=say, every=options.every))
             # Even if the search has ended, the answer goes on until the next command.
             stream.interrupted.wait()
 
-    def _say(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
+    def _genmove_analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+        """`genmove` with reports on the way."""
+        options = parse_options(arguments, self.colour)
+        say = self._reporter(options, stream, words)
+        stream.line(f"play {self._answer(self._player(options), say, say, options.every)}")
+
+    def _cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
+        """`genmove` with one report, for CGOS."""
+        options = parse_options(arguments, self.colour)
+        say = self._reporter(options, stream, GtpReport.cgos)
+        stream.line(f"play {self._answer(self._player(options), say)}")
+
+    def _reporter(self, options: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
         writer = GtpReport(self.engine, self.names)
-        return lambda report: stream.line(words(writer, report, wanted))
+        return lambda report: stream.line(words(writer, report, options))
 
-    def _player(self, wanted: ReportOptions) -> int:
-        return self.engine.position.player if wanted.player is None else wanted.player
-
-    def lz_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with Leela Zero's report on the way."""
-        self._genmove_analyze(parse_options(arguments, self.colour), stream, GtpReport.leela)
-
-    def kata_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with KataGo's report on the way."""
-        self._genmove_analyze(parse_options(arguments, self.colour), stream, GtpReport.katago)
-
-    def _genmove_analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
-        say = self._say(wanted, stream, words)
-        stream.line(f"play {self._answer(self._player(wanted), say, say, wanted.every)}")
-
-    def cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with CGOS' report."""
-        writer = GtpReport(self.engine, self.names)
-        player = self._player(parse_options(arguments, self.colour))
-        stream.line(f"play {self._answer(player, lambda report: stream.line(writer.cgos(report)))}")
+    def _player(self, options: ReportOptions) -> int:
+        return self.engine.position.player if options.player is None else options.player
 
 
 def _choice(report: SearchReport) -> int:

@@ -119,8 +119,9 @@ class GtpReport:
             parts.append("ownership " + " ".join(f"{owner:.4g}" for owner in self.look.ownership.reshape(-1)))
         return " ".join(parts)
 
-    def cgos(self, report: SearchReport) -> str:
-        """The JSON of `cgos-genmove_analyze`."""
+    def cgos(self, report: SearchReport, options: ReportOptions) -> str:
+        """The JSON of `cgos-genmove_analyze`, which has no options."""
+        del options
         found: dict[str, Any] = {"winrate": round(winrate(report.value), 4), "visits": report.visits}
         if self.look.score is not None:
             found["score"] = round(self.look.score, 2)
