@@ -1,4 +1,4 @@
-"""What a network thinks of one position: found out once, then told as text, as JSON or as a picture."""
+"""The analysis of one position, which is then shown as text, as JSON or as a picture."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PlayedMoves(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """One position, what the bare network says of it and what the search found."""
+    """One position, with the raw output of the network and the result of the search."""
 
     network: str
     path: str
@@ -71,7 +71,7 @@ def analyze(engine: "Engine", query: Query, visits: int | None, **limits: Any) -
     engine.reset(states[0], query.record.actions)
     over = bool(query.game.is_over(states[-1]))
     if not over and visits != 0:
-        engine.think(1)  # compiles, which is not thinking and shall not count as such
+        engine.think(1)  # compiles, which must not count as search time
     return Analysis(
         network=engine.found.name,
         path=str(engine.found.path),

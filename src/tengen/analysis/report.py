@@ -27,7 +27,7 @@ def as_text(analysis: Analysis, most: int = 10) -> str:
 
 
 def where(analysis: Analysis) -> str:
-    """Whose turn it is, after what; or how the game ended."""
+    """Whose turn it is after which move, or how the game ended."""
     count = len(analysis.moves)
     after = f"after {count} {'move' if count == 1 else 'moves'}"
     after += f" (last: {analysis.moves[-1].name})" if count else ""

@@ -1,4 +1,4 @@
-"""What suits the device that the network runs on."""
+"""Defaults that suit the device."""
 
 from typing import Any
 

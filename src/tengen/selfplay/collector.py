@@ -1,4 +1,4 @@
-"""From what self-play hands out to files: chunks of rows and records of games, written in the background."""
+"""Finished games into files: chunks of rows and records of games, written in the background."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -21,10 +21,10 @@ _RECORDS = 50  # games in a file
 
 
 class Collector:
-    """Gathers finished games until there are enough for a file. Games are never divided between files.
+    """Collects finished games until there are enough for a file. Games are never divided between files.
 
-    Each chunk notes what was played since the one before, so that a killed run can be counted from its files:
-    `session` (which start of the run), `finished` (games, also those without rows) and `evaluations`.
+    Each chunk notes what was played since the previous one, so that a killed run can be counted from its files:
+    `session` (the start of the run), `finished` (games, including those without rows) and `evaluations`.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Collector:
         self._opponents = opponents
         self._rows: list[Rows] = []
         self._waiting = 0
-        self._finished, self._evaluations = 0, 0.0  # that no chunk tells of
+        self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
         self._due = 0.0  # records that are owed, by their share
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
-        """Games from `selfplay.on_host`, and what was evaluated meanwhile. `game` if they have a board of their own."""
+        """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if len(finished.rows["ply"]):
             self._rows.append(finished.rows)
             self._waiting += len(finished.rows["ply"])
@@ -71,19 +71,19 @@ class Collector:
             self._write_records()
 
     def flush(self) -> None:
-        """Write all there is, and wait until it is written."""
+        """Write everything, and wait until it is written."""
         self._write_rows()
         self._write_records()
         self._writer.flush()
 
     def under(self, network: str) -> None:
-        """From now on the games are another network's; what is there is written under the name of the one before."""
+        """Go on with the games of another network, after writing those of the previous one."""
         self._write_rows()
         self._write_records()
         self.network = network
 
     def counted(self) -> None:
-        """What was played so far is known from elsewhere (a checkpoint): later chunks need not tell of it."""
+        """Reset the counts: what was played so far is in a checkpoint."""
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
@@ -93,12 +93,12 @@ class Collector:
         self._rows, self._waiting = [], 0
         pieces = [{name: values[each] for name, values in rows.items()} for each in _pieces(rows, self._max_rows)]
         for number, piece in enumerate(pieces, 1):
-            # The last file tells of the games that have no rows, too.
+            # The last file also counts the games without rows.
             whole = number < len(pieces)
             self._write(piece, count_games(piece["game"]) if whole else self._finished, whole)
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
-        """Have one chunk written. `whole`: it is not the last one, which tells of the evaluations."""
+        """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
         path = self._store.reserve(self.network)
         more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
@@ -133,7 +133,7 @@ class Collector:
 
 
 def _pieces(rows: Rows, most: int) -> Iterator[slice]:
-    """Whole games, one after the other, in pieces of at most so many rows, if no game alone has more."""
+    """Slices of whole games, of at most `most` rows unless one game has more."""
     game = rows["game"]
     ends = [*(np.flatnonzero((game[1:] != game[:-1]).any(-1)) + 1).tolist(), len(game)]
     begin = 0
