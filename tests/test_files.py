@@ -238,7 +238,7 @@ ALLOWED = {
     "data/chunk.py": "writes into a zip that is open",
     "config/source.py": "reads what is installed with the package",
     "gpu/program.py": "reads what is installed with the package",
-    "play/gtp/lines.py": "reads the standard input",
+    "engine/lines.py": "reads the standard input",
     "commands/__init__.py": "opens /dev/null",
     "commands/daemon.py": "opens /dev/null",
     "nets/saving.py": "checks a file before safetensors opens it",

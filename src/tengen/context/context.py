@@ -95,7 +95,7 @@ class GameContext:
                 return
             self._exchange, self._state = exchange, "started"
             exchange.versions = self._versions
-            exchange.open(begun)
+            exchange.begin(begun)
             atexit.register(self.stop)
 
     def _prepare(self) -> tuple[BatchExchange, list[News]]:

@@ -82,7 +82,7 @@ class BatchExchange:
         self.versions: Versions = (0, 0)  # of games that begin
         self._thread = threading.Thread(target=self._work, name="tengen-games", daemon=True)
 
-    def open(self, begun: list[News]) -> None:
+    def begin(self, begun: list[News]) -> None:
         """Start the thread that plays; the games of all groups have just begun."""
         for group, news in zip(self._groups, begun, strict=True):
             self._note(group, news)
