@@ -22,7 +22,7 @@ from tengen.context.batches import Batch
 from tengen.context.group import Group
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
-from tengen.context.thinking import Guessing, Searching
+from tengen.context.thinking import RawPolicy, TreeSearch
 
 
 class Callback:
@@ -56,7 +56,7 @@ def in_context(game: Any, args: argparse.Namespace, settings: SearchSettings | N
 
 def plainly(game: Any, args: argparse.Namespace, settings: SearchSettings | None) -> str:
     """One group, no thread."""
-    thinking = Guessing(game) if settings is None else Searching(game, settings, True)
+    thinking = RawPolicy(game) if settings is None else TreeSearch(game, settings, True)
     numbers = itertools.count()
     options = ContextSettings(num_games=args.batch, batch_size=args.batch, temperature=1.0)
     group = Group(program(ContextPlan(thinking, args.batch, 0, None)), lambda: next(numbers), options)

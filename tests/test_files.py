@@ -19,7 +19,7 @@ from tengen.daemon.senders import CopySender
 from tengen.data.format import chunk, peek
 from tengen.data.records.records import load_records
 from tengen.data.shuffle import folders
-from tengen.engine.gtp import serving
+from tengen.engine.gtp import session
 from tengen.engine.gtp.commands import GtpError
 from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
@@ -160,15 +160,15 @@ def test_logs_are_not_waited_for(tmp_path: Path, kind: str) -> None:
         ChildProcess("selfplay", ["true"], log)._begin()
     if kind != "device":
         with pytest.raises(TengenError, match="the log cannot be written"):
-            serving._opened(log)
+            session._opened(log)
 
 
 def test_a_log_may_be_a_terminal_or_what_somebody_reads(tmp_path: Path) -> None:
-    with serving._opened(Path("/dev/null")) as log:
+    with session._opened(Path("/dev/null")) as log:
         log.write("x")
     fifo = put(tmp_path / "log", "FIFO")
     reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    with serving._opened(fifo) as log:
+    with session._opened(fifo) as log:
         log.write("hello")
     assert os.read(reading, 10) == b"hello"
     os.close(reading)
@@ -238,7 +238,7 @@ ALLOWED = {
     "data/chunk.py": "writes into a zip that is open",
     "config/source.py": "reads what is installed with the package",
     "gpu/program.py": "reads what is installed with the package",
-    "play/gtp/lines.py": "reads the standard input",
+    "engine/lines.py": "reads the standard input",
     "commands/__init__.py": "opens /dev/null",
     "commands/daemon.py": "opens /dev/null",
     "nets/saving.py": "checks a file before safetensors opens it",

@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from tengen.analysis import picture, query, report, tree_file
+from tengen.analysis import picture, query, report, saving
 from tengen.analysis.analysis import Analysis, analyze, as_dict
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
@@ -39,8 +39,8 @@ def test_values_are_for_who_moves(engine: Engine) -> None:
     for moves, mover in (("a1 b1 a2 b2", "x"), ("a1 b1 a2 b2 c3", "o")):  # both can win at once
         known = _at(engine, moves)
         assert known.mover == mover
-        assert known.thought is not None
-        assert known.thought.value > 0.8
+        assert known.search is not None
+        assert known.search.value > 0.8
 
 
 def test_the_text_has_the_board_the_value_and_the_moves(engine: Engine) -> None:
@@ -55,7 +55,7 @@ def test_the_text_has_the_board_the_value_and_the_moves(engine: Engine) -> None:
 
 def test_without_visits_there_is_the_network_alone(engine: Engine) -> None:
     known = _at(engine, "", visits=0)
-    assert known.thought is None
+    assert known.search is None
     assert as_dict(known)["search"] is None
     assert "x to play after 0 moves" in report.as_text(known)
     assert "visits" not in report.as_text(known)
@@ -88,9 +88,9 @@ def test_the_picture_shows_what_was_asked_for(engine: Engine) -> None:
 
 def test_the_whole_tree_is_dumped(engine: Engine, tmp_path) -> None:
     known = _at(engine, "a1 b1")
-    assert known.thought is not None
-    tree_file.save(tmp_path / "tree.json", engine.tree)
-    tree_file.save(tmp_path / "tree.txt", engine.tree)
+    assert known.search is not None
+    saving.save_tree(tmp_path / "tree.json", engine.tree)
+    saving.save_tree(tmp_path / "tree.txt", engine.tree)
     root = json.loads((tmp_path / "tree.json").read_text())
 
     def count(node: dict) -> int:
@@ -99,11 +99,11 @@ def test_the_whole_tree_is_dumped(engine: Engine, tmp_path) -> None:
         assert own == 1 or (node["over"] and not node["children"])
         return 1 + sum(map(count, node["children"]))
 
-    assert count(root) == known.thought.nodes
+    assert count(root) == known.search.nodes
     assert [child["move"] for child in root["children"]] == [
-        known.line(each.line)[0].name for each in known.thought.candidates
+        known.line(each.line)[0].name for each in known.search.candidates
     ]
-    assert len(re.findall(r"\d visits", (tmp_path / "tree.txt").read_text())) == known.thought.nodes
+    assert len(re.findall(r"\d visits", (tmp_path / "tree.txt").read_text())) == known.search.nodes
 
 
 def test_ownership_is_turned_to_the_first_player(go5: FoundNetwork) -> None:

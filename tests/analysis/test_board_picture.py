@@ -5,9 +5,9 @@ import jax
 import numpy as np
 import pytest
 
-from tengen.analysis import bars
 from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
 from tengen.analysis.board_picture import PictureLayers, draw
+from tengen.analysis.picture import Bar, draw_bars
 from tests.helpers.analyses import elements, make, state_after
 
 # Options, moves, and where the stones of both lie then, worked out by hand.
@@ -211,9 +211,9 @@ def test_games_without_a_board_say_so() -> None:
 
 
 def test_bars_are_as_long_as_what_they_stand_for() -> None:
-    svg = bars.draw([bars.Bar("{0,1}", 0.5, 0.8), bars.Bar("{0,2}", 0.25, 0.2)], ["a position"])
+    svg = draw_bars([Bar("{0,1}", 0.5, 0.8), Bar("{0,2}", 0.25, 0.2)], ["a position"])
     first, second = (float(each.get("width", 0)) for each in elements(svg, "prior"))
     assert first == pytest.approx(2 * second)
     assert [each.text for each in elements(svg, "name")] == ["{0,1}", "{0,2}"]
     assert len(elements(svg, "visits")) == 2
-    assert not elements(bars.draw([bars.Bar("a", 1.0, None)]), "visits")
+    assert not elements(draw_bars([Bar("a", 1.0, None)]), "visits")

@@ -75,8 +75,8 @@ class _Scripted:
 
     found = SimpleNamespace(name="scripted")
 
-    def __init__(self, thoughts: list[SearchReport]) -> None:
-        self.thoughts = thoughts
+    def __init__(self, reports: list[SearchReport]) -> None:
+        self.reports = reports
 
     def reset(self, state: Any) -> None:
         del state
@@ -86,7 +86,7 @@ class _Scripted:
 
     def think(self, *limits: Any) -> SearchReport:
         del limits
-        return self.thoughts.pop(0)
+        return self.reports.pop(0)
 
 
 def test_signs_follow_who_moves_and_not_the_number_of_the_move(noughts: FoundNetwork) -> None:

@@ -6,9 +6,8 @@ import pytest
 
 from tengen.analysis import saving
 from tengen.analysis.board import BoardView
-from tengen.analysis.board_picture import PictureLayers, draw
+from tengen.analysis.board_picture import LOOKS, Geometry, PictureLayers, draw
 from tengen.analysis.drawing import Drawing
-from tengen.analysis.geometry import LOOKS, Geometry
 from tengen.errors import TengenError
 from tests.helpers.analyses import pixels
 

@@ -99,7 +99,7 @@ def test_a_game_is_wanted_and_not_its_name() -> None:
 
 
 def test_the_room_is_light() -> None:
-    said = "import sys, tengen.play; print('jax' in sys.modules, 'numpy' in sys.modules)"
+    said = "import sys, tengen.context; print('jax' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, timeout=LONG)
     assert done.stdout.split() == ["False", "False"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tengen import search
 from tengen.config.settings.search import SearchSettings
-from tengen.context.thinking import Searching
+from tengen.context.thinking import TreeSearch
 from tengen.nets.outputs import Evaluation
 from tests.helpers import game_recording
 from tests.helpers.contexts import CERTAIN, TIC_TAC_TOE
@@ -19,7 +19,7 @@ SLOTS = 4  # so few that leaves find no room
 
 @pytest.mark.parametrize("leaves", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_rows_that_are_not_wanted_change_nothing(leaves: int) -> None:
-    thinking = Searching(TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=12, leaves=leaves, **CERTAIN), True)
+    thinking = TreeSearch(TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=12, leaves=leaves, **CERTAIN), True)
     states, key, games = roots(TIC_TAC_TOE, 8), jax.random.key(0), np.ones(8, bool)
 
     def planted(states: Any) -> Any:
@@ -28,17 +28,17 @@ def test_rows_that_are_not_wanted_change_nothing(leaves: int) -> None:
     ask, answer = game_recording.jit(thinking.ask), game_recording.jit(thinking.answer)
     tree, turns, idle, full, twins = game_recording.jit(planted)(states), 0, 0, False, False
     while bool(search.unfinished(tree).any()):
-        asked = jax.tree.map(np.asarray, ask(tree))
-        policy, value = (np.array(x) for x in hashed(asked.observation, thinking.game.num_actions, 8.0, 1.0))
+        query = jax.tree.map(np.asarray, ask(tree))
+        policy, value = (np.array(x) for x in hashed(query.observation, thinking.game.num_actions, 8.0, 1.0))
         spoiled = policy.copy(), value.copy()
-        spoiled[0][~asked.wanted], spoiled[1][~asked.wanted] = -7, 1000
-        after, other = (answer(tree, asked.notes, Evaluation(*said)) for said in ((policy, value), spoiled))
+        spoiled[0][~query.wanted], spoiled[1][~query.wanted] = -7, 1000
+        after, other = (answer(tree, query.notes, Evaluation(*said)) for said in ((policy, value), spoiled))
         for name in ("visits", "total", "child", "done"):
             assert np.array_equal(getattr(after, name), getattr(other, name)), name
-        assert not (asked.wanted & asked.notes.over).any()
-        idle += int((~asked.wanted & asked.notes.path.active.reshape(-1)).sum())
-        full |= bool((asked.wanted & (asked.notes.path.node.reshape(-1) < 0)).any())
-        twins |= bool((asked.wanted & ~asked.notes.path.fresh.reshape(-1)).any())
+        assert not (query.wanted & query.notes.over).any()
+        idle += int((~query.wanted & query.notes.path.active.reshape(-1)).sum())
+        full |= bool((query.wanted & (query.notes.path.node.reshape(-1) < 0)).any())
+        twins |= bool((query.wanted & ~query.notes.path.fresh.reshape(-1)).any())
         tree, turns = after, turns + 1
     assert full
     assert twins or leaves == 1  # walks that met where there was no room

@@ -12,11 +12,11 @@ from tests.helpers.patience import LONG
 class Controller:
     """A session in a thread of its own, at the other end of two pipes."""
 
-    def __init__(self, dialect: GtpCommands) -> None:
+    def __init__(self, commands: GtpCommands) -> None:
         self._to: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._from: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._rest = ""
-        self.thread = threading.Thread(target=GtpSession(dialect, self._lines(), self._from.put).run, daemon=True)
+        self.thread = threading.Thread(target=GtpSession(commands, self._lines(), self._from.put).run, daemon=True)
         self.thread.start()
 
     def _lines(self) -> Iterator[bytes]:

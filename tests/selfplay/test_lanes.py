@@ -41,7 +41,7 @@ def go(*overrides: str) -> Any:
     ("cores", "count", "expected"), [(2, 256, 2), (1, 256, 1), (16, 256, 8), (2, 63, 1), (3, 100, 2), (64, 8192, 32)]
 )
 def test_lanes_on_a_cpu(cores: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "_cores", lambda: cores)
+    monkeypatch.setattr(lanes, "cores", lambda: tuple(range(cores)))
     found = lane_devices(count)
     assert len(found) == expected
     assert count % len(found) == 0
@@ -74,7 +74,7 @@ def test_boards_share_the_games() -> None:
 def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores, and few games in a lane; the tests that ask for this share compiled programs."""
     monkeypatch.setattr(lanes, "_FEWEST_GAMES", 2)
-    monkeypatch.setattr(lanes, "_cores", lambda: 2)
+    monkeypatch.setattr(lanes, "cores", lambda: (0, 1))
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from tests.helpers.selfplay_plans import (
 
 def at_root(actor: Actor, name: str) -> np.ndarray:
     """[B]: what a table of the trees says of their roots."""
-    return np.asarray(getattr(actor.tree, name))[np.arange(len(actor.ply)), np.asarray(actor.tree.root)]
+    return np.asarray(getattr(actor.tree, name))[np.arange(len(actor.number)), np.asarray(actor.tree.root)]
 
 
 def is_over(actor: Actor) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_every_game_moves_exactly_when_its_budget_is_spent(plan: Plan) -> None:
         budget = np.where(before.full, plan.searching.simulations, plan.settings.cheap_simulations)
         # A step is so many simulations; a new root takes one for itself, and there is one after it at least.
         steps = np.maximum(-(-budget // leaves), 1 + new)
-        moved = (before.number != actor.number) | (before.ply != actor.ply)
+        moved = (before.number != actor.number) | (before.history.ply != actor.history.ply)
         assert (moved == (spent == steps)).all()
         if leaves == 1:
             assert actor.evaluations - before.evaluations == games * how.stride

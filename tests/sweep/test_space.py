@@ -158,4 +158,4 @@ def test_what_is_kept_is_not_perturbed() -> None:
 
 def test_json_and_back() -> None:
     axes = (ValueChoice("a", (None, 1.5, "x", [1])), ValueRange("b", 1, 5, log=True, step=1))
-    assert space.from_json(Space(axes).to_json(), lambda settings: ()).axes == axes
+    assert space.from_json([axis.to_json() for axis in axes], lambda settings: ()).axes == axes

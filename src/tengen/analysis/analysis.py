@@ -1,4 +1,4 @@
-"""What a network thinks of one position: found out once, then told as text, as JSON or as a picture."""
+"""The analysis of one position, which is then shown as text, as JSON or as a picture."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PlayedMoves(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """One position, what the bare network says of it and what the search found."""
+    """One position, with the raw output of the network and the result of the search."""
 
     network: str
     path: str
@@ -41,7 +41,7 @@ class Analysis:
     over: bool
     result: float | None  # for player 0, where the game is over
     look: NetworkView | None  # None where the game is over
-    thought: SearchReport | None  # None where the game is over, or without a search
+    search: SearchReport | None  # None where the game is over, or without a search
     remarks: tuple[str, ...]
 
     @property
@@ -65,24 +65,24 @@ class Analysis:
         return self.look.ownership * (1 - 2 * self.player)
 
 
-def analyze(engine: "Engine", asked: Query, visits: int | None, **limits: Any) -> Analysis:
-    """Look at the last position of `asked`, and search it: `limits` are those of `Engine.think`; none for 0 visits."""
-    states = asked.states()
-    engine.reset(states[0], asked.record.actions)
-    over = bool(asked.game.is_over(states[-1]))
+def analyze(engine: "Engine", query: Query, visits: int | None, **limits: Any) -> Analysis:
+    """Look at the last position of `query`, and search it: `limits` are those of `Engine.think`; none for 0 visits."""
+    states = query.states()
+    engine.reset(states[0], query.record.actions)
+    over = bool(query.game.is_over(states[-1]))
     if not over and visits != 0:
-        engine.think(1)  # compiles, which is not thinking and shall not count as such
+        engine.think(1)  # compiles, which must not count as search time
     return Analysis(
         network=engine.found.name,
         path=str(engine.found.path),
-        game=asked.game,
+        game=query.game,
         state=states[-1],
-        moves=tuple(follow(asked.game, states[0], asked.record.actions)),
+        moves=tuple(follow(query.game, states[0], query.record.actions)),
         over=over,
-        result=float(asked.game.returns(states[-1])[0]) if over else None,
+        result=float(query.game.returns(states[-1])[0]) if over else None,
         look=None if over else engine.look(),
-        thought=None if over or visits == 0 else engine.think(visits, **limits),
-        remarks=asked.remarks,
+        search=None if over or visits == 0 else engine.think(visits, **limits),
+        remarks=query.remarks,
     )
 
 
@@ -120,14 +120,14 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
             "result": analysis.result,
         },
         "network_says": None if analysis.look is None else _look(analysis, analysis.look),
-        "search": None if analysis.thought is None else thought_dict(analysis.thought, game, analysis.state),
+        "search": None if analysis.search is None else search_dict(analysis.search, game, analysis.state),
     }
 
 
-def thought_dict(thought: SearchReport, game: Game, state: Any) -> dict[str, Any]:
+def search_dict(search: SearchReport, game: Game, state: Any) -> dict[str, Any]:
     """What a search found at `state`, ready for JSON."""
     found = []
-    for each in thought.candidates:
+    for each in search.candidates:
         line = [move.name for move in follow(game, state, each.line)]
         found.append(
             {
@@ -140,10 +140,10 @@ def thought_dict(thought: SearchReport, game: Game, state: Any) -> dict[str, Any
             }
         )
     return {
-        "visits": thought.visits,
-        "value": _rounded(thought.value),
-        "seconds": round(thought.seconds, 4),
-        "evaluations": thought.evaluations,
+        "visits": search.visits,
+        "value": _rounded(search.value),
+        "seconds": round(search.seconds, 4),
+        "evaluations": search.evaluations,
         "candidates": found,
     }
 

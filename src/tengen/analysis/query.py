@@ -1,4 +1,4 @@
-"""The game, and the position in it, that a person asks about."""
+"""The game, and the position in it, that the user asks about."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +22,8 @@ class Query:
     """A game under rules that the network can play, up to the position that is meant."""
 
     record: Record
-    remarks: tuple[str, ...] = ()  # what its reader should know
-    said: Mapping[int, str] = field(default_factory=dict)  # comments on its moves, which are counted from 0
+    remarks: tuple[str, ...] = ()  # notes for the user
+    comments: Mapping[int, str] = field(default_factory=dict)  # on its moves, which are counted from 0
 
     @property
     def game(self) -> Game:
@@ -34,7 +34,7 @@ class Query:
         return list(moves.replay(self.record))
 
     def until(self, number: int | None) -> "Query":
-        """The same after so many moves; None means all."""
+        """The same after `number` moves; None means all."""
         there = len(self.record.actions)
         if number is None:
             return self
@@ -84,8 +84,8 @@ def read_game(
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
     content = files.read_bytes(path)
-    said = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
-    return Query(found, remarks + more, said)
+    comments = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
+    return Query(found, remarks + more, comments)
 
 
 def _fitted(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:
@@ -161,7 +161,11 @@ def parse_options(texts: list[str]) -> dict[str, Any]:
     from tengen.config.override import read_overrides
 
     found, problems = read_overrides(texts)
-    problems += [f"{shorten(each.place)}: expected an option of the game" for each in found if len(each.path) != 1]
+    problems += [
+        f"{shorten(each.place)}: expected --set KEY=VALUE, an option of the game"
+        for each in found
+        if len(each.path) != 1
+    ]
     if problems:
         raise OptionError("\n".join(problems))
     return {str(each.path[0]): each.value for each in found}

@@ -18,7 +18,7 @@ def as_text(analysis: Analysis, most: int = 10) -> str:
     parts += [where(analysis)]
     if analysis.look is not None:
         parts += [network_line(analysis)]
-    if analysis.thought is not None:
+    if analysis.search is not None:
         parts += [search_line(analysis), "", *_candidates(analysis, most)]
     elif analysis.look is not None:
         parts += ["", *_priors(analysis, most)]
@@ -27,7 +27,7 @@ def as_text(analysis: Analysis, most: int = 10) -> str:
 
 
 def where(analysis: Analysis) -> str:
-    """Whose turn it is, after what; or how the game ended."""
+    """Whose turn it is after which move, or how the game ended."""
     count = len(analysis.moves)
     after = f"after {count} {'move' if count == 1 else 'moves'}"
     after += f" (last: {analysis.moves[-1].name})" if count else ""
@@ -61,10 +61,10 @@ def network_line(analysis: Analysis) -> str:
 
 def search_line(analysis: Analysis) -> str:
     """What the search found, in one line."""
-    thought = analysis.thought
-    assert thought is not None
-    expected = " ".join(shown(analysis.line(thought.candidates[0].line)))
-    return f"search:  value {thought.value:+.3f} after {thought.visits:,} visits in {thought.seconds:.1f} s: {expected}"
+    search = analysis.search
+    assert search is not None
+    expected = " ".join(shown(analysis.line(search.candidates[0].line)))
+    return f"search:  value {search.value:+.3f} after {search.visits:,} visits in {search.seconds:.1f} s: {expected}"
 
 
 def shown(line: Sequence[PlayedMoves]) -> list[str]:
@@ -79,8 +79,8 @@ def _rules(analysis: Analysis) -> str:
 
 
 def _candidates(analysis: Analysis, most: int) -> list[str]:
-    assert analysis.thought is not None
-    candidates = analysis.thought.candidates
+    assert analysis.search is not None
+    candidates = analysis.search.candidates
     lines = [shown(analysis.line(each.line)) for each in candidates[:most]]
     width = max(5, *(len(line[0]) for line in lines))
     rows = [f"     {'move':{width}}  {'prior':>6}  {'visits':>7}  {'value':>6}  line"]

@@ -1,4 +1,4 @@
-"""A whole game gone through with a network: what each move was worth, and what would have been better."""
+"""Review of a whole game: the value of each move, and what would have been better."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ class ReviewedMove:
     best: tuple[PlayedMoves, ...]  # the line that the search prefers; its first move may be the one that was made
     best_value: float  # of the first move of that line, from a search as long as that of `after` where it matters
     rank: int | None  # of the move among those that the search looked at, 1 is the best; None if it did not
-    prior: float | None  # what the network thought of it; None if the search did not look at it
+    prior: float | None  # what the network report of it; None if the search did not look at it
     visits: int  # of the position in which it was made
 
     @property
@@ -70,7 +70,7 @@ class Review:
     record: Record
     moves: tuple[ReviewedMove, ...]
     remarks: tuple[str, ...] = ()
-    said: Mapping[int, str] = field(default_factory=dict)  # what others have said about the moves, counted from 0
+    comments: Mapping[int, str] = field(default_factory=dict)  # on the moves, counted from 0, as the record has them
 
     @property
     def complete(self) -> bool:
@@ -88,43 +88,43 @@ class Review:
 
 def review(
     engine: "Engine",
-    asked: Query,
+    query: Query,
     visits: int | None,
     seconds: float | None = None,
     stop: threading.Event | None = None,
     each: Callable[[ReviewedMove], None] | None = None,
     second: "Engine | None" = None,
 ) -> Review:
-    """Search every position of the game; `each` hears of every move. What is known when `stop` is set comes back.
+    """Search every position of the game, calling `each` with every move; partial if `stop` is set meanwhile.
 
     A move that seems to be a mistake is compared once more: the `second` engine searches what the better move leads to
     for as long as what the played one led to was searched. Else moves look bad because less is known of others.
     """
-    states, actions = asked.states(), asked.record.actions
-    moves = follow(asked.game, states[0], actions)
+    states, actions = query.states(), query.record.actions
+    moves = follow(query.game, states[0], actions)
     engine.reset(states[0])
     if seconds is not None:
         engine.think(1)  # compiles, which is not thinking
     found: list[ReviewedMove] = []
-    thought: SearchReport | None = None
+    report: SearchReport | None = None
     for number, state in enumerate(states):
         if number:
             engine.play(actions[number - 1])
-        before, thought = thought, engine.think(visits, seconds, stop)
-        if stop is not None and stop.is_set():  # the last search was cut short: what it says is worth less
+        before, report = report, engine.think(visits, seconds, stop)
+        if stop is not None and stop.is_set():  # the last search was cut short, and is not used
             break
         if before is not None:
-            after = _value(asked.game, state, thought, moves[number - 1].player)
-            judged = _judge(asked.game, states[number - 1], number, moves[number - 1], before, after)
+            after = _value(query.game, state, report, moves[number - 1].player)
+            judged = _judge(query.game, states[number - 1], number, moves[number - 1], before, after)
             if second is not None and judged.verdict:
-                better = _searched(second, asked.game, states[number - 1], judged.best[0], (visits, seconds, stop))
+                better = _searched(second, query.game, states[number - 1], judged.best[0], (visits, seconds, stop))
                 if stop is not None and stop.is_set():
                     break
                 judged = replace(judged, best_value=better)
             found.append(judged)
             if each is not None:
                 each(found[-1])
-    return Review(engine.found.name, asked.game, asked.record, tuple(found), asked.remarks, asked.said)
+    return Review(engine.found.name, query.game, query.record, tuple(found), query.remarks, query.comments)
 
 
 def as_dict(review: Review) -> dict[str, Any]:
@@ -145,18 +145,18 @@ def as_dict(review: Review) -> dict[str, Any]:
                 "moves": one.moves,
                 "mean_loss": round(one.mean_loss, 6),
                 "best_moves": one.best_moves,
-                **{_plural(word): count for word, count in one.verdicts.items()},
+                **{plural(word): count for word, count in one.verdicts.items()},
             }
             for one in review.summaries()
         ],
     }
 
 
-def _value(game: Game, state: Any, thought: SearchReport, player: int) -> float:
+def _value(game: Game, state: Any, report: SearchReport, player: int) -> float:
     """What a position is worth for `player`, whoever moves there: the result if it is the end of the game."""
     if bool(game.is_over(state)):
         return float(game.returns(state)[player])
-    return thought.value if thought.player == player else -thought.value
+    return report.value if report.player == player else -report.value
 
 
 def _searched(engine: "Engine", game: Game, state: Any, move: PlayedMoves, limits: tuple[Any, ...]) -> float:
@@ -213,5 +213,8 @@ def _move_dict(each: ReviewedMove) -> dict[str, Any]:
     }
 
 
-def _plural(word: str) -> str:
+def plural(word: str, count: int = 2) -> str:
+    """The word as it is used with that count."""
+    if count == 1:
+        return word
     return word[:-1] + "ies" if word.endswith("y") else word + "s"

@@ -1,18 +1,18 @@
-"""The course of a run as a picture, RUN/chart.svg: losses and ratings over time.
+"""The course of a run as a picture, RUN/chart.svg: losses and ratings over time. Also the ratings alone.
 
-Written anew at every rating and at the end; as RUN/chart.png too where the libraries for that are there.
+The chart is drawn again at every rating and at the end, as RUN/chart.png too if the libraries for that are installed.
 """
 
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tengen.analysis import rating_chart, saving
-from tengen.analysis.axes import Axes
+from tengen.analysis import saving
+from tengen.analysis.chart import Chart, titled, wider
 from tengen.analysis.drawing import Drawing
-from tengen.analysis.rating_chart import Mark
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings, is_reference
 from tengen.monitor.progress import clock
@@ -21,15 +21,27 @@ from tengen.run import metrics
 
 NAME = "chart.svg"
 _WIDTH, _PANEL, _TOP = 900.0, 300.0, 40.0
+_ALONE = 480.0  # the height of a chart of ratings alone
 _LEFT, _RIGHT, _ABOVE, _BELOW = 70.0, 150.0, 36.0, 56.0
 _COLOURS = ("#222222", "#1f4e8c", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#16a085", "#888888")
+_NETWORK, _ANCHOR = _COLOURS[1], _COLOURS[2]
 _LEVELS = 9  # lines across
 _POINTS = 600  # of a line; more would not be seen
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)  # seconds
 
 
+@dataclass(frozen=True)
+class Mark:
+    """The rating of one player."""
+
+    name: str
+    elo: float
+    error: float
+    x: float | None  # None: an anchor
+
+
 def write(base: Path, name: str, ratings: Ratings | None = None, curve: Sequence[RatingPoint] = ()) -> str:
-    """Draw the run in `base`; what went wrong, in words, since no run should end for want of a picture."""
+    """Draw the run in `base`. Returns an error message rather than raising: a chart must not end a run."""
     try:
         found = metrics.read(base / metrics.NAME)
         svg = draw(name, losses(found.lines), ratings, curve)
@@ -48,7 +60,7 @@ def losses(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, fl
         if line["kind"] != "progress":
             continue
         parts, loss = line.get("losses"), line.get("loss")
-        if loss is None:  # a ring's driver tells what its trainer said
+        if loss is None:  # the driver of a pipeline has it from its trainer
             loss = _inner(line, "parts", "train main", "figures", "loss")
         for name, value in {"loss": loss, **(parts if isinstance(parts, dict) else {})}.items():
             if isinstance(value, int | float) and 0 < value < math.inf:
@@ -64,45 +76,78 @@ def draw(
 ) -> str:
     """The SVG document: a panel for the losses and, if there are any, one for the ratings."""
     panels = 2 if curve else 1
-    drawing = Drawing(_WIDTH, _TOP + panels * _PANEL)
     title = f"{name}: losses and ratings" if curve else f"{name}: losses"
-    drawing.title(title)
-    drawing.text(_WIDTH / 2, 20, title, 15)
+    drawing = titled(_WIDTH, _TOP + panels * _PANEL, title)
     end = max([1.0, *(x for points in lines.values() for x, _ in points), *(point.elapsed for point in curve)])
+    times = {x: clock(x) for x in _times(end)}
     if curve:
-        box = (_LEFT, _TOP + _ABOVE, _WIDTH - _RIGHT, _TOP + _PANEL - _BELOW)
         marks = [Mark("", point.elo, point.error, point.elapsed) for point in curve]
         marks += (
             [Mark(one.name, one.elo, 0.0, None) for one in ratings.players if is_reference(one.name)] if ratings else []
         )
         about = "time; bars hold 95 %, compared with the other players"
-        rating_chart.panel(drawing, box, (0.0, 1.02 * end), about, marks, clock, _times(end))
-    _draw_losses(drawing, lines, _TOP + (panels - 1) * _PANEL, end)
+        _draw_ratings(drawing, _box(_TOP, _PANEL), (0.0, 1.02 * end), about, marks, times)
+    _draw_losses(drawing, _box(_TOP + (panels - 1) * _PANEL, _PANEL), (0.0, 1.02 * end), lines, times)
     return drawing.to_text()
 
 
-def _draw_losses(drawing: Drawing, lines: Mapping[str, Sequence[tuple[float, float]]], top: float, end: float) -> None:
+def draw_ratings(title: str, across: str, marks: Sequence[Mark]) -> str:
+    """The SVG document of ratings alone; `across` names x."""
+    drawing = titled(_WIDTH, _ALONE, title)
+    xs = wider([mark.x for mark in marks if mark.x is not None])
+    _draw_ratings(drawing, _box(10.0, _ALONE - 10.0), xs, across, marks)
+    return drawing.to_text()
+
+
+def _box(top: float, height: float) -> tuple[float, float, float, float]:
+    return _LEFT, top + _ABOVE, _WIDTH - _RIGHT, top + height - _BELOW
+
+
+def _draw_ratings(
+    drawing: Drawing,
+    box: tuple[float, float, float, float],
+    xs: tuple[float, float],
+    across: str,
+    marks: Sequence[Mark],
+    columns: Mapping[float, str] | None = None,
+) -> None:
+    """Networks as points with error bars, anchors as lines across."""
+    elos = [mark.elo for mark in marks] or [0.0]
+    widest = 2 * max(50.0, 0.15 * (max(elos) - min(elos)))  # a huge error must not flatten all others
+    ends = [mark.elo + sign * min(mark.error, widest) for mark in marks for sign in (-1, 1)]
+    chart = Chart(drawing, box, xs, wider(ends))
+    chart.axes(across, "Elo", columns)
+    for mark in marks:
+        if mark.x is None:
+            chart.level(mark.elo, mark.name[:22], _ANCHOR, kind="anchor")
+    networks = [(mark.x, mark) for mark in marks if mark.x is not None]
+    chart.line(((x, mark.elo) for x, mark in networks), _NETWORK)
+    for x, mark in networks:
+        chart.point(x, mark.elo, 4, _NETWORK, mark.error, kind="network")
+
+
+def _draw_losses(
+    drawing: Drawing,
+    box: tuple[float, float, float, float],
+    xs: tuple[float, float],
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    columns: Mapping[float, str],
+) -> None:
     values = sorted(value for points in lines.values() for _, value in points)
-    box = (_LEFT, top + _ABOVE, _WIDTH - _RIGHT, top + _PANEL - _BELOW)
     if not values:
         drawing.text((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, "nothing was learned yet", 14, fill="#444444")
     # A few wild values at the beginning must not flatten all others.
     low, high = (values[0], values[min(len(values) - 1, math.ceil(0.99 * len(values)))]) if values else (1.0, 1.0)
     ends = _log(low) - 0.02, max(_log(high), _log(low) + 0.1) + 0.02
-    axes = Axes(*box, (0.0, 1.02 * end), ends)
-    axes.draw(drawing, "time", "loss (logarithmic)", clock, _times(end), _levels(*ends))
+    chart = Chart(drawing, box, xs, ends)
+    chart.axes("time", "loss (logarithmic)", columns, _levels(*ends))
     for number, (name, points) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        shown = points[:: max(1, math.ceil(len(points) / _POINTS))]
-        if shown[-1] != points[-1]:
-            shown = [*shown, points[-1]]
-        places = [(axes.x(x), axes.y(_log(value))) for x, value in shown]
-        drawing.polyline(places, stroke=colour, stroke_width=1.5, kind="loss")
-        if len(places) == 1:
-            drawing.circle(*places[0], 3, fill=colour, kind="loss")
-        below = axes.top + 8 + 18 * number
-        drawing.line(axes.right + 10, below, axes.right + 28, below, stroke=colour, stroke_width=2)
-        drawing.text(axes.right + 34, below, name[:16], 12, text_anchor="start", fill=colour)
+        shown = [*points[: -1 : max(1, math.ceil(len(points) / _POINTS))], points[-1]]
+        chart.line(((x, _log(value)) for x, value in shown), colour, kind="loss")
+        if len(shown) == 1:
+            chart.point(shown[0][0], _log(shown[0][1]), 3, colour, kind="loss")
+        chart.legend(number, name[:16], colour)
 
 
 def _log(value: float) -> float:
@@ -128,7 +173,7 @@ def _inner(value: Any, *keys: str) -> Any:
 
 
 def _times(end: float) -> list[float]:
-    """Round times of day's units up to the end, at most nine."""
+    """Round times up to the end, at most nine."""
     step = next((step for step in _STEPS if end / step <= 8), None)
     if step is None:
         step = 86400 * math.ceil(end / 8 / 86400)

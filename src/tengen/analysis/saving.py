@@ -1,19 +1,25 @@
-"""Pictures and texts as files: SVG as it is, PNG through resvg."""
+"""Pictures, JSON and search trees as files: SVG as it is, PNG through resvg."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tengen import files
 from tengen.errors import TengenError
+from tengen.search import dump
+from tengen.search.tree import Tree
 
 ENDINGS = (".svg", ".png")
 _SCALE = 2.0  # pixels of a PNG for each of the SVG's, so that it is sharp on today's screens
+_ALL = 1 << 30  # deeper than any tree
+_DEEPEST = 10_000  # calls into each other
 
 
 def check_picture(path: Path | None) -> None:
-    """TengenError if no picture could be written there: told before the work, not after it."""
+    """TengenError if no picture can be written there, to be known before the work and not after it."""
     if path is None:
         return
     if path.suffix.lower() not in ENDINGS:
@@ -30,7 +36,7 @@ def check_folder(path: Path | str | None) -> None:
 
 
 def save_picture(path: Path, svg: str) -> None:
-    """Write the picture as the name's ending says. TengenError if it cannot be written."""
+    """Write the picture as SVG or PNG, by the name's ending. TengenError if it cannot be written."""
     check_picture(path)
     save_bytes(path, to_png(svg) if path.suffix.lower() == ".png" else svg.encode())
 
@@ -45,11 +51,31 @@ def save_json(path: Path | str, data: Any) -> None:
 
 
 def save_bytes(path: Path, content: bytes) -> None:
-    """A file that is complete or as it was before. TengenError says why it cannot be written."""
+    """Write a file, atomically. TengenError says why it cannot be written."""
     try:
         files.write_bytes(path, content)
     except OSError as error:
         raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def save_tree(path: Path, tree: Tree) -> None:
+    """Write a whole search tree: indented text if the name ends in .txt, else JSON."""
+    with _deep():
+        if path.suffix.lower() == ".txt":
+            save_bytes(path, (dump.as_text(tree, depth=_ALL) + "\n").encode())
+        else:
+            save_bytes(path, (json.dumps(dump.as_dict(tree, depth=_ALL)) + "\n").encode())
+
+
+@contextlib.contextmanager
+def _deep() -> Iterator[None]:
+    """Room for recursion into trees whose main line is hundreds of moves long."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def to_png(svg: str) -> bytes:

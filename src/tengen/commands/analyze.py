@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.looking import add_search, file_or_dash, limits, thinking, whole
-from tengen.commands.thinking import engine_settings
+from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits, thinking, whole
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -58,8 +57,8 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, search, tell."""
-    from tengen.analysis import analysis, picture, report, saving, tree_file
+    """Search the position and show the results."""
+    from tengen.analysis import analysis, picture, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.run import finding
@@ -78,12 +77,12 @@ def run(args: argparse.Namespace) -> int:
         saving.check_folder(path)
     keep_compiled()
     found = finding.find(args.net)
-    asked = _asked(args, found.saved)
-    with thinking("thinking") as told:
-        engine = Engine(found, asked.game, settings)
-        known = analysis.analyze(engine, asked, 0 if alone else visits, seconds=seconds, each=told)
+    position = _position(args, found.saved)
+    with thinking("thinking") as show:
+        engine = Engine(found, position.game, settings)
+        known = analysis.analyze(engine, position, 0 if alone else visits, seconds=seconds, each=show)
     if args.dump_tree is not None:
-        tree_file.save(args.dump_tree, engine.tree)
+        saving.save_tree(args.dump_tree, engine.tree)
     if args.picture is not None:
         saving.save_picture(args.picture, picture.draw(known, args.show))
     if args.json is not None:
@@ -96,14 +95,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
-    from tengen.analysis import query as asked
+def _position(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
+    from tengen.analysis import query
 
-    options = asked.parse_options(args.options)
+    options = query.parse_options(args.options)
     if args.file is None:
-        found = asked.new_game(saved, options)
+        found = query.new_game(saved, options)
     else:
-        found = asked.read_game(args.file, saved, args.which, options, args.move)
+        found = query.read_game(args.file, saved, args.which, options, args.move)
     return found if args.position is None else found.then(args.position)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files
+from tengen.commands.thinking import whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
@@ -38,33 +39,25 @@ def add(subparsers: Any) -> None:
         help="with CONFIG: change one setting (may be repeated)",
     )
     games.add_argument("--base", metavar="RUN", type=Path, help="with CONFIG: a run directory for both")
-    games.add_argument("--batch", metavar="N", type=_positive, help="games at once (default: what suits the device)")
     games.add_argument(
-        "--steps", metavar="N", type=_positive, help="steps of one measurement (default: 100, on a CPU 30)"
+        "--batch", metavar="N", type=whole(1, _MOST), help="games at once (default: what suits the device)"
+    )
+    games.add_argument(
+        "--steps", metavar="N", type=whole(1, _MOST), help="steps of one measurement (default: 100, on a CPU 30)"
     )
     games.add_argument(
         "--repeats",
         metavar="N",
-        type=_positive,
+        type=whole(1, _MOST),
         default=5,
         help="measurements, of which the median is shown (%(default)s)",
     )
     games.add_argument(
-        "--after", metavar="N", type=_moves, default=0, help="moves played before measuring (%(default)s)"
+        "--after", metavar="N", type=whole(0, _MOST), default=0, help="moves played before measuring (%(default)s)"
     )
     games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
     games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
     games.set_defaults(run=run_games)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:12]) <= _MOST:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MOST}, got {text!r}")
-    return int(text)
-
-
-def _moves(text: str) -> int:
-    return 0 if text == "0" else _positive(text)
 
 
 def run_games(args: argparse.Namespace) -> int:

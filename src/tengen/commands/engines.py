@@ -1,10 +1,10 @@
 """Options of commands that play matches, with foreign engines or on the device."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from tengen.commands.part import positive
+from tengen.cores import cores
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def make_plan(args: argparse.Namespace, opening_moves: int, tables_per_engine: i
 
     from tengen.match.driver import MatchPlan
 
-    parallel = args.parallel or cores()
+    parallel = args.parallel or len(cores())
     return MatchPlan(
         games=args.games,
         opening_moves=opening_moves,
@@ -87,11 +87,6 @@ def read_terms(args: argparse.Namespace) -> "Terms":
     )
     terms.check()
     return terms
-
-
-def cores() -> int:
-    """CPU cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count(text: str) -> int:

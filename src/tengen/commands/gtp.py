@@ -31,9 +31,9 @@ def run(args: argparse.Namespace) -> int:
     """Answer until `quit`, or until nobody is there."""
     play, engine = play_settings(args), engine_settings(args)
 
-    from tengen.engine.gtp import serving
+    from tengen.engine.gtp import session
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
-    serving.serve(args.net, play, engine, args.log)
+    session.serve(args.net, play, engine, args.log)
     return 0

@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
-from tengen.errors import OptionError
 
 _ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
 are typed by their names; help says what else can be typed."""
@@ -37,10 +36,11 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play until the person has had enough."""
+    """Play until the user quits."""
     play, engine = play_settings(args), engine_settings(args)
     chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
 
+    from tengen.analysis import query
     from tengen.engine.console import Console
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
@@ -48,20 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
     keep_compiled()
     found = finding.find(args.net)
-    made = Engine(found, _game(found.saved, args.overrides), engine)
+    made = Engine(found, query.new_game(found.saved, query.parse_options(args.overrides)).game, engine)
     print("One moment: compiling for this network ...", file=sys.stderr, flush=True)
     made.warm_up()
     Console(made, play, chosen, seed=args.seed).run()
     return 0
-
-
-def _game(saved: Any, texts: list[str]) -> Any:
-    """The game that the network was trained on, with other options."""
-    from tengen import games
-    from tengen.config.override import read_overrides
-
-    overrides, problems = read_overrides(texts)
-    problems += [f"expected --set KEY=VALUE ({one.place})" for one in overrides if len(one.path) != 1]
-    if problems:
-        raise OptionError("; ".join(problems))
-    return games.make(saved.game, **{**saved.options, **{one.path[0]: one.value for one in overrides}})

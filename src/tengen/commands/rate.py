@@ -141,19 +141,19 @@ def _report(args: argparse.Namespace, rating: "LeagueRating", simulations: int) 
 
 
 def _picture(rating: "LeagueRating", ratings: Any) -> str:
-    from tengen.analysis import rating_chart
+    from tengen.analysis import run_chart
     from tengen.match import league
 
     ages = {one.name: league.age(one.found)[:2] for one in rating.league.networks if one.found}
     of = next((k for k in (0, 1) if len({age[k] for age in ages.values()}) == len(ages)), None)
     places = {name: age[of] if of is not None else float(i) for i, (name, age) in enumerate(ages.items())}
-    marks = [rating_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in ratings.ranked]
+    marks = [run_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in ratings.ranked]
     marks.sort(key=lambda mark: (mark.x is None, mark.x or 0.0, mark.name))
     # Networks that are gone have no place on the axis, and would be drawn as horizontal lines.
     anchors = {one.name for one in rating.league.anchors} | {ratings.anchor}
     kept = [mark for mark in marks if mark.x is not None or mark.name in anchors]
     across = {0: "samples learned", 1: "steps learned", None: "networks in order"}[of]
-    return rating_chart.draw(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
+    return run_chart.draw_ratings(f"{rating.league.run.resolve().name}: Elo, {ratings.anchor} is 0", across, kept)
 
 
 def _say_notes(rating: "LeagueRating", said: int) -> int:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.looking import add_search, file_or_dash, limits
-from tengen.commands.thinking import engine_settings
+from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Review, and write what there is, even after Ctrl-C."""
-    from tengen.analysis import annotated, query, review, saving
+    from tengen.analysis import query, review, review_text, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.run import finding
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     settings = engine_settings(args)
     keep_compiled()
     found = finding.find(args.net)
-    out = args.out or _beside(args.file, annotated.ending(found.saved.game))
+    out = args.out or _beside(args.file, review_text.record_ending(found.saved.game))
     plot = args.plot or _beside(args.file, ".svg")
     if out.exists() and out.samefile(args.file):
         raise TengenError(f"--out {out}: that is the game itself, which would be overwritten")
@@ -78,16 +77,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
-    from tengen.analysis import annotated, review, review_text, saving
-    from tengen.analysis import plot as plotting
+    from tengen.analysis import review, review_chart, review_text, saving
 
     if not known.moves:
         print("stopped before the first move was reviewed: nothing was written", file=sys.stderr)
         return
     if args.json != "-":
         sys.stdout.write(review_text.as_text(known))
-    saving.save_bytes(out, annotated.as_text(known).encode())
-    saving.save_picture(plot, plotting.draw(known))
+    saving.save_bytes(out, review_text.as_record(known).encode())
+    saving.save_picture(plot, review_chart.draw(known))
     if args.json is not None:
         saving.save_json(args.json, review.as_dict(known))
     if args.json != "-":

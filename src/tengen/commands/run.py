@@ -85,14 +85,14 @@ def _last_mode(config: str) -> str:
 
 def _say_if_too_much(config: configuration.Config, say: Any, backend: Any) -> None:
     """Tell who starts a GPU's job on a CPU; `backend` gives what JAX computes on, and is asked only if it matters."""
+    from tengen.cores import cores
     from tengen.loop import cpu_advice
-    from tengen.sweep import machine
 
-    cores = len(machine.cores())
-    if cpu_advice.is_too_much(config, cores) and backend() == "cpu":
+    count = len(cores())
+    if cpu_advice.is_too_much(config, count) and backend() == "cpu":
         shipped = ((name, configuration.load_any(name)) for name in configuration.shipped())
         known = [(name, other) for name, other in shipped if isinstance(other, configuration.Config)]
-        say(cpu_advice.advice(config, cores, known))
+        say(cpu_advice.advice(config, count, known))
 
 
 def _dashboard(args: argparse.Namespace, config: _AnyConfig, base: Path) -> int:

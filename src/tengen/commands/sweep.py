@@ -68,6 +68,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
+    from tengen.cores import cores
     from tengen.run import directory
     from tengen.sweep import machine
     from tengen.sweep.driver import Driver
@@ -77,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
     folder, planned = _planned(args, say)
     if args.show:
         return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
-    devices, cores = machine.gpus(), machine.cores()
-    count = machine.usual(devices, cores) if args.parallel is None else args.parallel
+    devices, there = machine.gpus(), cores()
+    count = machine.usual(devices, there) if args.parallel is None else args.parallel
     if not 1 <= count <= 1000:
         raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
     with directory.locked(folder.path, what=f"the sweep in {folder.path}"):
         planned = folder.open() if planned is None else folder.begin(planned)
-        driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, cores)), say)
+        driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, there)), say)
         if args.retry:
             say(f"running {driver.retry()} failed trials again")
         code = _drive(driver, args.json)

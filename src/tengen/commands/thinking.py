@@ -1,6 +1,10 @@
-"""Options that all commands with a thinking network share."""
+"""Options of all commands in which a network searches, and its progress on a terminal."""
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tengen import schema
@@ -10,7 +14,7 @@ _Settings = TypeVar("_Settings")
 
 
 def add_thinking(parser: argparse.ArgumentParser, visits: int = 800) -> None:
-    """Declare NET and how it thinks; `visits` are what the command takes if nothing is said."""
+    """Declare NET and the limits of its search; `visits` is the default."""
     parser.add_argument("net", metavar="NET", help="a network's folder or file, or a run")
     parser.add_argument(
         "--visits", type=int, metavar="N", help=f"visits per move (default {visits}, unless time is said)"
@@ -22,7 +26,7 @@ def add_thinking(parser: argparse.ArgumentParser, visits: int = 800) -> None:
 
 
 def engine_settings(args: argparse.Namespace) -> EngineSettings:
-    """TengenError says which option is wrong."""
+    """The settings of the engine. TengenError says which option is wrong."""
     found = {"leaves": args.leaves, "slots": args.slots, "precision": args.precision}
     if args.visits is not None:
         found["visits"] = args.visits
@@ -30,10 +34,61 @@ def engine_settings(args: argparse.Namespace) -> EngineSettings:
 
 
 def play_settings(args: argparse.Namespace) -> PlaySettings:
-    """The same for how it plays."""
+    """The settings of its play."""
     found = {"visits": args.visits, "seconds": args.seconds}
     found |= {name: getattr(args, name, None) for name in ("resign", "ponder", "lag")}
     return _checked(PlaySettings, found)
+
+
+def add_search(parser: argparse.ArgumentParser, visits: int) -> None:
+    """Declare NET, the limits of a search, and the options that find a position."""
+    add_thinking(parser, visits)
+    parser.add_argument(
+        "--set",
+        dest="options",
+        metavar="OPTION=VALUE",
+        action="append",
+        default=[],
+        help="an option of the game that is not the network's own, as komi=6.5 or size=13 (may be repeated)",
+    )
+    parser.add_argument(
+        "--which", type=whole(1), metavar="N", help="of a file with several games the N-th (default: the first)"
+    )
+
+
+def limits(args: argparse.Namespace, visits: int) -> tuple[int | None, float | None]:
+    """Visits and seconds per position; `visits` is the default."""
+    play = play_settings(args)
+    return (visits if play.visits is None and play.seconds is None else play.visits), play.seconds
+
+
+def whole(least: int, most: int = 10**9 - 1) -> Callable[[str], int]:
+    """A parser of whole numbers from `least` on, for argparse."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+            words = f"of at least {least}" if most == 10**9 - 1 else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected a whole number {words}, got {text[:40]!r}")
+        return int(text)
+
+    return parse
+
+
+def file_or_dash(text: str) -> Path | str:
+    """`-` is standard output."""
+    return text if text == "-" else Path(text)
+
+
+@contextlib.contextmanager
+def thinking(words: str) -> Iterator[Callable[[Any], None]]:
+    """Show progress on a terminal; yields a function to call with every search report."""
+    if not sys.stderr.isatty():
+        yield lambda report: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words) as status:
+        yield lambda report: status.update(f"{words}: {report.visits:,} visits, value {report.value:+.3f}")
 
 
 def _checked(cls: type[_Settings], found: dict[str, Any]) -> _Settings:

@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Answer until `quit`, or until nobody is there."""
     play, engine = play_settings(args), engine_settings(args)
 
-    from tengen.engine.uci import serving
+    from tengen.engine.uci import session
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
-    serving.serve(args.net, play, engine)
+    session.serve(args.net, play, engine)
     return 0

@@ -1,11 +1,10 @@
-"""Many games inside Tengen, and batches of their positions for Python functions of your own (docs/context.md).
+"""Many games inside Tengen, and batches of their positions for your own Python functions (docs/context.md).
 
-settings.py   the options
-context.py    `GameContext`: what people call
-hall.py       where the thread that plays and the one that answers meet
-group.py      games that think and move together, as the host knows them; seats.py is one of them
-program.py    what the device does for a group; thinking.py how it finds moves, with a search or without
-batches.py    what callbacks get; replies.py what they may answer
+context.py   `GameContext`, the public class; settings.py its options
+exchange.py  where the thread that plays and the one that answers meet
+group.py     games that think and move together, as the host sees them
+program.py   the device's part of a group; thinking.py finds moves, with a search or without
+batches.py   the batches that callbacks get; replies.py checks their answers
 """
 
 from tengen import lazy

@@ -1,19 +1,25 @@
-"""What callbacks get: dicts of named arrays, whose memory is the same every time."""
+"""The batches that callbacks get: dicts of named arrays, whose memory is the same every time."""
 
 from typing import Any
 
 import numpy as np
 
+from tengen.context.group import EndedGame
 from tengen.data.format.rows import RowFormat, unpack_planes
+from tengen.data.records import sgf, text
+from tengen.data.records.records import Record, RecordError
 from tengen.games.core import Game
+from tengen.selfplay.finished import record_of
 
 Reply = dict[str, np.ndarray]
+COLOURS = ("black", "white")
+"""The names of players 0 and 1 here, whatever the game calls them."""
 
 
 class Batch(dict[str, Any]):
-    """Named arrays, or facts about one game. `label` says for whom, `reply` is where the answer goes.
+    """Named arrays, or facts about one game. `label` names the callback, `reply` is where the answer goes.
 
-    Its arrays, and those of `reply`, belong to the context: they are good until the batch has been given back.
+    Its arrays, and those of `reply`, belong to the context: they are valid until the batch has been given back.
     """
 
     def __init__(self, label: str, values: dict[str, Any], reply: Reply | None = None) -> None:
@@ -23,7 +29,7 @@ class Batch(dict[str, Any]):
 
     @property
     def count(self) -> int:
-        """How many of the rows are real; the others repeat the last of them."""
+        """How many rows are real; the others repeat the last of them."""
         return int(self["count"]) if "count" in self else 1
 
 
@@ -45,19 +51,34 @@ def for_actor(label: str, game: Game, size: int) -> Batch:
     return Batch(label, values, reply)
 
 
-def for_training(form: RowFormat, size: int) -> Batch:
-    """Room for `size` rows of finished games: those of `form` as frameworks like them."""
-    values: dict[str, np.ndarray] = {}
-    for name, (shape, dtype) in form.fields.items():
-        values[name] = np.zeros((size, *shape), np.float32 if dtype == np.float16 else dtype)
-    values["planes"] = np.zeros((size, *form.planes_shape), bool)
-    values["game"] = np.zeros(size, np.int64)
-    values["version"] = np.zeros(size, np.int64)
-    return Batch("train", values)
+def for_game_end(game: Game, ended: EndedGame) -> Batch:
+    """The facts about one finished game: see docs/context.md."""
+    players = tuple(f"{name} {version}" for name, version in zip(COLOURS, ended.versions, strict=True))
+    record = record_of(game, ended.finished, 0, (players[0], players[1]), id=str(ended.number))
+    values = {
+        "game": ended.number,
+        "result": record.result,
+        "length": len(record.actions),
+        "moves": np.array(record.actions, np.int32),
+        "values": np.array([np.nan if value is None else value for value in record.values], np.float32),
+        "opening": record.opening,
+        "black_version": ended.versions[0],
+        "white_version": ended.versions[1],
+        "record": _written(record),
+    }
+    return Batch("game_end", values)
+
+
+def _written(record: Record) -> str | None:
+    """SGF for Go, plain text for others; None for a game that `games.make` does not know."""
+    try:
+        return (sgf if record.game == "go" else text).write([record])
+    except RecordError:
+        return None
 
 
 def pad(batch: Batch, count: int) -> None:
-    """Say that `count` rows are real, and repeat the last of them: numbers that no network stumbles over."""
+    """Mark the first `count` rows as real, and repeat the last of them: padding that suits every network."""
     batch["mask"][:] = np.arange(len(batch["mask"])) < count
     batch["count"][...] = count
     for name, values in batch.items():
@@ -65,42 +86,52 @@ def pad(batch: Batch, count: int) -> None:
             values[count:] = values[count - 1]
     batch["game"][count:] = -1
     for values in batch.reply.values():
-        values[:] = np.nan  # so that what is not answered is noticed
+        values[:] = np.nan  # so that missing answers are noticed
 
 
 def untouched(batch: Batch) -> bool:
-    """Whether nobody has written into `reply`."""
+    """Whether nothing has been written into `reply`."""
     return all(np.isnan(values).all() for values in batch.reply.values())
 
 
-class Rows:
-    """Rows of finished games that wait until there are enough for a batch."""
+class TrainRows:
+    """Rows of finished games that wait until there are enough for a batch, and that batch."""
 
-    def __init__(self, form: RowFormat) -> None:
-        self._form = form
+    def __init__(self, row_format: RowFormat, size: int) -> None:
+        self._format, self._size = row_format, size
+        values: dict[str, np.ndarray] = {}
+        for name, (shape, dtype) in row_format.fields.items():
+            values[name] = np.zeros((size, *shape), np.float32 if dtype == np.float16 else dtype)
+        values["planes"] = np.zeros((size, *row_format.planes_shape), bool)
+        values["game"] = np.zeros(size, np.int64)
+        values["version"] = np.zeros(size, np.int64)
+        self._batch = Batch("train", values)
         self._parts: list[dict[str, np.ndarray]] = []
-        self.count = 0
+        self._count = 0
 
-    def add(self, rows: dict[str, np.ndarray], number: int, versions: tuple[int, int]) -> None:
-        """The rows of one game."""
-        rows = dict(rows)
-        rows["game"] = np.full(len(rows["ply"]), number, np.int64)
-        rows["version"] = np.array(versions, np.int64)[rows["to_play"]]
+    def add(self, ended: EndedGame) -> None:
+        """Add the rows of one game."""
+        rows = {name: values[ended.finished.kept] for name, values in ended.finished.rows.items()}
+        rows["game"] = np.full(len(rows["ply"]), ended.number, np.int64)
+        rows["version"] = np.array(ended.versions, np.int64)[rows["to_play"]]
         self._parts.append(rows)
-        self.count += len(rows["ply"])
+        self._count += len(rows["ply"])
 
-    def fill(self, batch: Batch) -> None:
-        """Move the oldest rows into a batch; there must be enough."""
-        size, filled = len(batch["ply"]), 0
-        while filled < size:
+    def next(self) -> Batch | None:
+        """A batch of the oldest rows, or None if there are not enough."""
+        if self._count < self._size:
+            return None
+        filled = 0
+        while filled < self._size:
             rows = self._parts.pop(0)
-            taken = min(size - filled, len(rows["ply"]))
-            for name, values in batch.items():
+            taken = min(self._size - filled, len(rows["ply"]))
+            for name, values in self._batch.items():
                 part = rows[name][:taken]
                 values[filled : filled + taken] = (
-                    unpack_planes(part, self._form.planes_shape) if name == "planes" else part
+                    unpack_planes(part, self._format.planes_shape) if name == "planes" else part
                 )
             if taken < len(rows["ply"]):
                 self._parts.insert(0, {name: values[taken:] for name, values in rows.items()})
             filled += taken
-        self.count -= size
+        self._count -= self._size
+        return self._batch

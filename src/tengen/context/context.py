@@ -1,4 +1,4 @@
-"""Batches of many games for Python functions of your own: see docs/context.md."""
+"""Batches of positions of many games for your own Python functions: see docs/context.md."""
 
 import atexit
 import itertools
@@ -14,17 +14,16 @@ import numpy as np
 from tengen import schema, search
 from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, replies
-from tengen.context.batches import Batch, Rows
+from tengen.context.batches import COLOURS, Batch, TrainRows
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
-from tengen.context.game_seat import COLOURS
-from tengen.context.group import Group
+from tengen.context.group import Group, News
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
-from tengen.context.thinking import Guessing, Searching
+from tengen.context.thinking import RawPolicy, Thinking, TreeSearch
 from tengen.data.format.rows import RowFormat
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.loop.components import check_fits
+from tengen.search.tree import check_memory
 
 Callback = Callable[[Batch], Any]
 
@@ -40,7 +39,7 @@ class GameContext:
     ctx.on("actor_white", net)
     with ctx:                      # start() ... stop()
         while ctx.stats().games_finished < 1000:
-            ctx.run()              # wait for a batch, call its function, give back the reply
+            ctx.run()              # wait for a batch, call its function, return its reply
     """
 
     def __init__(
@@ -53,15 +52,15 @@ class GameContext:
         given = {"num_games": num_games, "batch_size": batch_size, **options}
         self.settings = schema.from_options(ContextSettings, given, "GameContext")
         self._thinking = _thinking(game, search, self.settings.reuse)
-        self._form = RowFormat.of(game, self.settings.targets)
+        self._format = RowFormat.of(game, self.settings.targets)
         self._callbacks: dict[str, Callback] = {}
         self._versions = (0, 0)
-        self._hall: BatchExchange | None = None
+        self._exchange: BatchExchange | None = None
         self._state: Literal["new", "starting", "started", "stopped"] = "new"
         self._lock = threading.Lock()  # of `_state`
 
     def on(self, label: str, function: Callback | None = None) -> Any:
-        """Call `function` with the batches of that label. `@ctx.on("train")` in front of a function does the same."""
+        """Call `function` with the batches of that label; also a decorator: `@ctx.on("train")`."""
         if label not in LABELS:
             raise OptionError(f"on: {label}: {schema.unknown('label', str(label), LABELS)}")
         if function is None:
@@ -76,7 +75,7 @@ class GameContext:
         return function
 
     def start(self) -> None:
-        """Compile, and begin the games. TengenError if a callback is missing."""
+        """Compile, and start the games. TengenError if a callback is missing."""
         missing = [label for label in ACTORS if label not in self._callbacks]
         if missing:
             hint = "; the same function may serve both colours" if len(missing) == 1 else ""
@@ -87,51 +86,44 @@ class GameContext:
                 raise TengenError(f"start: this context has been {self._state} before; make a new one")
             self._state = "starting"
         try:
-            hall, begun = self._prepare()
+            exchange, begun = self._prepare()
         except BaseException:
             self._state = "stopped"
             raise
         with self._lock:
             if self._state == "stopped":  # by another thread, meanwhile
                 return
-            self._hall, self._state = hall, "started"
-            hall.versions = self._versions
-            hall.open(begun)
+            self._exchange, self._state = exchange, "started"
+            exchange.versions = self._versions
+            exchange.begin(begun)
             atexit.register(self.stop)
 
-    def _prepare(self) -> tuple[BatchExchange, list[Any]]:
+    def _prepare(self) -> tuple[BatchExchange, list[News]]:
         settings, thinking = self.settings, self._thinking
         games = min(settings.num_games, settings.total_games or settings.num_games)
         size = -(-games // max(1, games * thinking.leaves // settings.batch_size))
         count = -(-games // size)
-        learning = self._form if "train" in self._callbacks else None
-        if isinstance(thinking, Searching):
+        row_format = self._format if "train" in self._callbacks else None
+        if isinstance(thinking, TreeSearch):
             needed = search.bytes_needed(self.game, thinking.settings, count * size, thinking.slots)
-            check_fits("GameContext", needed, "use fewer games or simulations")
-        compiled = program(ContextPlan(thinking, size, settings.opening_moves, learning))
-        numbers = _numbers(settings.total_games)
-        groups = [Group(compiled, numbers, settings) for _ in range(count)]
+            check_memory(needed, count * size)
+        compiled = program(ContextPlan(thinking, size, settings.opening_moves, row_format))
+        numbers = itertools.count() if settings.total_games is None else iter(range(settings.total_games))
+        groups = [Group(compiled, lambda: next(numbers, None), settings) for _ in range(count)]
         keys = jax.random.split(jax.random.key(settings.seed), count)
         # A last group that is not full keeps places empty: all groups share one program.
         begun = [group.start(keys[n], min(size, games - n * size)) for n, group in enumerate(groups)]
-        rows = None if learning is None else Rows(learning)
-        hall = BatchExchange(self.game, groups, settings.batch_size, self._listened(), rows)
-        if learning is not None:
-            hall.learn_from(batches.for_training(learning, settings.batch_size))
-        return hall, begun
-
-    def _listened(self) -> dict[str, str]:
-        """Who listens to what; one function for both colours gets them together, in fuller batches."""
-        found = {label: label for label in self._callbacks}
+        labels = {label: label for label in self._callbacks}
         if self._callbacks["actor_black"] == self._callbacks["actor_white"]:
-            found["actor_white"] = "actor_black"
-        return found
+            labels["actor_white"] = "actor_black"  # one function gets both colours together, in fuller batches
+        rows = None if row_format is None else TrainRows(row_format, settings.batch_size)
+        return BatchExchange(self.game, groups, settings.batch_size, labels, rows), begun
 
     def run(self, seconds: float | None = None) -> str | None:
-        """Wait for one batch, call its function, give back the reply; the batch's label.
+        """Wait for one batch, call its function and return the reply; the label of the batch.
 
-        None if there was no batch in `seconds`, or if all games are over (`stats().waiting` says which). An exception
-        of the function stops the context, and comes out here.
+        None if there was no batch in `seconds`, or if all games are over (see `stats().waiting`). An exception of the
+        function stops the context, and is raised here.
         """
         batch = self.wait(seconds)
         if batch is None:
@@ -144,18 +136,18 @@ class GameContext:
         return batch.label
 
     def wait(self, seconds: float | None = None) -> Batch | None:
-        """The next batch, as `run` would get it. Give it back with `step` before the next one."""
+        """The next batch, as `run` would get it. Return it with `step` before the next one."""
         return self._opened("wait").wait(seconds)
 
     def step(self, status: Literal["done", "failed"] = "done", reply: Any = None) -> None:
-        """Give the batch back: "done" with a reply (or with `batch.reply` filled in), "failed" to get it once more.
+        """Return the batch: "done" with a reply (or with `batch.reply` filled in), "failed" to get it once more.
 
-        ReplyError names the field that is wrong; the batch is still out then. After `stop` nothing happens.
+        ReplyError names the wrong field; the batch is still out then. After `stop` nothing happens.
         """
         if status not in ("done", "failed"):
             raise OptionError(f'step: expected "done" or "failed", got {schema.quote(status)}')
-        hall = self._opened("step", stopped=True)
-        out = hall.out
+        exchange = self._opened("step", stopped=True)
+        out = exchange.out
         if out is None:
             if self._state == "stopped":
                 return
@@ -167,35 +159,35 @@ class GameContext:
                 replies.take(batch, reply)
             replies.check(batch)
         elif status == "done" and batch.label == "game_start":
-            versions = replies.versions(batch, reply, before, hall.versions)
-        hall.give_back(status == "done", versions)
+            versions = replies.versions(batch, reply, before, exchange.versions)
+        exchange.give_back(status == "done", versions)
 
     def stop(self) -> None:
-        """End the games, wherever they are. From any thread, at any time, more than once; it waits for no callback."""
+        """End the games at once. Safe from any thread, at any time, more than once; waits for no callback."""
         with self._lock:
             self._state = "stopped"
-        if self._hall is not None:
-            self._hall.close()
+        if self._exchange is not None:
+            self._exchange.close()
             atexit.unregister(self.stop)
 
     def version(self) -> dict[str, int]:
-        """The versions that games begin with: {"black": ..., "white": ...}."""
-        versions = self._versions if self._hall is None else self._hall.versions
+        """The versions of games that begin now: {"black": ..., "white": ...}."""
+        versions = self._versions if self._exchange is None else self._exchange.versions
         return dict(zip(COLOURS, versions, strict=True))
 
     def set_version(self, *, black: int | None = None, white: int | None = None) -> None:
-        """Games that begin from now on have these versions; in `game_start`, also those that begin just now."""
+        """Set the versions of games that begin from now on, and of those in the present `game_start`."""
         given = dict(zip(COLOURS, (black, white), strict=True))
         now = self.version()
         chosen = [now[name] if version is None else _version(name, version) for name, version in given.items()]
         self._versions = (chosen[0], chosen[1])
-        if self._hall is not None:
-            self._hall.versions = self._versions
+        if self._exchange is not None:
+            self._exchange.versions = self._versions
 
     def stats(self) -> Stats:
-        """What has been done so far, and what is waited for."""
-        if self._hall is not None:
-            return self._hall.stats
+        """Statistics so far, and what is waited for."""
+        if self._exchange is not None:
+            return self._exchange.stats
         return Stats(waiting="nothing: the context has been stopped" if self._state == "stopped" else "start()")
 
     def __enter__(self) -> "GameContext":
@@ -209,30 +201,24 @@ class GameContext:
         self.stop()
 
     def _opened(self, what: str, stopped: bool = False) -> BatchExchange:
-        if self._hall is not None and (stopped or self._state != "stopped"):
-            return self._hall
+        if self._exchange is not None and (stopped or self._state != "stopped"):
+            return self._exchange
         if self._state == "stopped":
             raise ContextStopped(f"{what}: this context has been stopped; make a new one to play on")
         raise TengenError(f"{what}: the games have not begun; call start() first")
 
 
-def _thinking(game: Game, settings: SearchSettings | None, reuse: bool) -> Searching | Guessing:
+def _thinking(game: Game, settings: SearchSettings | None, reuse: bool) -> Thinking:
     if settings is not None and not isinstance(settings, SearchSettings):
         raise OptionError(f"GameContext: search: expected SearchSettings or None, got {schema.quote(settings)}")
     if settings is None or settings.simulations in (0, 1):
-        return Guessing(game)
+        return RawPolicy(game)
     schema.from_options(SearchSettings, asdict(settings), "GameContext: search")
-    return Searching(game, settings, reuse)
+    return TreeSearch(game, settings, reuse)
 
 
 def _version(name: str, version: Any) -> int:
-    """NumPy's whole numbers are some too; all must fit the arrays that games are marked with."""
+    """A version that fits the arrays of a batch; NumPy's whole numbers are welcome."""
     if isinstance(version, int | np.integer) and not isinstance(version, bool) and -(2**63) <= version < 2**63:
         return int(version)
     raise OptionError(f"set_version: {name}: expected a whole number of 64 bits, got {schema.quote(version)}")
-
-
-def _numbers(total: int | None) -> Callable[[], int | None]:
-    """What gives games their numbers; None when there have been enough."""
-    numbers = itertools.count() if total is None else iter(range(total))
-    return lambda: next(numbers, None)

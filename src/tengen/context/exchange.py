@@ -1,7 +1,7 @@
-"""Where games and callbacks meet: a thread plays the games, another one fetches batches and brings answers.
+"""Where games and callbacks meet: one thread plays the games, another one fetches batches and brings answers.
 
-A group of games goes round: its thread's turn -> what happened is told -> its positions wait in a pool -> a batch ->
-the answers -> its turn again. While a batch is out, the thread is busy with other groups.
+A group of games goes round: a turn of the playing thread -> events -> its positions wait in a pool -> a batch -> the
+answers -> its next turn. While a batch is out, the thread is busy with other groups.
 """
 
 import threading
@@ -12,32 +12,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tengen.context import batches, game_seat
-from tengen.context.batches import Batch, Rows
-from tengen.context.group import Group, News
+from tengen.context import batches
+from tengen.context.batches import COLOURS, Batch, TrainRows
+from tengen.context.group import Group, News, Versions
 from tengen.errors import TengenError
 from tengen.games.core import Game
 
-_ENOUGH = 0.75  # of a batch: fuller is not worth it to let the one who answers wait
+_ENOUGH = 0.75  # of a batch: filling it further is not worth the wait
 
 
 class ContextStopped(TengenError):
-    """There are no batches, because the context has been stopped."""
+    """There are no more batches, because the context has been stopped."""
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What a context has done so far."""
+    """The statistics of a context so far."""
 
     games_started: int = 0
     games_finished: int = 0
     moves: int = 0  # without those of openings
-    batches: int = 0  # answered, with positions to evaluate
+    batches: int = 0  # of positions that were answered
     evaluations: int = 0  # positions in them
     train_batches: int = 0
-    callback_seconds: float = 0.0  # that batches were out
-    waiting_seconds: float = 0.0  # that were spent in `wait`
-    waiting: str = ""  # for what, now
+    callback_seconds: float = 0.0  # while batches were out
+    waiting_seconds: float = 0.0  # spent in `wait`
+    waiting: str = ""  # what is waited for now
 
 
 class ExchangePart(NamedTuple):
@@ -49,53 +49,47 @@ class ExchangePart(NamedTuple):
 
 @dataclass
 class _Out:
-    """A batch, and where the answers belong."""
+    """A batch, and where its answers belong."""
 
     batch: Batch
     parts: tuple[ExchangePart, ...] = ()
-    group: Group | None = None  # that waits until its new games have versions
-    begun: tuple[game_seat.GameSeat, ...] = ()
+    group: Group | None = None  # waits until its new games have versions
+    begun: tuple[int, ...] = ()  # the places of these games
     since: float = 0.0
-    versions: tuple[int, int] = (0, 0)  # when it was handed out
+    versions: Versions = (0, 0)  # when it was handed out
 
 
 class BatchExchange:
     """The groups of a context, with their thread. All methods are safe from any thread."""
 
-    def __init__(self, game: Game, groups: list[Group], size: int, listened: dict[str, str], rows: Rows | None) -> None:
-        """`listened`: which label each kind of batch has; both actors have the same one if one function answers."""
-        self._game, self._groups, self._listened = game, groups, listened
+    def __init__(
+        self, game: Game, groups: list[Group], size: int, labels: dict[str, str], rows: TrainRows | None
+    ) -> None:
+        """`labels`: the label of each kind of batch; both actors have the same one if one function answers."""
+        self._game, self._groups, self._labels = game, groups, labels
         self._size, self._rows = size, rows
         self._changed = threading.Condition()
         self._todo: deque[Group] = deque()
         self._busy = False
         self._events: deque[_Out] = deque()
-        self._pools: dict[str, deque[ExchangePart]] = {
-            listened["actor_black"]: deque(),
-            listened["actor_white"]: deque(),
-        }
+        self._pools: dict[str, deque[ExchangePart]] = {labels[f"actor_{colour}"]: deque() for colour in COLOURS}
         self._buffers = {label: batches.for_actor(label, game, size) for label in self._pools}
-        self._train: Batch | None = None
         self._out: _Out | None = None
         self._again: _Out | None = None
         self._stopped = False
         self._error: BaseException | None = None
         self._stats = Stats()
-        self.versions: tuple[int, int] = (0, 0)  # that games begin with
+        self.versions: Versions = (0, 0)  # of games that begin
         self._thread = threading.Thread(target=self._work, name="tengen-games", daemon=True)
 
-    def learn_from(self, train: Batch) -> None:
-        """Hand out rows of finished games in this batch."""
-        self._train = train
-
-    def open(self, begun: list[News]) -> None:
-        """Let the games of all groups, which have just begun, go on."""
+    def begin(self, begun: list[News]) -> None:
+        """Start the thread that plays; the games of all groups have just begun."""
         for group, news in zip(self._groups, begun, strict=True):
             self._note(group, news)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, which takes as long as one turn, and let go of the games."""
+        """End the thread, which takes up to one turn, and drop the games."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -108,11 +102,11 @@ class BatchExchange:
 
     @property
     def stats(self) -> Stats:
-        """Of now."""
+        """Current statistics."""
         with self._changed:
             return replace(self._stats, waiting=self._words())
 
-    # For the one who answers
+    # For the thread that answers
 
     def wait(self, seconds: float | None) -> Batch | None:
         """The next batch; None if there is none in time, or never will be: see `stats.waiting`."""
@@ -138,18 +132,18 @@ class BatchExchange:
                 return None
             out.since, out.versions, self._out = now, self.versions, out
             if out.group is not None:
-                for colour, version in zip(game_seat.COLOURS, self.versions, strict=True):
+                for colour, version in zip(COLOURS, self.versions, strict=True):
                     out.batch[f"{colour}_version"] = np.full(len(out.begun), version, np.int64)
             return out.batch
 
     @property
-    def out(self) -> tuple[Batch, tuple[int, int]] | None:
+    def out(self) -> tuple[Batch, Versions] | None:
         """The batch that has not been given back, and the versions when it was handed out."""
         with self._changed:
             return (self._out.batch, self._out.versions) if self._out is not None else None
 
     def give_back(self, answered: bool, versions: np.ndarray | None) -> None:
-        """The batch that is out, with what its `reply` holds (or `versions` Int64[2, n] of games that begin)."""
+        """Return the batch that is out, its `reply` filled in, or with `versions` Int64[2, n] of games that begin."""
         with self._changed:
             out = self._out
             if out is None:
@@ -165,13 +159,13 @@ class BatchExchange:
             if out.batch.label == "train":
                 self._count(train_batches=1)
             if out.group is not None and versions is not None:
-                for number, seat in enumerate(out.begun):
-                    self._assign(out.group, seat, (int(versions[0, number]), int(versions[1, number])))
+                for number, place in enumerate(out.begun):
+                    self._assign(out.group, place, (int(versions[0, number]), int(versions[1, number])))
                 self._release(out.group)
             self._changed.notify_all()
 
     def _hear(self, out: _Out) -> None:
-        """Tell the groups; those that know all they wanted have their turn."""
+        """Pass the answers to the groups; those with all their answers have their next turn."""
         start = 0
         for group, rows in out.parts:
             to = slice(start, start + len(rows))
@@ -181,7 +175,7 @@ class BatchExchange:
                 self._todo.append(group)
 
     def _next(self) -> _Out | None:
-        """What to hand out now, if anything. A batch that is not full goes out rather than nothing."""
+        """The next thing to hand out, if any. A batch that is not full is better than none."""
         if self._again is not None:
             out, self._again = self._again, None
             for values in out.batch.reply.values():
@@ -189,9 +183,8 @@ class BatchExchange:
             return out
         if self._events:
             return self._events.popleft()
-        if self._rows is not None and self._train is not None and self._rows.count >= self._size:
-            self._rows.fill(self._train)
-            return _Out(self._train)
+        if self._rows is not None and (batch := self._rows.next()) is not None:
+            return _Out(batch)
         waiting = {label: sum(len(rows) for _, rows in pool) for label, pool in self._pools.items()}
         label = max(waiting, key=lambda label: waiting[label])
         enough = 1 if not (self._todo or self._busy) else _ENOUGH * self._size
@@ -231,7 +224,7 @@ class BatchExchange:
             return f"nothing: all {self._stats.games_finished} games are over"
         return "nothing: a batch can be fetched"
 
-    # For the games' thread
+    # For the thread that plays
 
     def _work(self) -> None:
         try:
@@ -242,7 +235,7 @@ class BatchExchange:
                     more = group.turn()
                     news = News(news.ended + more.ended, news.begun + more.begun, news.moves + more.moves)
                 self._note(group, news)
-        except BaseException as error:  # belongs to the one who waits
+        except BaseException as error:  # raised in `wait`
             with self._changed:
                 self._error = error
                 self._busy = False
@@ -257,40 +250,35 @@ class BatchExchange:
             return self._todo.popleft()
 
     def _note(self, group: Group, news: News) -> None:
-        """What happened in a turn: events first, then the positions to evaluate."""
-        told: list[_Out] = []
-        if "game_end" in self._listened:
-            for ended in news.ended:
-                facts = game_seat.told(self._game, ended.seat, ended.result, ended.facts)
-                told.append(_Out(Batch("game_end", facts)))
+        """Take in what happened in a turn: events first, then the positions to evaluate."""
+        events: list[_Out] = []
+        if "game_end" in self._labels:
+            events = [_Out(batches.for_game_end(self._game, ended)) for ended in news.ended]
         with self._changed:
             self._busy = False
             self._count(games_finished=len(news.ended), games_started=len(news.begun), moves=news.moves)
-            self._events += told
-            for ended in news.ended:
-                if ended.rows is not None and self._rows is not None:
-                    self._rows.add(ended.rows, ended.seat.number, ended.seat.versions)
-            for seat in news.begun:
-                self._assign(group, seat, self.versions)
-            if news.begun and "game_start" in self._listened:
-                self._events.append(self._starting(group, news.begun))
+            self._events += events
+            if self._rows is not None:
+                for ended in news.ended:
+                    self._rows.add(ended)
+            for place in news.begun:
+                self._assign(group, place, self.versions)
+            if news.begun and "game_start" in self._labels:
+                numbers = {"game": group.number[news.begun]}
+                self._events.append(_Out(Batch("game_start", numbers), group=group, begun=tuple(news.begun)))
             else:
                 self._release(group)
             self._changed.notify_all()
 
-    def _starting(self, group: Group, begun: list[game_seat.GameSeat]) -> _Out:
-        facts = {"game": np.array([seat.number for seat in begun], np.int64)}
-        return _Out(Batch("game_start", facts), group=group, begun=tuple(begun))
-
-    def _assign(self, group: Group, seat: game_seat.GameSeat, versions: tuple[int, int]) -> None:
-        group.assign(seat, versions, len(self._pools) == 1)
+    def _assign(self, group: Group, place: int, versions: Versions) -> None:
+        group.assign(place, versions, len(self._pools) == 1)
 
     def _release(self, group: Group) -> None:
         """Let the group's positions be evaluated."""
-        for colour, label in enumerate(("actor_black", "actor_white")):
-            rows = group.of_colour(colour)
+        for player, colour in enumerate(COLOURS):
+            rows = group.of_colour(player)
             if len(rows):
-                self._pools[self._listened[label]].append(ExchangePart(group, rows))
+                self._pools[self._labels[f"actor_{colour}"]].append(ExchangePart(group, rows))
 
     def _count(self, **more: Any) -> None:
         self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in more.items()})

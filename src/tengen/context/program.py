@@ -1,4 +1,7 @@
-"""What the device does for a group of games, compiled once for all groups of a context."""
+"""The device's part of a group of games, compiled once for all groups of a context.
+
+Openings, histories and finished games are those of `tengen.selfplay`; here evaluations come from the host.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,42 +13,31 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen.config.settings.selfplay import SelfplaySettings
-from tengen.context.thinking import Guessing, LeafQuery, Searching, Thinking
-from tengen.data.format.rows import RowFormat, Rows
-from tengen.games.core import Game
+from tengen.context.thinking import LeafQuery, Thinking
+from tengen.data.format.rows import RowFormat
 from tengen.nets.outputs import Evaluation
-from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
-from tengen.selfplay.openings import PreparedGames, prepare
+from tengen.selfplay.finished import FinishedGames, finish
+from tengen.selfplay.history import History, Moment, begun, blank, remember
+from tengen.selfplay.openings import prepare
 
 
-class GamePlace(NamedTuple):
-    """G games in the middle of being played."""
+class GroupState(NamedTuple):
+    """G games being played."""
 
-    mind: Any
-    history: History | None  # None if nobody wants to learn
-    ply: Array  # Int32[G]
-    live: Array  # Bool[G]: a place where a game is being played
+    thinking: Any  # the state of `ContextPlan.thinking`
+    history: History
+    live: Array  # Bool[G]: places where a game is being played
     key: Array
-
-
-class MovedGames(NamedTuple):
-    """What has happened in G games, after those that were ready made their moves."""
-
-    action: Array  # Int32[G]: where one was made
-    value: Array  # Float32[G]: what the player who made it expected
-    over: Array  # Bool[G]: has ended with it
-    result: Array  # Float32[G]: for player 0
-    facts: dict[str, Array]  # [G, ...]: see Game.record_facts
 
 
 @dataclass(frozen=True)
 class ContextPlan:
-    """What programs are compiled for."""
+    """The parameters of a compiled program."""
 
-    thinking: Searching | Guessing
+    thinking: Thinking
     size: int  # G
     opening_moves: int
-    learning: RowFormat | None  # the rows that someone wants
+    row_format: RowFormat | None  # None if nobody wants rows
 
 
 @lru_cache(maxsize=16)
@@ -55,106 +47,83 @@ def program(plan: ContextPlan) -> "ContextProgram":
 
 
 class ContextProgram:
-    """Compiled functions of a `GamePlace`, whose memory each of them uses again for the one it gives back."""
+    """Compiled functions of a `GroupState`, whose memory is used again for the state that they return."""
 
     def __init__(self, plan: ContextPlan) -> None:
-        self.plan = plan
-        self.game: Game = plan.thinking.game
-        self.thinking: Thinking = plan.thinking
+        self.plan, self.thinking, self.game = plan, plan.thinking, plan.thinking.game
         self._openings = SelfplaySettings(games=plan.size, opening_moves=plan.opening_moves)
         key, which = jax.random.key(0), jax.ShapeDtypeStruct((plan.size,), bool)
-        place, _ = jax.eval_shape(self._start, key, which)
-        notes = jax.eval_shape(self._ask, place).notes
+        state = jax.eval_shape(self._start, key, which)
+        notes = jax.eval_shape(self._ask, state)[0].notes
         logits = jax.ShapeDtypeStruct((plan.size * plan.thinking.leaves, self.game.num_actions), jnp.float32)
         value = jax.ShapeDtypeStruct(logits.shape[:1], jnp.float32)
-        temperature = jax.ShapeDtypeStruct((plan.size,), jnp.float32)
+        number, real = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.float32)
         # All of it is compiled here: later, a thread that others may want to stop must not be busy for long.
         self.start = compiled(self._start, key, which)
-        self.ask = compiled(self._ask, place)
-        self.answer = compiled(self._answer, place, notes, logits, value, donate=0)
-        self.move = compiled(self._move, place, which, temperature, donate=0)
-        self.renew = compiled(self._renew, place, which, which, donate=0)
-        self.begin = compiled(self._begin, place, which, donate=0)
-        number = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((2,), jnp.uint32)
-        self.teach = compiled(self._teach, place, *number) if plan.learning else None
+        self.ask = compiled(self._ask, state)
+        self.answer = compiled(self._answer, state, notes, logits, value, donate=0)
+        self.move = compiled(self._move, state, which, real, number, donate=0)
+        self.end = compiled(self._end, state, number)
+        self.renew = compiled(self._renew, state, which, which, donate=0)
+        self.begin = compiled(self._begin, state, which, donate=0)
 
-    def _start(self, key: Array, live: Array) -> tuple[GamePlace, PreparedGames]:
-        """New games, where `live` says so, that think about their first moves."""
+    def _start(self, key: Array, live: Array) -> GroupState:
+        """New games in the places `live` (Bool[G]), thinking about their first moves."""
         draw, key = jax.random.split(key)
         openings = prepare(self.game, self._openings, self.plan.size, draw)
-        form = self.plan.learning
-        history = None if form is None else blank(form, self.plan.size, self.game.max_moves)
-        if history is not None:
-            history = begun(history, openings.actions, live)
-        place = GamePlace(self.thinking.plant(openings.states), history, openings.length, live, key)
-        return self._begin(place, live), openings
+        history = blank(self.plan.row_format, self.plan.size, self.game.max_moves)
+        history = history._replace(value=history.value.astype(jnp.float32))  # `game_end` reports them unrounded
+        state = GroupState(self.thinking.plant(openings.states), begun(history, openings, live), live, key)
+        return self._begin(state, live)
 
-    def _begin(self, place: GamePlace, which: Array) -> GamePlace:
+    def _begin(self, state: GroupState, which: Array) -> GroupState:
         """Think about the next moves of the games `which`."""
-        draw, key = jax.random.split(place.key)
-        return place._replace(mind=self.thinking.begin(place.mind, draw, which & place.live), key=key)
+        draw, key = jax.random.split(state.key)
+        return state._replace(thinking=self.thinking.begin(state.thinking, draw, which & state.live), key=key)
 
-    def _ask(self, place: GamePlace) -> LeafQuery:
-        """What has to be evaluated."""
-        return self.thinking.ask(place.mind)
+    def _ask(self, state: GroupState) -> tuple[LeafQuery, Array]:
+        """The positions to evaluate, and Int32[G * K] the moves made in their games."""
+        return self.thinking.ask(state.thinking), jnp.repeat(state.history.ply, self.thinking.leaves)
 
-    def _answer(self, place: GamePlace, notes: Any, logits: Array, value: Array) -> tuple[GamePlace, Array]:
+    def _answer(self, state: GroupState, notes: Any, logits: Array, value: Array) -> tuple[GroupState, Array]:
         """Go on with the answers; Bool[G] where a move can be made."""
-        mind = self.thinking.answer(place.mind, notes, Evaluation(logits, value))
-        return place._replace(mind=mind), self.thinking.ready(mind) & place.live
+        thinking: Any = self.thinking.answer(state.thinking, notes, Evaluation(logits, value))
+        return state._replace(thinking=thinking), self.thinking.ready(thinking) & state.live
 
-    def _move(self, place: GamePlace, keep: Array, temperature: Array) -> tuple[GamePlace, MovedGames]:
-        """Make the moves of the games that are ready, at a `temperature` Float32[G].
+    def _move(self, state: GroupState, keep: Array, temperature: Array, moves: Array) -> tuple[GroupState, Array]:
+        """Make the moves of the games that are ready; Bool[G] which games are over then.
 
-        `keep` Bool[G]: both colours have the same network.
+        The first `moves` of a game are drawn at the temperature. `keep` Bool[G]: both colours have the same network.
         """
         thinking, game = self.thinking, self.game
-        ready = thinking.ready(place.mind) & place.live
-        draw, key = jax.random.split(place.key)
-        result = thinking.conclude(place.mind, draw, temperature)
-        history = self._remember(place, result, ready)
-        mind = thinking.move(place.mind, result.action, keep, ready)
-        states = thinking.states(mind)
-        moved = MovedGames(
-            action=result.action,
-            value=result.value,
-            over=jax.vmap(game.is_over)(states) & place.live,
-            result=jax.vmap(game.returns)(states)[:, 0],
-            facts=jax.vmap(game.record_facts)(states),
-        )
-        return GamePlace(mind, history, place.ply + ready, place.live, key), moved
+        ready = thinking.ready(state.thinking) & state.live
+        draw, key = jax.random.split(state.key)
+        result = thinking.conclude(state.thinking, draw, jnp.where(state.history.ply < moves, temperature, 0.0))
+        positions, stay = thinking.positions(state.thinking), jnp.ones(ready.shape, bool)
+        _, look = game.step_and_look(positions, jnp.zeros(ready.shape, jnp.int32), stay)
+        player, value = jax.vmap(game.to_play)(positions), jnp.clip(result.value, -1, 1)
+        moment = Moment(result.action, player, value, stay, look.observation, result.policy)
+        after: Any = thinking.move(state.thinking, result.action, keep, ready)
+        over = jax.vmap(game.is_over)(thinking.positions(after)) & state.live
+        return GroupState(after, remember(state.history, moment, ready), state.live, key), over
 
-    def _remember(self, place: GamePlace, result: Any, ready: Array) -> History | None:
-        """What will teach something when the game is over."""
-        if place.history is None:
-            return None
-        states, stay = self.thinking.states(place.mind), jnp.ones(ready.shape, bool)
-        _, look = self.game.step_and_look(states, jnp.zeros(ready.shape, jnp.int32), stay)
-        player = jax.vmap(self.game.to_play)(states)
-        moment = Moment(result.action, player, result.value, stay, look.observation, result.policy)
-        return remember(place.history, place.ply, moment, ready)
+    def _end(self, state: GroupState, place: Array) -> FinishedGames:
+        """ONE game that is over."""
+        positions = self.thinking.positions(state.thinking)
+        history, last = jax.tree.map(lambda leaf: leaf[place][None], (state.history, positions))
+        number, extra = jnp.zeros((1, 2), jnp.uint32), jax.vmap(self.game.record_facts)(last)
+        return finish(self.game, self.plan.row_format, history, last, number, extra, jnp.ones(1, bool))
 
-    def _renew(self, place: GamePlace, over: Array, again: Array) -> tuple[GamePlace, PreparedGames]:
+    def _renew(self, state: GroupState, over: Array, again: Array) -> GroupState:
         """Take the games `over` away, and begin new ones in the places `again`."""
-        draw, key = jax.random.split(place.key)
+        draw, key = jax.random.split(state.key)
         openings = prepare(self.game, self._openings, self.plan.size, draw)
-        history = place.history if place.history is None else begun(place.history, openings.actions, again)
-        return GamePlace(
-            mind=self.thinking.restart(place.mind, openings.states, again),
-            history=history,
-            ply=jnp.where(again, openings.length, place.ply),
-            live=place.live & (again | ~over),
+        return GroupState(
+            thinking=self.thinking.restart(state.thinking, openings.states, again),
+            history=begun(state.history, openings, again),
+            live=state.live & (again | ~over),
             key=key,
-        ), openings
-
-    def _teach(self, place: GamePlace, slot: Array, number: Array) -> tuple[Rows, Array]:
-        """The rows of ONE game that is over, [M, ...], and Bool[M] which of them there are."""
-        form, history = self.plan.learning, place.history
-        assert form is not None
-        assert history is not None
-        states = self.thinking.states(place.mind)
-        one, last, length = jax.tree.map(lambda leaf: leaf[slot][None], (history, states, place.ply))
-        return teach(self.game, form, one, last, length, number[None], 0.0)
+        )
 
 
 def compiled(function: Callable[..., Any], *shapes: Any, donate: int | tuple[int, ...] = ()) -> Callable[..., Any]:

@@ -1,12 +1,11 @@
-"""Whether an answer is one: each mistake names the field, and says what was expected."""
+"""Checks of what callbacks answer: each error names the field and what was expected."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tengen.context.batches import Batch
-from tengen.context.game_seat import COLOURS
+from tengen.context.batches import COLOURS, Batch
 from tengen.errors import TengenError
 from tengen.schema import unknown
 
@@ -14,11 +13,11 @@ _SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
 
 
 class ReplyError(TengenError):
-    """A callback has answered with something that cannot be used."""
+    """A callback's answer cannot be used."""
 
 
 def take(batch: Batch, reply: Any) -> None:
-    """Copy what a callback returned into `batch.reply`, rows that are not real left out. Raises ReplyError."""
+    """Copy the real rows of a callback's answer into `batch.reply`. Raises ReplyError."""
     if not isinstance(reply, Mapping):
         what = "nothing" if reply is None else f"a {type(reply).__name__}"
         raise ReplyError(f"{batch.label}: expected a reply with {_names(batch)}, as a dict, got {what}")
@@ -38,7 +37,7 @@ def take(batch: Batch, reply: Any) -> None:
 
 
 def check(batch: Batch) -> None:
-    """Look at the numbers in `batch.reply`. Raises ReplyError."""
+    """Check the numbers in `batch.reply`. Raises ReplyError."""
     count, where = batch.count, f"{batch.label}: "
     policy, value, legal = batch.reply["policy"][:count], batch.reply["value"][:count], batch["legal"][:count]
     wrong = (np.isnan(policy) | (policy == np.inf)).any(1)
@@ -59,7 +58,7 @@ def check(batch: Batch) -> None:
 def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, int]) -> np.ndarray:
     """Int64[2, n]: the versions that games begin with, from what `game_start` returned or wrote into its arrays.
 
-    `before` were the versions when it was called, `now` they are. Raises ReplyError.
+    `before` are the versions when it was called, `now` the present ones. Raises ReplyError.
     """
     if reply is not None and not isinstance(reply, Mapping):
         raise ReplyError(f"game_start: expected nothing or a dict with black or white, got a {type(reply).__name__}")
@@ -82,14 +81,14 @@ def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, 
 def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:
     try:
         array = np.asarray(value)
-    except Exception as error:  # each framework has its own
+    except Exception as error:  # each framework raises its own
         raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
     # Types that NumPy does not know itself (bfloat16) call themselves void.
     if array.dtype.kind not in ("iu" if whole else "iufV") or array.dtype.names is not None:
         wanted = "whole numbers" if whole else "numbers"
         raise ReplyError(f"{label}: {name}: expected {wanted}, got {array.dtype}")
     try:
-        with np.errstate(over="ignore"):  # what becomes infinite is noticed afterwards
+        with np.errstate(over="ignore"):  # infinite numbers are noticed afterwards
             return array.astype(np.int64 if whole else np.float32)
     except (TypeError, ValueError) as error:
         raise ReplyError(f"{label}: {name}: expected numbers, got {array.dtype}") from error

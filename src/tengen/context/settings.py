@@ -1,4 +1,4 @@
-"""What a context is told."""
+"""The options of a context."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A board of text, for a person who plays against a network."""
+"""A text board, on which a user plays against a network."""
 
 import datetime
 import random
@@ -51,14 +51,14 @@ class Console:
         self._begin()
 
     def run(self) -> None:
-        """Play until the person has had enough."""
+        """Play until the user quits."""
         game = self._engine.game
         order = "first" if self.seat == 0 else "second"
         self._write(f"{game.name}: you play {order} against {self._engine.found.name}. help says what you can type.")
         try:
             while True:
                 if self._ended() or self._engine.position.player == self.seat:
-                    if not self._obey(self._read(self._prompt()).strip()):
+                    if not self._execute(self._read(self._prompt()).strip()):
                         break
                 else:
                     self._answer()
@@ -78,7 +78,7 @@ class Console:
         return self._resigned is not None or self._engine.position.over
 
     def _prompt(self) -> str:
-        """Shows the board if it has changed."""
+        """The prompt; shows the board first if it has changed."""
         position = self._engine.position
         if self._shown != len(position.actions):
             self._shown = len(position.actions)
@@ -88,8 +88,8 @@ class Console:
                 self._write(self._result())
         return "new, undo, save FILE or quit? " if self._ended() else "your move? "
 
-    def _obey(self, text: str) -> bool:
-        """Do what a line asks for; False to stop."""
+    def _execute(self, text: str) -> bool:
+        """Execute a line of input; False to stop."""
         word, _, rest = text.partition(" ")
         commands: dict[str, Callable[[str], None]] = {
             "help": self._help,
@@ -135,15 +135,15 @@ class Console:
 
     def _answer(self) -> None:
         """The engine's move."""
-        thought = self._engine.think(self._settings.visits, self._settings.seconds)
-        assert thought.action is not None
-        (name,) = self._engine.position.names([thought.action])
-        self._engine.play(thought.action)
-        self._values.append(round(thought.value, 3))
-        self._write(f"\n{self._engine.found.name} plays {name}   {self._bar(-thought.value)}")
+        report = self._engine.think(self._settings.visits, self._settings.seconds)
+        assert report.action is not None
+        (name,) = self._engine.position.names([report.action])
+        self._engine.play(report.action)
+        self._values.append(round(report.value, 3))
+        self._write(f"\n{self._engine.found.name} plays {name}   {self._bar(-report.value)}")
 
     def _bar(self, value: float) -> str:
-        """How good the game is for the person, by the engine's `value` for the person."""
+        """Both sides' chances as a bar, from the engine's `value` for the user."""
         chance = (value + 1) / 2
         filled = round(chance * _BAR)
         return f"you {chance:.0%} [{'#' * filled}{'.' * (_BAR - filled)}] {1 - chance:.0%} engine"
@@ -152,18 +152,18 @@ class Console:
         if self._ended():
             self._write("The game is over.")
             return
-        thought = self._engine.think(self._settings.visits, self._settings.seconds)
-        self._write(self._hints(thought))
+        report = self._engine.think(self._settings.visits, self._settings.seconds)
+        self._write(self._hints(report))
 
-    def _hints(self, thought: SearchReport) -> str:
+    def _hints(self, report: SearchReport) -> str:
         lines = []
-        for move in thought.candidates[:3]:
+        for move in report.candidates[:3]:
             names = self._engine.position.names(move.line[:6])
             lines.append(f"  {names[0]:8} wins {(move.value + 1) / 2:4.0%}, {move.visits} visits   {' '.join(names)}")
         return "\n".join(lines)
 
     def _undo(self, rest: str) -> None:
-        """Back to the person's last choice."""
+        """Go back to the user's last choice."""
         if self._resigned is not None:
             self._resigned, self._shown = None, None
             return

@@ -1,6 +1,5 @@
-"""What suits the device that the network runs on."""
+"""Defaults that suit the device."""
 
-import os
 from typing import Any
 
 import jax
@@ -8,6 +7,7 @@ import jax
 from tengen import search
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.settings.search import SearchSettings
+from tengen.cores import cores
 from tengen.games.core import Game
 from tengen.nets.specs import Dtype
 
@@ -46,7 +46,7 @@ def leaves(settings: EngineSettings) -> int:
     """
     if settings.leaves is not None:
         return settings.leaves
-    most = min(max(2 * (os.cpu_count() or 1), 4), 16) if jax.default_backend() == "cpu" else 32
+    most = min(max(2 * len(cores()), 4), 16) if jax.default_backend() == "cpu" else 32
     return max(1, min(most, settings.visits // _FEWEST_WALKS))
 
 

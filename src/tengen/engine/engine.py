@@ -1,4 +1,4 @@
-"""One network that thinks about one game."""
+"""An engine: one network that searches one game."""
 
 import threading
 import time
@@ -22,15 +22,15 @@ from tengen.nets import evaluators
 from tengen.run.finding import FoundNetwork
 
 BLOCK_SECONDS = 0.05
-"""How long a compiled block of simulations may run: nobody who wants to stop waits for longer."""
+"""The duration of a compiled block of simulations, after which a search can be stopped."""
 _LARGEST_BLOCK = 8192
 
 
 class Engine:
-    """Knows a position, and a tree of what may come, which goes with the game from move to move.
+    """A game and its search tree, which is kept from move to move.
 
-    The search is PUCT without noise, several leaves at once. A tree that is full forgets its least visited positions
-    and goes on, so `think` may last as long as it likes. TengenError if the network cannot play `game`.
+    The search is PUCT without noise, several leaves at once. A full tree drops its least visited positions
+    and goes on, so `think` may take any time. TengenError if the network cannot play `game`.
     """
 
     def __init__(self, found: FoundNetwork, game: Game | None = None, settings: EngineSettings | None = None) -> None:
@@ -118,7 +118,7 @@ class Engine:
         self._tree = programs.restart(self._tree, self.position.state)
 
     def look(self, state: Any = None) -> NetworkView:
-        """What the bare network says of this position, or of `state`, from the side of the player to move there."""
+        """The raw output of the network for this position, or for `state`, from the side of the player to move."""
         state = self.position.state if state is None else state
         legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
 
@@ -149,11 +149,10 @@ class Engine:
         each: Callable[[SearchReport], None] | None = None,
         every: float = 0.5,
     ) -> SearchReport:
-        """Search on from what the tree knows, until the root has `visits`, or `seconds` are over, or `stop` is set.
+        """Search on until the root has `visits`, or `seconds` have passed, or `stop` is set, whatever comes first.
 
-        Visits of earlier searches count, as in other programs. Without visits and seconds, those of the settings hold;
-        with `visits` and `seconds`, whatever comes first. `each` is called with what is known every `every` seconds.
-        The root at least is always evaluated.
+        Visits of earlier searches count, as in other programs. Without both limits, the visits of the settings apply.
+        `each` is called with a report every `every` seconds. The root is always evaluated.
         """
         start = time.perf_counter()
         if visits is None and seconds is None:
@@ -171,11 +170,11 @@ class Engine:
             now = time.perf_counter()
             if each is not None and now - told >= every:
                 told = now
-                each(self._thought(known, now - start, evaluations))
-        return self._thought(known, time.perf_counter() - start, evaluations)
+                each(self._report(known, now - start, evaluations))
+        return self._report(known, time.perf_counter() - start, evaluations)
 
     def _one_block(self, known: programs.Roots, left: int | None, deadline: float | None) -> tuple[programs.Roots, int]:
-        """Search for about BLOCK_SECONDS: what is known then, and how many positions were evaluated."""
+        """Search for about BLOCK_SECONDS: the new root, and the number of evaluated positions."""
         used, slots = int(known.used), self._tree.visits.shape[1]
         if used + self.leaves > slots:
             self._tree = programs.prune(self._tree)
@@ -205,7 +204,7 @@ class Engine:
     def _roots(self) -> programs.Roots:
         return jax.device_get(programs.roots(self._tree))
 
-    def _thought(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
+    def _report(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
         over = self.position.over
         return SearchReport(
             player=self.position.player,

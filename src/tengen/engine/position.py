@@ -1,4 +1,4 @@
-"""The game so far: positions that can be taken back."""
+"""The game so far, with moves that can be taken back."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ class GamePosition:
         return self._step(state, np.int32(action))
 
     def names(self, actions: Iterable[int]) -> list[str]:
-        """What players call these actions, made one after the other from here; until one is not possible."""
+        """The names of successive actions from here, up to the first impossible one."""
         state, names = self.state, []
         for action in actions:
             try:

@@ -1,4 +1,4 @@
-"""What an engine compiles. Engines of networks of one kind share the programs; trees are batches of one."""
+"""The compiled programs of an engine, shared by engines with networks of one kind; trees are batches of one."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ _LINED = 64  # moves whose lines are followed: in chess there are thousands of a
 
 
 class Roots(NamedTuple):
-    """What a tree knows about the moves at its root, values for the player to move there."""
+    """The statistics of a root and its moves; values are for the player to move."""
 
     visits: Array  # Int32[]: of the root, its own evaluation included
     value: Array  # Float32[]
@@ -38,7 +38,7 @@ def plant(game: Game, settings: SearchSettings, state: Any, slots: int) -> searc
 
 @partial(jax.jit, donate_argnames="tree")
 def restart(tree: search.Tree, state: Any) -> search.Tree:
-    """The same for another position; all is forgotten."""
+    """An empty tree for another position."""
     return search.restart(tree, _batch(state), jnp.ones(1, bool))
 
 
@@ -98,7 +98,7 @@ def _expand(tree: search.Tree, leaves: search.Leaves, said: nets.Evaluation) -> 
 
 @jax.jit
 def roots(tree: search.Tree) -> Roots:
-    """What the tree knows."""
+    """The statistics at the root."""
     one: search.Tree = jax.tree.map(lambda leaf: leaf[0], tree)
     row = row_at(one, one.root, None)
     evaluated = one.visits[one.root] > 0

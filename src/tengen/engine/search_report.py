@@ -1,4 +1,4 @@
-"""What an engine found out by thinking, and what the bare network says."""
+"""The report of a search, and the raw output of a network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tengen.engine.programs import Roots
 
 @dataclass(frozen=True)
 class Candidate:
-    """A move that was looked at."""
+    """A move that was searched."""
 
     action: int
     visits: int
@@ -21,7 +21,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SearchReport:
-    """What the engine thinks of a position. Values are in [-1, 1], for the player to move."""
+    """The result of a search. Values are in [-1, 1], for the player to move."""
 
     player: int  # who moves
     visits: int  # of the whole tree, with what was known before
@@ -39,7 +39,7 @@ class SearchReport:
 
 @dataclass(frozen=True)
 class NetworkView:
-    """What the bare network says of a position, all from the side of the player to move."""
+    """The raw output of a network for a position, from the side of the player to move."""
 
     player: int  # who moves
     policy: np.ndarray  # Float32[A]: probabilities of the legal moves, 0 for others

@@ -108,7 +108,8 @@ def _play(
 
 def _searched(actors: Actors) -> int:
     """Moves in the games that are being played."""
-    return sum(int(np.sum(jax.device_get(actor.ply) - jax.device_get(actor.opening))) for actor in actors)
+    histories = (actor.history for actor in actors)
+    return sum(int(np.sum(jax.device_get(each.ply) - jax.device_get(each.opening))) for each in histories)
 
 
 def _games(

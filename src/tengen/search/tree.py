@@ -105,7 +105,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
     if not 0 < slots <= largest:
         raise OptionError(f"search: {slots} nodes per tree, expected 1 to {largest}; use fewer simulations")
     batch, actions = jax.tree.leaves(states)[0].shape[0], game.num_actions
-    _check_memory(bytes_needed(game, settings, batch, slots), batch)
+    check_memory(bytes_needed(game, settings, batch, slots), batch)
     nodes, kept = jax.vmap(game.split)(states)
     table, number = (batch, slots), _number_type(slots)
 
@@ -136,7 +136,8 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
     )
 
 
-def _check_memory(needed: int, batch: int) -> None:
+def check_memory(needed: int, batch: int) -> None:
+    """OptionError if the device has too little memory for the trees of `batch` games."""
     stats = jax.devices()[0].memory_stats() or {}
     limit = stats.get("bytes_limit") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > limit:

@@ -1,7 +1,4 @@
-"""Games played with search, and the rows that they teach.
-
-Settings need no JAX, which is imported when anything else is asked for.
-"""
+"""Self-play: games played with search, and the training rows made from them."""
 
 from tengen import lazy
 

@@ -1,10 +1,8 @@
-"""From what self-play hands out to files: chunks of rows and records of games, written in the background."""
+"""Finished games into files: chunks of rows and records of games, written in the background."""
 
-import datetime
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,21 +11,20 @@ from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.records.records import Record, file_name, save_records
-from tengen.data.records.starts import start_of
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
 from tengen.games.core import Game
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.finished import Finished, record_of
 from tengen.selfplay.opponents import NOBODY, Opponent
 
 _RECORDS = 50  # games in a file
 
 
 class Collector:
-    """Gathers finished games until there are enough for a file. Games are never divided between files.
+    """Collects finished games until there are enough for a file. Games are never divided between files.
 
-    Each chunk notes what was played since the one before, so that a killed run can be counted from its files:
-    `session` (which start of the run), `finished` (games, also those without rows) and `evaluations`.
+    Each chunk notes what was played since the previous one, so that a killed run can be counted from its files:
+    `session` (the start of the run), `finished` (games, including those without rows) and `evaluations`.
     """
 
     def __init__(
@@ -52,12 +49,12 @@ class Collector:
         self._opponents = opponents
         self._rows: list[Rows] = []
         self._waiting = 0
-        self._finished, self._evaluations = 0, 0.0  # that no chunk tells of
+        self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
         self._due = 0.0  # records that are owed, by their share
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
-        """Games from `selfplay.on_host`, and what was evaluated meanwhile. `game` if they have a board of their own."""
+        """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if len(finished.rows["ply"]):
             self._rows.append(finished.rows)
             self._waiting += len(finished.rows["ply"])
@@ -74,19 +71,19 @@ class Collector:
             self._write_records()
 
     def flush(self) -> None:
-        """Write all there is, and wait until it is written."""
+        """Write everything, and wait until it is written."""
         self._write_rows()
         self._write_records()
         self._writer.flush()
 
     def under(self, network: str) -> None:
-        """From now on the games are another network's; what is there is written under the name of the one before."""
+        """Go on with the games of another network, after writing those of the previous one."""
         self._write_rows()
         self._write_records()
         self.network = network
 
     def counted(self) -> None:
-        """What was played so far is known from elsewhere (a checkpoint): later chunks need not tell of it."""
+        """Reset the counts: what was played so far is in a checkpoint."""
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
@@ -96,12 +93,12 @@ class Collector:
         self._rows, self._waiting = [], 0
         pieces = [{name: values[each] for name, values in rows.items()} for each in _pieces(rows, self._max_rows)]
         for number, piece in enumerate(pieces, 1):
-            # The last file tells of the games that have no rows, too.
+            # The last file also counts the games without rows.
             whole = number < len(pieces)
             self._write(piece, count_games(piece["game"]) if whole else self._finished, whole)
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
-        """Have one chunk written. `whole`: it is not the last one, which tells of the evaluations."""
+        """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
         path = self._store.reserve(self.network)
         more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
@@ -127,32 +124,16 @@ class Collector:
         self._records = []
 
     def _record(self, game: Game, finished: Finished, place: int) -> Record:
-        length, opening = int(finished.length[place]), int(finished.opening[place])
-        facts: dict[str, Any] = {name: float(values[place]) for name, values in finished.extra.items()}
         players = [self.network, self.network]
-        seat = int(facts.pop("opponent", NOBODY))
-        if seat != NOBODY:
+        if self._opponents and (seat := int(finished.extra["opponent"][place])) != NOBODY:
             players[self._opponents[seat].player] = self._opponents[seat].name
-        values = [None if ply < opening else float(finished.value[place, ply]) for ply in range(length)]
         session, number = (int(word) for word in finished.number[place])
-        return Record.of(
-            game,
-            finished.action[place, :length],
-            komi=facts.get("komi"),
-            values=tuple(values),
-            players=(players[0], players[1]),
-            result=float(finished.result[place]),
-            score=facts.get("score"),
-            network=self.network,
-            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            id=f"{session:08d}-{number:09d}",
-            opening=opening,
-            start=start_of(game, finished.seed[place]),
-        )
+        id = f"{session:08d}-{number:09d}"
+        return record_of(game, finished, place, (players[0], players[1]), network=self.network, id=id)
 
 
 def _pieces(rows: Rows, most: int) -> Iterator[slice]:
-    """Whole games, one after the other, in pieces of at most so many rows, if no game alone has more."""
+    """Slices of whole games, of at most `most` rows unless one game has more."""
     game = rows["game"]
     ends = [*(np.flatnonzero((game[1:] != game[:-1]).any(-1)) + 1).tolist(), len(game)]
     begin = 0

@@ -1,4 +1,4 @@
-"""The games of a run on this machine, and the network's shape: all that self-play needs, without learning."""
+"""The games of a run on this machine and the shape of its network: self-play without learning."""
 
 import time
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from tengen.selfplay.named_opponents import opponents
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 
-_SECONDS = 1.0  # that one call to the device should take
+_SECONDS = 1.0  # the duration of one call to the device to aim for
 
 
 class SelfplayDriver:
-    """Built from a configuration alone; knows no files. `spec` is the network's, if it is not the configuration's."""
+    """Built from a configuration alone, without files. `spec` replaces the network of the configuration."""
 
     def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
         self.config = config
@@ -44,16 +44,16 @@ class SelfplayDriver:
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
     def no_weights(self) -> Any:
-        """Parameters of a network that finds all moves equally good and all positions even."""
+        """Parameters of a network to which all moves are equally good and all positions even."""
         nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), self._shapes)
         return jax.device_put(nothing, jax.local_devices()[0])
 
     def weights(self, net: nets.Network) -> Any:
-        """Of a network of this spec, folded."""
+        """The folded parameters of a network of this spec."""
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def _lanes(self, board: LaneBoard) -> list[Lane]:
-        """Those of one size of board."""
+        """The lanes of one board size."""
         config, devices = self.config, lane_devices(board.games)
         settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
         form = RowFormat.of(board.game, config.net.heads)
@@ -67,7 +67,7 @@ class NoFiniteNumbers(TengenError):
 
 
 class PlayedRound(NamedTuple):
-    """Finished games on the device that no file tells of yet."""
+    """Finished games on the device that are not yet in a file."""
 
     finished: Finished
     evaluations: float
@@ -81,7 +81,7 @@ def _first_root(tree: Tree) -> Any:
 
 
 class PlayRounds:
-    """Games that go on, a call of about a second at a time. `session` makes their numbers different from others'."""
+    """Plays games, a call of about a second at a time. `session` distinguishes their numbers from others'."""
 
     def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
         self._lanes, self._session, self._key = lanes, session, key
@@ -92,13 +92,13 @@ class PlayRounds:
 
     @property
     def compiled(self) -> bool:
-        """Whether the program is there."""
+        """Whether the first call, which compiles, is done."""
         return self._pace.calls > 0
 
     def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[PlayedRound]:
-        """One call to the games, one entry for each lane; `meanwhile` is done on the host while the device plays.
+        """One call, with one entry for each lane; `meanwhile` runs on the host while the device plays.
 
-        NoNumbers if the network gave none; what was played with it is forgotten.
+        NoFiniteNumbers if the network gave other numbers; the games are dropped then.
         """
         if self._actors is None:
             start, self._key = jax.random.split(self._key)
@@ -122,14 +122,14 @@ class PlayRounds:
         return played
 
     def board(self) -> str:
-        """The first of the games, as it now stands; empty if none was begun."""
+        """The current board of the first game; empty if there is none."""
         if self._actors is None:
             return ""
         game = self._lanes.lanes[0].selfplay.game
         return game.render(jax.device_get(_first_root(self._actors[0].tree)))
 
     def marks(self) -> tuple[int, ...]:
-        """For `older`: which games have begun by now."""
+        """For `older`: the games begun so far."""
         return tuple(int(actor.begun) for actor in self._actors or ())
 
     def older(self, marks: tuple[int, ...]) -> int:

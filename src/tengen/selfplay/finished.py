@@ -1,5 +1,6 @@
-"""What leaves the device: the rows of finished games, and the games themselves."""
+"""Finished games as they leave the device: their rows, moves and results."""
 
+import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,6 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen.data.format.rows import RowFormat, Rows, blank
+from tengen.data.records.records import Record
+from tengen.data.records.starts import start_of
+from tengen.games.core import Game
+from tengen.selfplay.history import History, make_rows
 
 
 class Finished(NamedTuple):
@@ -22,17 +27,17 @@ class Finished(NamedTuple):
     length: Array  # Int32[G]
     opening: Array  # Int32[G]: how many of the moves were random
     result: Array  # Float32[G]: for player 0
-    extra: dict[str, Array]  # [G, ...]: what the game says of itself, see Game.record_facts
+    extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
     games_count: Array  # Int32
 
     def room(self, rows: int, games: int) -> Array:
-        """Bool: whether so many more fit."""
+        """Bool: whether this many more rows and games fit."""
         enough = self.rows_count + rows <= len(self.rows["ply"])
         return enough & (self.games_count + games <= len(self.length))
 
 
 class FinishedGames(NamedTuple):
-    """E games that are over, as `Finished` keeps them; `real` Bool[E] says which there are."""
+    """E games that are over, as `Finished` keeps them; those marked `real` (Bool[E]) exist."""
 
     rows: Rows  # [E * M, ...]
     kept: Array  # Bool[E * M]
@@ -47,11 +52,62 @@ class FinishedGames(NamedTuple):
     real: Array
 
 
-def empty(form: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
-    """Room for so many; `extra` are the shapes of one game's."""
+def finish(
+    game: Game,
+    row_format: RowFormat | None,
+    history: History,
+    last: Any,
+    number: Array,
+    extra: dict[str, Array],
+    real: Array,
+    cheap_weight: float = 0.0,
+) -> FinishedGames:
+    """E games that ended in the states `last` [E, ...]; without a row format, they have no rows."""
+    rows, kept = {}, jnp.zeros(0, bool)
+    if row_format is not None:
+        rows, kept = make_rows(game, row_format, history, last, number, cheap_weight)
+        kept &= jnp.repeat(real, game.max_moves)
+    return FinishedGames(
+        rows=rows,
+        kept=kept,
+        number=number,
+        seed=history.seed,
+        action=history.action,
+        value=history.value,
+        length=history.ply,
+        opening=history.opening,
+        result=jax.vmap(game.returns)(last)[:, 0],
+        extra=extra,
+        real=real,
+    )
+
+
+def record_of(
+    game: Game, finished: Finished | FinishedGames, place: int, players: tuple[str, str], **more: Any
+) -> Record:
+    """The record of one of these games, whose arrays are on the host; `more` are further fields of the record."""
+    length, opening = int(finished.length[place]), int(finished.opening[place])
+    facts = {name: float(values[place]) for name, values in finished.extra.items()}
+    return Record.of(
+        game,
+        finished.action[place, :length],
+        komi=facts.get("komi"),
+        values=tuple(None if ply < opening else float(finished.value[place, ply]) for ply in range(length)),
+        players=players,
+        result=float(finished.result[place]),
+        score=facts.get("score"),
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        opening=opening,
+        start=start_of(game, finished.seed[place]),
+        **more,
+    )
+
+
+def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
+    """Room for that many rows and games; `extra` holds the shapes of one game's facts."""
     nothing = jnp.int32(0)
     return Finished(
-        rows=blank(form, rows, jnp),
+        rows=blank(row_format, rows, jnp),
         rows_count=nothing,
         number=jnp.zeros((games, 2), jnp.uint32),
         seed=jnp.zeros((games, 2), jnp.uint32),
@@ -66,10 +122,10 @@ def empty(form: RowFormat, rows: int, games: int, moves: int, extra: dict[str, A
 
 
 def add(finished: Finished, ended: FinishedGames) -> Finished:
-    """With these games and rows, for which there must be room."""
+    """Append these games and rows, for which there must be room."""
 
     def places(which: Array, start: Array, size: int) -> Array:
-        return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # what is not wanted is dropped
+        return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # unwanted ones are dropped
 
     row = places(ended.kept, finished.rows_count, len(finished.rows["ply"]))
     game = places(ended.real, finished.games_count, len(finished.length))
@@ -88,7 +144,7 @@ def add(finished: Finished, ended: FinishedGames) -> Finished:
 
 
 def on_host(finished: Finished) -> Finished:
-    """NumPy arrays of the real rows and games alone."""
+    """The real rows and games as NumPy arrays."""
     rows, games = (int(count) for count in jax.device_get((finished.rows_count, finished.games_count)))
     tables = finished._asdict()
     del tables["rows_count"], tables["games_count"]

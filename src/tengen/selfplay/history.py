@@ -1,4 +1,4 @@
-"""What has happened in the games that are being played, and what it teaches once they are over."""
+"""The course of the games being played, and the rows made from it once they are over."""
 
 from typing import Any, NamedTuple
 
@@ -8,19 +8,23 @@ from jax import Array
 
 from tengen.data.format.rows import RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
+from tengen.selfplay.openings import PreparedGames
 
 
 class History(NamedTuple):
     """B games of at most M moves; entries beyond a game's moves mean nothing."""
 
+    ply: Array  # Int32[B]: moves made so far
+    opening: Array  # Int32[B]: how many of them were random
+    seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     action: Array  # Int16[B, M]
     player: Array  # Int8[B, M]: who made it
-    value: Array  # Float16[B, M]: what the search said, for that player; 0 in the opening
+    value: Array  # Float16[B, M]: the search's, for that player; 0 in the opening
     full: Array  # Bool[B, M]: by a full search
     searched: Array  # Bool[B, M]: not in the opening
-    planes: Array  # UInt8[B, M, bytes]: what the player saw, packed
-    scalars: Array  # Float32[B, M, S]
-    policy: Array  # Float16[B, M, A]: what the search said
+    planes: Array | None  # UInt8[B, M, bytes]: the player's observation, packed; None where no rows are wanted
+    scalars: Array | None  # Float32[B, M, S]
+    policy: Array | None  # Float16[B, M, A]: the search's
 
 
 class Moment(NamedTuple):
@@ -34,61 +38,78 @@ class Moment(NamedTuple):
     policy: Array
 
 
-def blank(form: RowFormat, games: int, moves: int) -> History:
-    """Of games in which nothing has happened."""
+def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
+    """The history of games in which nothing has happened; without a row format, observations are not kept."""
     table = (games, moves)
-    fields = form.fields
+
+    def field(name: str, dtype: Any) -> Array | None:
+        return None if row_format is None else jnp.zeros((*table, *row_format.fields[name].shape), dtype)
+
     return History(
+        ply=jnp.zeros(games, jnp.int32),
+        opening=jnp.zeros(games, jnp.int32),
+        seed=jnp.zeros((games, 2), jnp.uint32),
         action=jnp.full(table, -1, jnp.int16),
         player=jnp.zeros(table, jnp.int8),
         value=jnp.zeros(table, jnp.float16),
         full=jnp.zeros(table, bool),
         searched=jnp.zeros(table, bool),
-        planes=jnp.zeros((*table, *fields["planes"].shape), jnp.uint8),
-        scalars=jnp.zeros((*table, *fields["scalars"].shape), jnp.float32),
-        policy=jnp.zeros((*table, *fields["policy"].shape), jnp.float16),
+        planes=field("planes", jnp.uint8),
+        scalars=field("scalars", jnp.float32),
+        policy=field("policy", jnp.float16),
     )
 
 
-def begun(history: History, actions: Array, which: Array) -> History:
-    """Begin the games `which` (Bool[B]) anew, with the opening moves Int16[B, K]."""
-    opening = jnp.pad(actions, ((0, 0), (0, history.action.shape[1] - actions.shape[1])), constant_values=-1)
+def begun(history: History, openings: PreparedGames, which: Array) -> History:
+    """Replace the games `which` (Bool[B]) by new ones [B]."""
+    moves = history.action.shape[1] - openings.actions.shape[1]
+    actions = jnp.pad(openings.actions, ((0, 0), (0, moves)), constant_values=-1)
     return history._replace(
-        action=jnp.where(which[:, None], opening, history.action),
+        ply=jnp.where(which, openings.length, history.ply),
+        opening=jnp.where(which, openings.length, history.opening),
+        seed=jnp.where(which[:, None], openings.seed, history.seed),
+        action=jnp.where(which[:, None], actions, history.action),
         value=jnp.where(which[:, None], 0, history.value),
         full=history.full & ~which[:, None],
         searched=history.searched & ~which[:, None],
     )
 
 
-def remember(history: History, ply: Array, moment: Moment, which: Array) -> History:
-    """With one more move, at `ply` Int32[B], of the games `which`."""
+def remember(history: History, moment: Moment, which: Array) -> History:
+    """Add one move to the games `which`."""
     games, moves = history.action.shape
-    at = jnp.arange(games), jnp.where(which, ply, moves)  # writes beyond the table are dropped
+    at = jnp.arange(games), jnp.where(which, history.ply, moves)  # writes beyond the table are dropped
 
     def put(table: Array, new: Array) -> Array:
         return table.at[at].set(new.astype(table.dtype), mode="drop")
 
-    return History(
+    history = history._replace(
+        ply=history.ply + which,
         action=put(history.action, moment.action),
         player=put(history.player, moment.player),
         value=put(history.value, moment.value),
         full=put(history.full, moment.full),
         searched=put(history.searched, jnp.ones(games, bool)),
+    )
+    if history.planes is None or history.scalars is None or history.policy is None:
+        return history
+    return history._replace(
         planes=put(history.planes, pack_planes(moment.observation.planes)),
         scalars=put(history.scalars, moment.observation.scalars),
         policy=put(history.policy, moment.policy),
     )
 
 
-def teach(
-    game: Game, form: RowFormat, history: History, last: Any, length: Array, number: Array, cheap_weight: float
+def make_rows(
+    game: Game, row_format: RowFormat, history: History, last: Any, number: Array, cheap_weight: float
 ) -> tuple[Rows, Array]:
-    """The rows of E games that are over, [E * M, ...], and Bool[E * M] which of them there are.
+    """The rows [E * M, ...] of E finished games, and Bool[E * M]: which of them are real.
 
-    `last` are their final states, `length` Int32[E] their moves, `number` UInt32[E, 2] their names.
+    `last` are their final states, `number` UInt32[E, 2] their names.
     """
+    assert history.policy is not None
     games, moves = history.action.shape
+    length = history.ply
     ply = jnp.broadcast_to(jnp.arange(moves), (games, moves))
     inside = (ply < length[:, None]) & history.searched
     full = history.full & inside
@@ -109,23 +130,25 @@ def teach(
         "weight": jnp.where(full, 1.0, cheap_weight),
         "game": jnp.broadcast_to(number[:, None], (games, moves, 2)),
     }
-    if "opponent_policy" in form.extras:
+    if "opponent_policy" in row_format.extras:
         other = full & (history.player != jnp.roll(history.player, 1, 1))  # the reply must be the opponent's
         rows["opponent_policy"] = _next(jnp.where(other[..., None], history.policy, 0))
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
-    if "ownership" in form.extras or "score" in form.extras:
+    if "ownership" in row_format.extras or "score" in row_format.extras:
         targets = jax.vmap(game.final_targets)(last)
-        if "ownership" in form.extras:
+        if "ownership" in row_format.extras:
             owned = targets["ownership"][:, None] * sign[..., None, None]
             rows["ownership"] = owned.astype(jnp.int8)
-        if "score" in form.extras:
+        if "score" in row_format.extras:
             rows["score"] = targets["score"][:, None] * sign
     kept = full if cheap_weight == 0 else inside
     count = games * moves
-    flat = {name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in form.fields.items()}
+    flat = {
+        name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
+    }
     return flat, kept.reshape(-1)
 
 
 def _next(table: Array) -> Array:
-    """[E, M, ...]: what stands at the ply after; nothing after the last."""
+    """[E, M, ...]: the entries of the following ply; zeros after the last one."""
     return jnp.concatenate([table[:, 1:], jnp.zeros_like(table[:, :1])], 1)

@@ -4,7 +4,6 @@ device, or core of a CPU.
 XLA uses one core for most of what a network does on a CPU, so lanes have threads.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -17,6 +16,7 @@ from jax import Array
 
 from tengen import games
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.cores import cores
 from tengen.data.format.rows import RowFormat, widened
 from tengen.games.core import Game
 from tengen.selfplay.finished import Finished
@@ -28,21 +28,21 @@ _NUMBERS = 100_000_000  # games that a lane can count before they would have ano
 
 
 class Lane(NamedTuple):
-    """Some of the games."""
+    """Games that one thread plays on one device."""
 
     selfplay: Selfplay
     device: Any
 
 
 class LaneBoard(NamedTuple):
-    """What some of the games are played on."""
+    """A board size, and how many games are played on it."""
 
     game: Game
     games: int
 
 
 def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
-    """The game's own, then the smaller ones."""
+    """The game's own board, then the smaller ones."""
     others = [size(text) for text in settings.sizes]
     found = [
         LaneBoard(
@@ -55,23 +55,15 @@ def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
 
 
 def lane_devices(count: int) -> list[Any]:
-    """The device of each lane, for so many games of one size; each lane has as many as any other."""
+    """The devices of the lanes for `count` games of one size, divided equally."""
     devices = jax.local_devices()
-    most = min(_cores(), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
+    most = min(len(cores()), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
     lanes = max(n for n in range(1, max(min(most, _MOST_LANES), 1) + 1) if count % n == 0)
     return devices[:1] * lanes if devices[0].platform == "cpu" else devices[:lanes]
 
 
-def _cores() -> int:
-    """That this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # a system without
-        return os.cpu_count() or 1
-
-
 class Lanes:
-    """Plays all of them. Rows are given in the format `form`, that of the largest board."""
+    """Plays all lanes. Rows have the format `form`, that of the largest board."""
 
     def __init__(self, lanes: Iterable[Lane], form: RowFormat) -> None:
         self.lanes = list(lanes)
@@ -79,12 +71,12 @@ class Lanes:
         self._widen = [_widening(lane.selfplay.form, form) for lane in self.lanes]
 
     def bytes_needed(self) -> int:
-        """Memory of the first device."""
+        """The memory needed on the first device."""
         first = self.lanes[0].device
         return sum(lane.selfplay.bytes_needed() for lane in self.lanes if lane.device == first)
 
     def begin(self, key: Array, first: Sequence[int] = ()) -> tuple[Actor, ...]:
-        """New games, for each lane; `first` are the numbers that they are counted from, if games went before."""
+        """New games for each lane; `first` are the numbers to count from, if there were games before."""
         numbers = first or [lane * _NUMBERS for lane in range(len(self.lanes))]
         return tuple(
             jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), start), lane.device)
@@ -94,9 +86,9 @@ class Lanes:
     def play(
         self, weights: Any, actors: Sequence[Actor], phases: int, session: int
     ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
-        """Begin to play on for so many phases, see `Selfplay.play`; the function that is returned waits for the end.
+        """Start to play on for some phases, see `Selfplay.play`; the returned function waits for the end.
 
-        The actors are used up. Their evaluations are counted from 0: as a float it would lose count.
+        The actors are used up. Their evaluations are counted from 0, since a large float would lose count.
         """
 
         def one(number: int) -> tuple[Actor, Finished]:
@@ -127,6 +119,6 @@ def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
 
 
 def _numbered(actor: Actor, start: int) -> Actor:
-    """With numbers for its games from `start` on: those of other lanes, and of games before, are others."""
+    """Number its games from `start` on, apart from those of other lanes and earlier games."""
     first = jnp.uint32(start)
     return replace(actor, number=actor.number + first, begun=actor.begun + first)

@@ -1,4 +1,4 @@
-"""New games, prepared for the places that finished ones leave."""
+"""New games, prepared to take the places of finished ones."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ class PreparedGames(NamedTuple):
     seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
 
     def take(self, places: Array) -> "PreparedGames":
-        """Those with the numbers `places`, in a circle."""
+        """The games at `places`, counted in a circle."""
         return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
 
 

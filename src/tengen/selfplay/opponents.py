@@ -1,7 +1,7 @@
-"""Somebody else who makes the moves of one side in some of the games.
+"""Opponents: fixed players that make the moves of one side in some of the games.
 
-Two players that learn from each other alone may agree on a private game. Whoever makes the moves here is not learned
-from: such games teach the other side only, and what they are worth against that opponent.
+Two players that learn only from each other may settle on a private game. The moves of an opponent are not learned from:
+these games give rows for the other side only.
 """
 
 import itertools
@@ -20,7 +20,7 @@ Rule = Callable[[Any, Array, Any, Array], Array]
 
 
 class Opponent(NamedTuple):
-    """One of them."""
+    """A fixed player."""
 
     name: str
     player: int  # whose moves it makes
@@ -30,7 +30,7 @@ class Opponent(NamedTuple):
 
 
 def seats(opponents: Sequence[Opponent], games: int) -> np.ndarray:
-    """Int8[B]: which opponent plays in each of the places for games, -1 for none; a place keeps its opponent."""
+    """Int8[B]: the opponent in each place for a game, -1 for none; a place keeps its opponent."""
     ends = np.round(np.cumsum([0.0, *(opponent.share for opponent in opponents)]) * games).astype(int)
     found = np.full(games, NOBODY, np.int8)
     for number, (start, end) in enumerate(itertools.pairwise(ends)):
@@ -47,9 +47,9 @@ def answer(
     moves: Array,
     key: Array,
 ) -> tuple[Array, Array]:
-    """The `actions` Int32[B] with those of the opponents, and Bool[B] where these are theirs.
+    """The `actions` Int32[B], with the opponents' moves put in, and Bool[B]: which moves are theirs.
 
-    `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B] where a move is made at all.
+    `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
     """
     theirs = jnp.zeros(len(seats), bool)
     for number, opponent in enumerate(opponents):

@@ -1,4 +1,4 @@
-"""Thousands of games at once, each with its own search, all moving on as soon as they can."""
+"""Thousands of games at once, each with its own search, in one compiled loop."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,41 +17,38 @@ from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.tree import Tree
 from tengen.selfplay import finished as finished_games
-from tengen.selfplay.finished import Finished, FinishedGames
-from tengen.selfplay.history import History, Moment, begun, blank, remember, teach
+from tengen.selfplay.finished import Finished, FinishedGames, finish
+from tengen.selfplay.history import History, Moment, begun, blank, remember
 from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
 
 MOST_PHASES = 48
-"""For which a call of `play` has room."""
+"""The most phases of one call of `play`."""
 
 _DECIDING = 4  # searches in a row that must agree on who wins
 
 Evaluate = Callable[[Any, Observation], Evaluation]
-"""What a network with the parameters says about [B, ...] positions."""
+"""Evaluates [B, ...] positions by a network with these parameters."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Actor:
-    """B games in the middle of being played."""
+    """B games being played."""
 
     tree: Tree
     history: History
-    ply: Array  # Int32[B]
-    opening: Array  # Int32[B]: how many of the moves were random
     full: Array  # Bool[B]: the present search is a full one
-    lead: Array  # Int32[B]: how many searches in a row said that player 0 wins for certain; negative: player 1
+    lead: Array  # Int32[B]: searches in a row that were certain of a win of player 0; negative: of player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
-    seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     begun: Array  # UInt32: games so far
-    evaluations: Array  # Float32: positions that were given to the network for a search that asked for them
-    failed: Array  # Int32: searches that ended without a value or a move, because the network gave no finite numbers
+    evaluations: Array  # Float32: positions evaluated for a search
+    failed: Array  # Int32: searches without a value or a move, because the network gave no finite numbers
     key: Array
 
 
 class Selfplay:
-    """How the games of one run are played: compiled functions of an `Actor` and the parameters of a network."""
+    """Plays games: compiled functions of an `Actor` and the parameters of a network."""
 
     def __init__(
         self,
@@ -70,15 +67,15 @@ class Selfplay:
         self.opponents = tuple(opponents)
         self.seats = seats(self.opponents, settings.games)
         self.stride = stride(searching.simulations, settings, searching.leaves)
-        self.together = max(1, settings.games // 64)  # games whose end is seen to at once
-        # A game makes one move in a phase at most, so this is room for so many phases unless all games end together.
+        self.together = max(1, settings.games // 64)  # games that are ended at once
+        # A game makes at most one move in a phase, so this is enough unless all games end together.
         self.rows_room = MOST_PHASES * settings.games + self.together * game.max_moves
         self.games_room = MOST_PHASES * settings.games // 2 + self.together
         self.start = jax.jit(self._start)
         self.play = jax.jit(self._play, donate_argnums=1)
 
     def bytes_needed(self) -> int:
-        """Memory of an actor and of what it hands out."""
+        """The memory of an actor and of its finished games."""
         shapes = jax.eval_shape(self._start, jax.random.key(0))
         out = jax.eval_shape(self._empty)
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((shapes, out)) if leaf.dtype.itemsize)
@@ -92,13 +89,10 @@ class Selfplay:
         everywhere = jnp.ones(games, bool)
         actor = Actor(
             tree=tree,
-            history=begun(blank(self.form, games, self.game.max_moves), openings.actions, everywhere),
-            ply=openings.length,
-            opening=openings.length,
+            history=begun(blank(self.form, games, self.game.max_moves), openings, everywhere),
             full=everywhere,
             lead=jnp.zeros(games, jnp.int32),
             number=jnp.arange(games, dtype=jnp.uint32),
-            seed=openings.seed,
             begun=jnp.uint32(games),
             evaluations=jnp.float32(0),
             failed=jnp.int32(0),
@@ -111,15 +105,15 @@ class Selfplay:
         return finished_games.empty(self.form, self.rows_room, self.games_room, self.game.max_moves, facts)
 
     def _facts(self, last: Any, seat: Array) -> dict[str, Array]:
-        """What a record says of a game: the game's own facts, and which opponent played in it (-1: none)."""
+        """Facts for the record: those of the game, and which opponent played in it (-1: none)."""
         facts = self.game.record_facts(last)
         return facts | {"opponent": seat} if self.opponents else facts
 
     def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
-        """Play on for `phases` times `stride` simulations: the games, and what has ended in them.
+        """Play on for `phases` times `stride` simulations: the games, and those that ended.
 
-        Fewer, if there is no room for more games that end: they would have to wait for the next call.
-        `session` (UInt32) makes the numbers of the games different from those of other actors.
+        Stops earlier if there is no more room for games that end. `session` (UInt32) distinguishes the numbers of the
+        games from those of other actors.
         """
         prepared, key = jax.random.split(actor.key)
         openings = prepare(self.game, self.settings, self.settings.games, prepared)
@@ -134,7 +128,7 @@ class Selfplay:
         return actor, finished
 
     def _room(self, finished: Finished) -> Array:
-        """Bool: for the games that are seen to at once, whatever their lengths."""
+        """Bool: whether there is room for the games that are ended at once, whatever their lengths."""
         return finished.room(self.together * self.game.max_moves, self.together)
 
     def _phase(
@@ -143,9 +137,9 @@ class Selfplay:
         """Some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
         tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
-        asked = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
+        evaluated = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
         choose, begin, key = jax.random.split(actor.key, 3)
-        actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + asked)
+        actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + evaluated)
         actor, moved = self._move(actor, choose)
         actor, finished, replaced = self._end(actor, openings, session, finished)
         return self._begin(actor, begin, moved | replaced), finished
@@ -157,7 +151,7 @@ class Selfplay:
         nothing = jnp.zeros(settings.games, jnp.int32)
         _, look = game.step_and_look(states, nothing, jnp.ones(settings.games, bool))
         moves = (tree.done >= tree.budget) & ~look.over
-        fall = 0.5 ** (actor.ply / settings.halving_plies)
+        fall = 0.5 ** (actor.history.ply / settings.halving_plies)
         temperature = settings.last_temperature + (settings.temperature - settings.last_temperature) * fall
         result = search.summarise(tree, key, temperature)
         player = jax.vmap(game.to_play)(states)
@@ -166,24 +160,23 @@ class Selfplay:
             action=action,
             player=player,
             value=result.value,
-            full=actor.full & ~theirs,  # nobody should learn to move as they do
+            full=actor.full & ~theirs,  # their moves are not learned from
             observation=look.observation,
             policy=result.policy,
         )
         failed = actor.failed + (moves & ~(jnp.isfinite(result.value) & (result.action >= 0))).sum()
-        history = remember(actor.history, actor.ply, moment, moves)
+        history = remember(actor.history, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
         if settings.reuse:
             tree = search.advance(tree, action, moves)
         else:
             tree = search.restart(tree, jax.vmap(game.step)(states, action), moves)
-        actor = replace(actor, tree=tree, history=history, ply=actor.ply + moves, lead=lead, failed=failed)
-        return actor, moves
+        return replace(actor, tree=tree, history=history, lead=lead, failed=failed), moves
 
     def _end(
         self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished
     ) -> tuple[Actor, Finished, Array]:
-        """Hand out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
+        """Take out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
         states = actor.tree.states(actor.tree.root)
         over = jax.vmap(self.game.is_over)(states)
 
@@ -205,12 +198,9 @@ class Selfplay:
         actor = replace(
             actor,
             tree=search.restart(actor.tree, fresh.states, gone),
-            history=begun(actor.history, fresh.actions, gone),
-            ply=jnp.where(gone, fresh.length, actor.ply),
-            opening=jnp.where(gone, fresh.length, actor.opening),
+            history=begun(actor.history, fresh, gone),
             lead=jnp.where(gone, 0, actor.lead),
             number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
-            seed=jnp.where(gone[:, None], fresh.seed, actor.seed),
             begun=actor.begun + gone.sum(dtype=jnp.uint32),
         )
         return actor, finished, gone
@@ -218,22 +208,9 @@ class Selfplay:
     def _ended(self, actor: Actor, states: Any, session: Array, chosen: Array, real: Array) -> FinishedGames:
         """The games with the numbers `chosen` Int32[E]."""
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
-        length = actor.ply[chosen]
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
-        rows, kept = teach(self.game, self.form, history, last, length, number, self.settings.cheap_weight)
-        return FinishedGames(
-            rows=rows,
-            kept=kept & jnp.repeat(real, self.game.max_moves),
-            number=number,
-            seed=actor.seed[chosen],
-            action=history.action,
-            value=history.value,
-            length=length,
-            opening=actor.opening[chosen],
-            result=jax.vmap(self.game.returns)(last)[:, 0],
-            extra=jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen]),
-            real=real,
-        )
+        extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
+        return finish(self.game, self.form, history, last, number, extra, real, self.settings.cheap_weight)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""

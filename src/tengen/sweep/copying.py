@@ -1,4 +1,4 @@
-"""A run directory copied, to go on from there with other settings."""
+"""Copies of run directories, to continue from there with other settings."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ _LEFT = ("config.yaml", ".lock", "ratings")
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """Copy what a run has learned and played. Nothing is done if `target` is there; it appears when it is complete.
+    """Copy a run, unless `target` exists; it appears when it is complete.
 
     Rows, which are most of it and never change once written, are links to the same files where there can be any.
     """

@@ -1,7 +1,7 @@
-"""A sweep from its first trial to its last, whenever it was interrupted.
+"""Runs a sweep from its first trial to its last, across interruptions.
 
-What was decided is written before it is done, and what came of a trial as soon as it is known. So a driver that starts
-anew sees which trials of the present round have no result, and runs those: each goes on where it was.
+A round is written before it is run, and the result of a trial as soon as it is known. So a new driver sees which trials
+of the current round have no result and runs those; each continues where it was.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
 
-_BEAT = 0.5  # seconds between two looks at whether to stop
+_BEAT = 0.5  # seconds between two checks whether to stop
 Stop = Callable[[], bool]
 Say = Callable[[str], None]
 
 
 class Driver:
-    """Decides, runs, keeps."""
+    """Chooses rounds, runs their trials, and keeps the results."""
 
     def __init__(self, folder: SweepFolder, planned: PlannedTrial, executor: Executor, say: Say = print) -> None:
         self.folder, self.planned = folder, planned
@@ -40,11 +40,11 @@ class Driver:
         }
 
     def listen(self, say: Say, changed: Callable[[], None]) -> None:
-        """Whom events are told, in a line each; `changed` is called when one has begun or ended."""
+        """Call `say` with a line for each event, and `changed` when a trial has begun or ended."""
         self._say, self._changed = say, changed
 
     def retry(self) -> int:
-        """Forget what failed in the present round, if that is not decided upon yet; how many did."""
+        """Forget the failures of the current round, unless a next one depends on them; how many there were."""
         failed = [job for job in self._present() if self._status(job) == "failed"]
         number = len(self.rounds) - 1
         if failed and not self.planned.plan.decides and self.rounds[-1].scores is not None:
@@ -58,7 +58,7 @@ class Driver:
         return len(failed)
 
     def run(self, stop: Stop) -> bool:
-        """Until there is nothing more to do, or until `stop` says so. Whether all is done."""
+        """Run until the sweep is complete or `stop` returns True; whether it is complete."""
         while not stop():
             if not self.rounds or self.rounds[-1].scores is not None:
                 following = self._strategy.following(self.rounds)
@@ -74,15 +74,15 @@ class Driver:
         return False
 
     def results(self) -> dict[str, TrialResult]:
-        """The newest of every trial that has one."""
+        """The newest result of every trial that has one."""
         return {trial: result for (trial, _), result in sorted(self._results.items(), key=lambda item: item[0][1])}
 
     def result(self, job: Job, number: int) -> TrialResult | None:
-        """What came of a trial in that round; None if that is not known yet."""
+        """The result of a trial in that round; None if it is not known yet."""
         return self._results.get((job.trial, number))
 
     def scores(self) -> dict[str, TrialScore]:
-        """Of every trial that has one, in the metric's unit."""
+        """The score of every trial that has one, in the metric's unit."""
         return scoring.scores(self.results(), self.planned.plan.looks_at)
 
     def _present(self) -> tuple[Job, ...]:
@@ -93,13 +93,13 @@ class Driver:
         return found.status if found else ""
 
     def _copy(self) -> None:
-        """All copies before any trial of the round goes on: what is copied from must not have moved."""
+        """Make all copies before any trial of the round goes on, so that their sources have not changed."""
         for job in self._present():
             if job.source is not None:
                 copy_run(self.folder.trial(job.source), self.folder.trial(job.trial))
 
     def _run_round(self, stop: Stop) -> bool:
-        """Whether all of its trials have ended."""
+        """Run the current round; whether all of its trials have ended."""
         waiting = [job for job in self._present() if not self._status(job)]
         jobs = {job.trial: job for job in waiting}
         with self._stopping():
@@ -115,7 +115,7 @@ class Driver:
 
     @contextlib.contextmanager
     def _stopping(self) -> Iterator[None]:
-        """Trials that run are not left alone by an error here."""
+        """Stop the running trials if an error occurs here."""
         try:
             yield
         except BaseException:
@@ -147,7 +147,7 @@ class Driver:
         return f"ended: {metric} {figure(score)}" if score else f"ended, without a {metric}"
 
     def _decide(self) -> None:
-        """Note the scores on which the next round will depend."""
+        """Keep the scores on which the next round depends."""
         plan, present = self.planned.plan, self.rounds[-1]
         found = scoring.comparable(self.scores(), plan.looks_at)
         scores = {job.trial: None if self._status(job) == "failed" else found.get(job.trial) for job in present.jobs}
@@ -160,8 +160,8 @@ class Driver:
         if plan.decides:
             noun = "generation" if plan.strategy == "population" else "round"
             copies = [f"{job.trial} from {job.source}" for job in jobs if job.source is not None]
-            told = f"; copied: {', '.join(copies)}" if copies else ""
-            self._say(f"{noun} {len(self.rounds)}: {len(jobs)} trials{self._budget(jobs[0])}{told}")
+            copied = f"; copied: {', '.join(copies)}" if copies else ""
+            self._say(f"{noun} {len(self.rounds)}: {len(jobs)} trials{self._budget(jobs[0])}{copied}")
 
     def _budget(self, job: Job) -> str:
         return "" if self.planned.plan.unit is None else f", up to {job.budget:,.6g} {self.planned.plan.unit}"

@@ -1,7 +1,7 @@
 """Where trials run. The driver knows only `free`, `submit`, `collect` and `stop`.
 
-`LocalExecutor` runs them as processes of this machine, a thread waiting for each. An executor for a cluster hands
-`spec.to_json()` to a worker that calls `run_trial(TrialSpec.from_json(data)).to_json()`, and needs no more than that.
+`LocalExecutor` runs them as processes of this machine, a thread waiting for each. An executor for a cluster only has to
+send `spec.to_json()` to a worker that calls `run_trial(TrialSpec.from_json(data)).to_json()`.
 """
 
 import queue
@@ -19,24 +19,24 @@ class Executor(Protocol):
 
     @property
     def free(self) -> int:
-        """How many more it would start at once."""
+        """How many more trials could start now."""
         ...
 
     def submit(self, spec: TrialSpec) -> None:
-        """Start a trial; only while there is something free."""
+        """Start a trial; only while `free` is positive."""
         ...
 
     def collect(self, timeout: float) -> list[Ended]:
-        """Those that have ended since the last call; waits up to so many seconds for one."""
+        """The trials that have ended since the last call; waits up to `timeout` seconds for one."""
         ...
 
     def stop(self) -> None:
-        """Ask all that run to write everything and end; `collect` gives them as they do."""
+        """Ask all running trials to save and end; `collect` returns them as they do."""
         ...
 
 
 class LocalExecutor:
-    """As many at once as there are shares of this machine."""
+    """Runs one trial for each share of this machine."""
 
     def __init__(self, shares: Sequence[Share], run: Callable[..., TrialResult] = run_trial) -> None:
         self._idle = list(reversed(shares))

@@ -1,8 +1,8 @@
 """The folder of a sweep. Every file in it is complete or absent, so a driver that is killed leaves a good one.
 
-SWEEP/plan.json, config.yaml   what the sweep is                SWEEP/rounds.json      which trials were decided on
-SWEEP/trials/007/              the run of a trial                SWEEP/results/007-0.json   what came of it in round 0
-SWEEP/logs/007.log             all that it said                  SWEEP/table.txt, results.json, plot.svg   for people
+SWEEP/plan.json, config.yaml   the plan                          SWEEP/rounds.json      the trials of each round
+SWEEP/trials/007/              the run of a trial                SWEEP/results/007-0.json   its result in round 0
+SWEEP/logs/007.log             its output                        SWEEP/table.txt, results.json, plot.svg   for people
 """
 
 import difflib
@@ -25,7 +25,7 @@ _DIFFERENCES = 10
 
 
 class SweepFolder:
-    """Reads and writes it. TengenError says what cannot be read or written, and why."""
+    """Reads and writes the files of a sweep. TengenError says what cannot be read or written, and why."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class SweepFolder:
         return (self.path / _PLAN).exists()
 
     def begin(self, planned: PlannedTrial) -> PlannedTrial:
-        """Write down what the sweep is, or see that it is the one that is there; the plan to go on with."""
+        """Write the plan, or check that it is the one already there; the plan to go on with."""
         text = configuration.render(planned.config)
         if not self.exists:
             self.write(_CONFIG, text)
@@ -52,7 +52,7 @@ class SweepFolder:
             few = problems[:_DIFFERENCES] + (["..."] if len(problems) > _DIFFERENCES else [])
             go_on = f"go on with it (tengen sweep --base {self.path}), or choose another --base"
             raise ConfigError([*few, f"{self.path}: is another sweep; {go_on}"])
-        if there.plan != planned.plan:  # another figure to look at, and nothing was decided by the old one
+        if there.plan != planned.plan:  # another metric, and nothing was decided by the old one
             self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
         return self.open()
 
@@ -66,7 +66,7 @@ class SweepFolder:
         return PlannedTrial(plan, str(file.absolute()))
 
     def rounds(self) -> list[Round]:
-        """Those that were decided on."""
+        """The rounds so far."""
         path = self.path / _ROUNDS
         if not path.exists():
             return []
@@ -76,7 +76,7 @@ class SweepFolder:
         self.write(_ROUNDS, json.dumps({"rounds": [each.to_json() for each in rounds]}, indent=1) + "\n")
 
     def result(self, job: Job, number: int) -> TrialResult | None:
-        """What came of a trial in a round; None if that is not known yet."""
+        """The result of a trial in a round; None if it is not known yet."""
         path = self._result(job, number)
         return self._read(path, TrialResult.from_json) if path.exists() else None
 
@@ -95,7 +95,7 @@ class SweepFolder:
         return self.path / "logs" / f"{trial}.log"
 
     def spec(self, job: Job, overrides: Sequence[str]) -> TrialSpec:
-        """What an executor is given."""
+        """The spec for an executor."""
         files = (self.path / _CONFIG, self.trial(job.trial), self.log(job.trial))
         config, folder, log = (str(file.absolute()) for file in files)
         return TrialSpec(job.trial, config, tuple(overrides), folder, log)
@@ -125,7 +125,7 @@ class SweepFolder:
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:
-    """Key by key, without those that are free."""
+    """The keys whose values differ, except the `free` ones."""
     before, after = old.to_json(), new.to_json()
     return [
         f"{key}: {json.dumps(before[key])} -> {json.dumps(after[key])}"

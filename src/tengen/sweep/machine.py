@@ -1,4 +1,4 @@
-"""What there is on this machine, shared out among trials that run side by side."""
+"""The GPUs and cores of this machine, divided among trials that run side by side."""
 
 import os
 import shutil
@@ -13,13 +13,6 @@ _WHOLE = 0.9  # of a GPU's memory that all trials on it may take together
 _THREADS = "OMP_NUM_THREADS"
 
 
-def cores() -> tuple[int, ...]:
-    """The numbers of those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
-
-
 def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """The NVIDIA GPUs that JAX would use, as CUDA_VISIBLE_DEVICES names them; none without any."""
     if environment.get("JAX_PLATFORMS", "").lower() == "cpu":
@@ -29,22 +22,22 @@ def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     if shutil.which("nvidia-smi") is None:
         return ()
     try:
-        told = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    lines = [line for line in told.stdout.splitlines() if line.startswith("GPU ")]
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
     return tuple(str(number) for number in range(len(lines)))
 
 
 def usual(devices: tuple[str, ...], there: tuple[int, ...]) -> int:
-    """How many trials at once, if nobody says: one for each GPU; without any, one for each two cores."""
+    """The default number of trials at once: one for each GPU or, without any, one for each two cores."""
     return len(devices) or max(1, len(there) // 2)
 
 
 def shares(
     count: int, devices: tuple[str, ...], there: tuple[int, ...], environment: Mapping[str, str] = os.environ
 ) -> tuple[Share, ...]:
-    """The shares of so many trials at once: GPUs in turn, a part of the memory of each, and cores of their own."""
+    """The shares of `count` trials at once: GPUs in turn, a part of the memory of each, and separate cores."""
     found = []
     on_one = -(-count // len(devices)) if devices else 0  # trials on the fullest GPU
     for number in range(count):

@@ -1,4 +1,4 @@
-"""What a sweep is: the configuration, what is varied in it, by which strategy, and how large a trial is.
+"""The plan of a sweep: the configuration, what is varied in it, the strategy, and the budget of a trial.
 
 A plan is made and checked before anything starts, kept as `plan.json` beside the configuration, and never changes.
 """
@@ -27,7 +27,7 @@ Kind = Literal["grid", "random", "halving", "population"]
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """All but the configuration. `budget` is that of a full trial, in `unit`; None: the configuration's own goal."""
+    """The plan without the configuration. `budget` is that of a full trial in `unit`; None: the configuration's."""
 
     strategy: Kind
     axes: tuple[Mapping[str, Any], ...]
@@ -55,7 +55,7 @@ class SweepPlan:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "SweepPlan":
-        """TengenError if it is of another version; KeyError, TypeError or ValueError if it is no plan."""
+        """TengenError for a plan of another version; KeyError, TypeError or ValueError if it is no plan."""
         if data["schema"] != SCHEMA:
             raise TengenError(f"written by another version of Tengen (schema {data['schema']!r})")
         return SweepPlan(**{**{k: v for k, v in data.items() if k != "schema"}, "axes": tuple(data["axes"])})
@@ -72,7 +72,7 @@ class PlannedTrial:
 
     @functools.cached_property
     def config(self) -> Any:
-        """What all trials have in common, checked."""
+        """The checked configuration of all trials, without what is varied."""
         return load(self.source, self.sets)
 
     @property
@@ -95,11 +95,11 @@ class PlannedTrial:
         )
 
     def problems(self, settings: Settings) -> Sequence[str]:
-        """What is wrong with these settings together."""
+        """The problems of these settings together."""
         return self._wrong([space.override(key, value) for key, value in settings.items()])
 
     def overrides(self, job: Job, first: Round) -> tuple[str, ...]:
-        """The settings of a trial as `tengen run` takes them; always the same for a trial, except for its budget."""
+        """The settings of a trial for `tengen run`; only the budget differs between the rounds of a trial."""
         changes = dict(job.settings)
         apart = int(job.trial) if self.plan.strategy == "population" else _repeated(job, first)
         if apart and "run.seed" not in changes:  # the same settings with the same seed would be the same run
@@ -109,7 +109,7 @@ class PlannedTrial:
         return tuple(space.override(key, value) for key, value in changes.items())
 
     def check(self) -> None:
-        """ConfigError or OptionError, if the first round could not be started as it is planned."""
+        """ConfigError or OptionError if the first round could not be started."""
         self._check_metric()
         first = self.strategy.following(())
         assert first is not None
@@ -148,7 +148,7 @@ def make(
     budgets: Mapping[str, Number | None],
     **options: Any,
 ) -> PlannedTrial:
-    """From what was written on the command line. ConfigError and OptionError say what is wrong."""
+    """The plan from the command line. ConfigError and OptionError say what is wrong."""
     given = {unit: amount for unit, amount in budgets.items() if amount is not None}
     if len(given) > 1:
         words = " and ".join(f"--{unit}" for unit in given)
@@ -184,12 +184,12 @@ def make(
 
 
 def load(config: Any, overrides: Sequence[str] = ()) -> Any:
-    """A configuration of whatever kind `tengen run` takes."""
+    """A configuration of any kind that `tengen run` accepts."""
     return configuration.load_any(config, overrides)
 
 
 def merged(sets: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
-    """Overrides, the changes taking the place of those of the same setting."""
+    """The overrides, with the changes in place of those of the same setting."""
     changed = {_key(text) for text in changes}
     return (*(text for text in sets if _key(text) not in changed), *changes)
 
@@ -206,7 +206,7 @@ def _own_goal(config: Any, kind: str) -> tuple[str, Number]:
 
 
 def _scheduled(planned: PlannedTrial, varied: set[str]) -> PlannedTrial:
-    """A learning rate that falls until the run ends must know that the end of a round is not that."""
+    """Let the learning rate fall over a whole trial, not over each round."""
     plan, config = planned.plan, planned.config
     schedule = getattr(getattr(config, "train", None), "schedule", None)
     if schedule is None or schedule.kind != "cosine" or schedule.length is not None:
@@ -255,5 +255,5 @@ def _is_kept(key: str) -> bool:
 
 
 def _repeated(job: Job, first: Round) -> int:
-    """How many trials before it have the same settings."""
+    """How many earlier trials have the same settings."""
     return sum(1 for other in first.jobs if other.settings == job.settings and other.trial < job.trial)

@@ -1,4 +1,4 @@
-"""What a sweep has found, for people and for programs: a table, the best first, and what each setting did."""
+"""The results of a sweep, for people and for programs: a table, the best first, and the effect of each setting."""
 
 import json
 import math
@@ -34,7 +34,7 @@ class ReportRow:
 
 @dataclass(frozen=True)
 class SweepReport:
-    """All of them, the best first: those that came furthest, and of these by their score."""
+    """All trials, the best first: by how far they came, then by score."""
 
     metric: str
     highest: bool
@@ -52,7 +52,7 @@ class SweepReport:
 
 
 def make(driver: Driver) -> SweepReport:
-    """As things are now."""
+    """The current report."""
     plan, results, scores = driver.planned.plan, driver.results(), driver.scores()
     sign = 1 if plan.highest else -1
     rows: dict[str, ReportRow] = {}
@@ -108,7 +108,7 @@ def table(report: SweepReport) -> str:
 
 
 def effects(report: SweepReport) -> str:
-    """What each setting did: bars for a few values, dots for many."""
+    """The effect of each setting: bars for a few values, dots for many."""
     scored = [row for row in report.rows if row.score is not None]
     if len(scored) < 2:
         return ""
@@ -124,7 +124,7 @@ def effects(report: SweepReport) -> str:
 
 
 def values(report: SweepReport) -> dict[str, Any]:
-    """For programs."""
+    """The report as JSON data."""
     return {
         "metric": report.metric,
         "highest": report.highest,

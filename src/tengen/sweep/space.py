@@ -1,10 +1,10 @@
-"""What a sweep varies: settings of the configuration by their full names, each a list of values or a range.
+"""The settings that a sweep varies, by their full names in the configuration, each a list of values or a range.
 
     --grid train.optimizer.learning_rate=1e-3,3e-4      a list, written as in YAML
     --random train.optimizer.learning_rate=1e-4..1e-2:log
     --random search.simulations=16..64
 
-Names and limits are those of the configuration's own declaration, so what is wrong is said before anything starts.
+Names and limits come from the declaration of the configuration, so that mistakes are found before anything starts.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ class ValueChoice:
         return source.choice(self.values)
 
     def perturb(self, value: Any, source: random.Random) -> Any:
-        """A neighbour in the list where it is one of numbers, otherwise any."""
+        """A neighbour in a list of numbers, otherwise any value."""
         if not all(_is_number(each) for each in self.values) or value not in self.values:
             return self.draw(source)
         ordered = sorted(self.values)
@@ -82,7 +82,7 @@ class ValueRange:
         return self.fit(self.low + (self.high - self.low) * share)
 
     def perturb(self, value: Any, source: random.Random) -> Any:
-        """A little more or less, or sometimes any other."""
+        """A slightly different number, or sometimes any other."""
         if source.random() < _ANEW:
             return self.draw(source)
         factor = source.choice(_FACTORS)
@@ -92,7 +92,7 @@ class ValueRange:
         return moved
 
     def fit(self, number: float) -> Any:
-        """The nearest that is allowed."""
+        """The nearest allowed number."""
         if not self.step:
             return min(max(float(f"{number:.{_DIGITS}g}"), self.low), self.high)
         first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)
@@ -100,7 +100,7 @@ class ValueRange:
         return int(multiple) if float(self.step).is_integer() else multiple
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "low": self.low, "high": self.high, "log": self.log, "step": self.step}
+        return dataclasses.asdict(self)
 
 
 Axis = ValueChoice | ValueRange
@@ -108,14 +108,14 @@ Axis = ValueChoice | ValueRange
 
 @dataclass(frozen=True)
 class Space:
-    """All that is varied. `problems` says what is wrong with settings together; empty if nothing is."""
+    """All axes. `problems` returns what is wrong with a combination of settings."""
 
     axes: tuple[Axis, ...]
     problems: Callable[[Settings], Sequence[str]] = lambda settings: ()
 
     @property
     def size(self) -> int | None:
-        """How many different settings there are; None if one of them is a range."""
+        """The number of combinations; None if one of the axes is a range."""
         if any(isinstance(axis, ValueRange) for axis in self.axes):
             return None
         return math.prod(len(axis.values) for axis in self.axes if isinstance(axis, ValueChoice))
@@ -127,7 +127,7 @@ class Space:
             yield dict(zip(keys, values, strict=True))
 
     def draw(self, count: int, source: random.Random) -> list[Settings]:
-        """So many settings, all different as long as there are others. ConfigError if almost none go together."""
+        """`count` settings, different ones as far as possible. ConfigError if hardly any are valid."""
         if self.size is not None and self.size <= MOST:
             every = list(self.all())
             source.shuffle(every)
@@ -141,7 +141,7 @@ class Space:
         return found
 
     def perturb(self, settings: Settings, source: random.Random, kept: Iterable[str] = ()) -> Settings:
-        """Settings near these, that go together; those that are `kept` stay as they are. At worst the same ones."""
+        """Valid settings near these, without a change to those in `kept`; at worst the same ones."""
         fixed = set(kept)
         for _ in range(_DRAWS):
             moved = {
@@ -151,9 +151,6 @@ class Space:
             if not self.problems(moved):
                 return moved
         return dict(settings)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [axis.to_json() for axis in self.axes]
 
     def _one(self, source: random.Random, others: Sequence[Settings]) -> Settings:
         problems: Sequence[str] = ()
@@ -170,7 +167,7 @@ class Space:
 
 
 def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
-    """Undo `to_json`."""
+    """The space of axes that were written by `to_json`."""
     axes: list[Axis] = []
     for axis in data:
         if "values" in axis:
@@ -181,7 +178,7 @@ def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], 
 
 
 def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Axis, ...]:
-    """The axes that were written on the command line. ConfigError with every problem."""
+    """The axes from the command line. ConfigError lists every problem."""
     known = dict(settings(config))
     axes: dict[str, Axis] = {}
     problems: list[str] = []

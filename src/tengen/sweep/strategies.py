@@ -1,10 +1,10 @@
-"""Which trials come next, with which settings and how large a budget, from what the earlier ones scored.
+"""Strategies: which trials come next, with which settings and budget, from the scores of earlier ones.
 
 A sweep is a sequence of rounds. A strategy is a pure function from the rounds so far, each with the scores of its
 trials, to the next round; it holds no state and draws from a source that depends on the seed and the round alone. So
-the rounds, which are plain data, are all that has to be kept, and the same rounds always lead to the same next one.
+only the rounds, which are plain data, have to be kept, and the same rounds always lead to the same next one.
 
-A budget is what a trial has been given in all, over every round that it took part in; the plan's is that of a full one.
+A budget is a total over all rounds of a trial; the budget of the plan is that of a full trial.
 """
 
 import math
@@ -22,15 +22,12 @@ Scores = Mapping[str, float | None]  # by trial: the higher the better; None if 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial's share of a round: go on until all of the budget is used."""
+    """A trial's part in a round: it goes on until all of the budget is used."""
 
     trial: str  # its number, as "007"
     settings: Settings
     budget: Number | None  # None: the configuration's own goal
     source: str | None = None  # the trial whose run it begins with a copy of
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -41,10 +38,7 @@ class Round:
     scores: Scores | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "jobs": [job.to_json() for job in self.jobs],
-            "scores": None if self.scores is None else dict(self.scores),
-        }
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Round":
@@ -52,7 +46,7 @@ class Round:
 
 
 class Strategy(Protocol):
-    """Decides."""
+    """Chooses the next round."""
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
         """The next round, all before having been scored; None when there is nothing more to do."""
@@ -60,29 +54,16 @@ class Strategy(Protocol):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Every combination, each with the whole budget."""
+class OneRound:
+    """Every combination, or `trials` of them drawn at random, each with the whole budget."""
 
     space: Space
     budget: Number | None
-
-    def following(self, rounds: Sequence[Round]) -> Round | None:
-        return None if rounds else _beginning(list(self.space.all()), self.budget)
-
-
-@dataclass(frozen=True)
-class RandomDraws:
-    """So many settings drawn at random, each with the whole budget."""
-
-    space: Space
-    budget: Number | None
-    trials: int
+    trials: int | None
     seed: int
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
-        if rounds:
-            return None
-        return _beginning(self.space.draw(self.trials, _source(self.seed, 0)), self.budget)
+        return None if rounds else _beginning(_first(self.space, self.trials, self.seed), self.budget)
 
 
 @dataclass(frozen=True)
@@ -100,8 +81,7 @@ class Halving:
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
         if not rounds:
-            drawn = self.trials is not None
-            first = self.space.draw(self.trials or 0, _source(self.seed, 0)) if drawn else list(self.space.all())
+            first = _first(self.space, self.trials, self.seed)
             return _beginning(first, self._budget(0, len(first)))
         began, number = len(rounds[0].jobs), len(rounds)
         wanted = began // self.eta**number
@@ -185,12 +165,10 @@ def make(
             raise OptionError(
                 f"the grid has {space.size:,} combinations, more than {MOST:,}; try some: --strategy random --trials N"
             )
-    if kind == "grid":
-        return Grid(space, budget)
-    if kind == "random":
-        if trials is None:
-            raise OptionError("--strategy random: needs --trials N, how many settings to draw")
-        return RandomDraws(space, budget, trials, seed)
+    if kind == "random" and trials is None:
+        raise OptionError("--strategy random: needs --trials N, how many settings to draw")
+    if kind in ("grid", "random"):
+        return OneRound(space, budget, trials, seed)
     assert budget is not None
     if kind == "halving":
         if not 2 <= eta <= 100:
@@ -213,11 +191,16 @@ def ranked(finished: Round) -> list[Job]:
 
 
 def _refuse_others(kind: str, **options: object) -> None:
-    """Options that mean nothing to a strategy are mistakes."""
+    """OptionError for options of other strategies."""
     owner = {"trials": ("random", "halving"), "population": ("population",), "generations": ("population",)}
     for name, value in options.items():
         if value is not None and kind not in owner[name]:
             raise OptionError(f"--{name}: is for --strategy {' or '.join(owner[name])}, not for {kind}")
+
+
+def _first(space: Space, trials: int | None, seed: int) -> Sequence[Settings]:
+    """The settings of a first round: every combination, or `trials` of them."""
+    return list(space.all()) if trials is None else space.draw(trials, _source(seed, 0))
 
 
 def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:
@@ -225,7 +208,7 @@ def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:
 
 
 def _rounds(began: int, eta: int) -> int:
-    """How often so many can be divided by eta until one is left, and one more."""
+    """The number of rounds until one trial is left."""
     rounds = 1
     while began >= eta:
         began //= eta
@@ -234,7 +217,7 @@ def _rounds(began: int, eta: int) -> int:
 
 
 def _part(whole: Number, over: int, under: int) -> Number:
-    """over / under of the budget; steps, games and rows are whole, and never none."""
+    """over / under of the budget; steps, games and rows are whole numbers of at least 1."""
     if isinstance(whole, int):
         return max(1, -(-whole * over // under))
     return whole * over / under

@@ -1,10 +1,10 @@
-"""One trial: an ordinary `tengen run` in a folder of its own, and what it measured.
+"""One trial: an ordinary `tengen run` in its own folder, and what it measured.
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 
-Everything that goes in and comes out is plain data (`to_json`, `from_json`), and nothing else is shared with whoever
-calls: any executor, on any machine that sees the folder, can run a trial. One that was interrupted goes on when it is
-run again, and one that has used its budget ends at once.
+Input and output are plain data (`to_json`, `from_json`), and nothing else is shared with the caller: any executor, on
+any machine that sees the folder, can run a trial. An interrupted trial continues when it is run again, and one that has
+used its budget ends at once.
 """
 
 import contextlib
@@ -20,8 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen import files
-from tengen import match as arena
+from tengen import files, match
 from tengen.errors import TengenError
 from tengen.run import directory, metrics
 from tengen.run.children import GRACE, PARENT, PATIENCE
@@ -29,12 +28,12 @@ from tengen.run.children import GRACE, PARENT, PATIENCE
 Stop = Callable[[], bool]
 _BEAT = 0.1  # seconds between two looks at a process
 _TAIL = 1 << 14  # bytes of a log
-_LINES, _WIDEST = 12, 300  # of it that are kept of a failure
+_LINES, _WIDEST = 12, 300  # of it that a failure keeps
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a trial may use of the machine."""
+    """The part of the machine that a trial may use."""
 
     cores: tuple[int, ...] = ()  # none: all
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -48,10 +47,10 @@ class TrialSpec:
     config: str  # the file
     overrides: tuple[str, ...]  # `section.key=value`, the budget among them
     folder: str  # the run directory
-    log: str  # the file to whose end all that the run says is added
+    log: str  # the file to which the output of the run is appended
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"overrides": list(self.overrides)}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "TrialSpec":
@@ -60,7 +59,7 @@ class TrialSpec:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What came of it.
+    """The result of a trial.
 
     `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None is
     one that is no number. `matches` are those of its rating.
@@ -73,7 +72,7 @@ class TrialResult:
     lines: tuple[str, ...] = ()  # the last that it said, if it failed
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "matches": [list(match) for match in self.matches], "lines": list(self.lines)}
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "TrialResult":
@@ -103,19 +102,19 @@ def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: 
 
 
 def measured(folder: Path) -> TrialResult:
-    """What a run directory tells of itself, as the result of a trial that is done."""
+    """The metrics and matches of a run directory, as the result of a finished trial."""
     values: dict[str, float | None] = {}
     for line in metrics.read(folder / metrics.NAME).lines:
         unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
         for name, value in _leaves(line):
             full = f"{line['kind']}.{name}"
             values[full] = values.get(full) if value is None and unlearned else value
-    played = arena.read(folder / "ratings" / "results.jsonl")
+    played = match.read(folder / "ratings" / "results.jsonl")
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))
 
 
 def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
-    """Numbers, and what could be one."""
+    """All numbers, and null."""
     for key, inner in value.items():
         if isinstance(inner, Mapping):
             yield from _leaves(inner, f"{path}{key}.")
@@ -124,7 +123,7 @@ def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, flo
 
 
 def command(spec: TrialSpec) -> list[str]:
-    """What runs it."""
+    """The command line of the trial."""
     sets = [f"--set={text}" for text in spec.overrides]
     return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
 
@@ -133,7 +132,7 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
     """The exit code, and whether it had to be killed."""
     log = Path(spec.log)
     log.parent.mkdir(parents=True, exist_ok=True)
-    # It is told who started it, and ends by itself if that one is killed (`commands/stopping.py`).
+    # The trial knows its parent, and ends by itself if that is killed (`run/stopping.py`).
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **share.environment, PARENT: str(os.getpid())}
     with files.open_to_append(log) as file:
         line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {json.dumps(spec.overrides, ensure_ascii=False)}\n"
@@ -154,23 +153,23 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
 
 
 def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
-    asked: float | None = None
+    terminated: float | None = None
     while True:
         try:
             return process.wait(_BEAT), False
         except subprocess.TimeoutExpired:
             pass
-        if asked is None and stop():
-            asked = time.monotonic()
+        if terminated is None and stop():
+            terminated = time.monotonic()
             process.terminate()
-        elif asked is not None and time.monotonic() - asked > GRACE:
+        elif terminated is not None and time.monotonic() - terminated > GRACE:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             return process.wait(), True
 
 
 def _wait_for_folder(folder: Path, stop: Stop) -> bool:
-    """Until nobody runs there: whoever did so for a driver that was killed needs a moment to end. False if stopped."""
+    """Wait until no other process runs there: one of a killed driver needs a moment to end. False if stopped."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -185,7 +184,7 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
-    """The last that was said since the last start."""
+    """The last lines of output since the last start."""
     try:
         text = files.read_end(log, _TAIL).decode(errors="replace")
     except OSError:

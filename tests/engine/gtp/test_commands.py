@@ -3,7 +3,7 @@
 import pytest
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp import serving
+from tengen.engine.gtp import session
 from tengen.engine.gtp.commands import GtpCommands
 from tengen.run.finding import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
@@ -11,12 +11,12 @@ from tests.helpers.networks import QUICK, untrained
 
 
 @pytest.fixture(scope="module")
-def dialect(noughts: FoundNetwork) -> GtpCommands:
-    return serving.make(noughts, PlaySettings(visits=40, resign=0), QUICK)
+def commands(noughts: FoundNetwork) -> GtpCommands:
+    return session.make(noughts, PlaySettings(visits=40, resign=0), QUICK)
 
 
-def test_a_game_from_beginning_to_end(dialect: GtpCommands) -> None:
-    talk = Controller(dialect)
+def test_a_game_from_beginning_to_end(commands: GtpCommands) -> None:
+    talk = Controller(commands)
     talk.ask("boardsize 3")
     assert talk.fails("final_score").startswith("cannot score")
     for move in ("b a1", "w a2", "first b1", "second b2"):
@@ -39,8 +39,8 @@ def test_a_game_from_beginning_to_end(dialect: GtpCommands) -> None:
     talk.end()
 
 
-def test_what_the_game_does_not_have(dialect: GtpCommands) -> None:
-    talk = Controller(dialect)
+def test_what_the_game_does_not_have(commands: GtpCommands) -> None:
+    talk = Controller(commands)
     assert talk.fails("komi 7") == "tic_tac_toe has no komi"
     assert talk.fails("boardsize 4") == "unacceptable size"
     for name in ("fixed_handicap 2", "loadsgf x", "final_status_list dead"):
@@ -49,8 +49,8 @@ def test_what_the_game_does_not_have(dialect: GtpCommands) -> None:
     talk.end()
 
 
-def test_reports_use_the_names_of_the_game(dialect: GtpCommands) -> None:
-    talk = Controller(dialect)
+def test_reports_use_the_names_of_the_game(commands: GtpCommands) -> None:
+    talk = Controller(commands)
     talk.ask("clear_board")
     lines = talk.raw("kata-genmove_analyze 1 ownership true").split("\n")
     assert lines[1].startswith("info move ")
@@ -62,20 +62,20 @@ def test_reports_use_the_names_of_the_game(dialect: GtpCommands) -> None:
 
 def test_names_that_depend_on_the_player(tmp_path) -> None:
     found = untrained(tmp_path / "points", "hironaka", "mlp1x8")
-    dialect = serving.make(found, PlaySettings(visits=8), QUICK)
-    assert dialect.genmove(["b"]).startswith("{")
-    assert dialect.genmove(["w"]) in ("0", "1", "2")
+    commands = session.make(found, PlaySettings(visits=8), QUICK)
+    assert commands.genmove(["b"]).startswith("{")
+    assert commands.genmove(["w"]) in ("0", "1", "2")
     with pytest.raises(Exception, match="black's turn"):
-        dialect.play(["w", "0"])
+        commands.play(["w", "0"])
 
 
 @pytest.mark.slow
 def test_other_sizes_where_the_network_fits(tmp_path) -> None:
     found = untrained(tmp_path / "hex", "hex", size=4)
-    dialect = serving.make(found, PlaySettings(visits=8), QUICK)
-    dialect.boardsize(["5"])
-    assert dialect.game.options.size == 5
-    assert dialect.genmove(["b"])
+    commands = session.make(found, PlaySettings(visits=8), QUICK)
+    commands.boardsize(["5"])
+    assert commands.game.options.size == 5
+    assert commands.genmove(["b"])
     with pytest.raises(Exception, match="unacceptable size"):
-        dialect.boardsize(["99"])
-    assert dialect.game.options.size == 5
+        commands.boardsize(["99"])
+    assert commands.game.options.size == 5

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp import serving
+from tengen.engine.gtp import session
 from tengen.run.finding import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
@@ -383,23 +383,23 @@ def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
 @pytest.mark.slow
 def test_gives_up_only_after_some_moves_without_hope(go5: FoundNetwork) -> None:
     settings = PlaySettings(visits=2, resign=1.0)  # no chance is good enough
-    dialect = serving.make(go5, settings, QUICK)
-    moves = [dialect.genmove(["b"]) for _ in range(3)]
+    commands = session.make(go5, settings, QUICK)
+    moves = [commands.genmove(["b"]) for _ in range(3)]
     assert "resign" not in moves[:2]
     assert moves[2] == "resign"
-    assert dialect.reg_genmove(["b"]) != "resign"
+    assert commands.reg_genmove(["b"]) != "resign"
 
 
 @pytest.mark.slow
 def test_ponders_while_it_waits(go5: FoundNetwork) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
-    dialect = serving.make(go5, play, QUICK)
-    go = Controller(dialect)
+    commands = session.make(go5, play, QUICK)
+    go = Controller(commands)
     go.ask("genmove b")
     time.sleep(1)
     assert go.ask("name") == "Tengen"
     go.end()
-    assert dialect.engine.think(visits=1).visits > 10  # of four, some were for another move
+    assert commands.engine.think(visits=1).visits > 10  # of four, some were for another move
 
 
 @pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
@@ -448,8 +448,8 @@ def test_a_whole_game_against_gnu_go(go: Controller) -> None:
 @pytest.mark.slow
 def test_networks_without_ownership_take_all_stones_as_alive(tmp_path: Path) -> None:
     found = untrained(tmp_path / "plain", "go", size=5, komi=0.5)
-    dialect = serving.make(found, PlaySettings(visits=2), QUICK)
-    dialect.play(["b", "c3"])
-    assert dialect.commands["final_status_list"](["dead"]) == ""
-    assert dialect.commands["final_status_list"](["alive"]) == "C3"
-    assert dialect.final_score([]) == "B+24.5"
+    commands = session.make(found, PlaySettings(visits=2), QUICK)
+    commands.play(["b", "c3"])
+    assert commands.commands["final_status_list"](["dead"]) == ""
+    assert commands.commands["final_status_list"](["alive"]) == "C3"
+    assert commands.final_score([]) == "B+24.5"

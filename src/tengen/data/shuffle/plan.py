@@ -1,7 +1,6 @@
 """What a shuffle would read, write and need. Looking changes nothing on the disk."""
 
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.cores import cores
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
@@ -197,7 +197,7 @@ class ShuffleMemory:
     def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "ShuffleMemory":
         """Share the memory out among as many workers as it is enough for. OptionError if it is not for one."""
         usable = int(settings.memory_bytes * _USED)
-        workers = settings.workers or _cores()
+        workers = settings.workers or len(cores())
         row, chunk_bytes = row_bytes + _ORDER_BYTES, _CHUNK_COPIES * largest.bytes
         file_bytes = max(min(settings.rows_per_file, rows), 1) * (_FILE_COPIES * row_bytes + _ORDER_BYTES)
         if file_bytes > usable:
@@ -227,8 +227,3 @@ def in_bytes(count: int) -> str:
         if count >= 1000**power:
             return f"{count / 1000**power:.1f} {unit}"
     return f"{count} bytes"
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

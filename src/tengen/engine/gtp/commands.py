@@ -1,25 +1,26 @@
-"""The commands, for any game. Player 0 is black, or the first; moves have the names that the game gives them."""
+"""The commands for any game. Player 0 is black; moves have the names that the game gives them."""
 
 import contextlib
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine
 from tengen.engine.gtp import clock
-from tengen.engine.gtp.protocol import GtpError
-from tengen.engine.gtp.report import GtpReport, ReportOptions, winrate, wish
+from tengen.engine.gtp.protocol import GtpError, exactly, whole
+from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.run.finding import FoundNetwork
 
-_RESIGN_AFTER = 3  # thoughts in a row that see no hope
+_RESIGN_AFTER = 3  # hopeless searches in a row
 _FOR_EVER = 10**8
 COLOURS = {"b": 0, "black": 0, "first": 0, "w": 1, "white": 1, "second": 1}
 
@@ -40,13 +41,13 @@ class AnalysisStream(Protocol):
 
 
 class GtpCommands:
-    """A game at the other end of a line, and the commands for it."""
+    """One game, and the commands for it."""
 
     def __init__(self, found: FoundNetwork, play: PlaySettings, engine: EngineSettings) -> None:
         self.found, self.settings, self.engine_settings = found, play, engine
         self.clock = clock.Clock(lag=play.lag)
         self.engine = self._engine(found.saved.make_game())
-        self.playing = False  # has moved in this game: then it may ponder
+        self.playing = False  # has moved in this game, and may ponder
         self._marks: list[int] = []  # how many steps the position had before each move
         self._hopeless = 0
         self.commands: dict[str, Callable[[list[str]], str]] = {
@@ -70,11 +71,11 @@ class GtpCommands:
             "final_score": self.final_score,
         }
         self.streams: dict[str, Callable[[list[str], AnalysisStream], None]] = {
-            "lz-analyze": self.lz_analyze,
-            "kata-analyze": self.kata_analyze,
-            "lz-genmove_analyze": self.lz_genmove_analyze,
-            "kata-genmove_analyze": self.kata_genmove_analyze,
-            "cgos-genmove_analyze": self.cgos_genmove_analyze,
+            "lz-analyze": partial(self._analyze, GtpReport.leela),
+            "kata-analyze": partial(self._analyze, GtpReport.katago),
+            "lz-genmove_analyze": partial(self._genmove_analyze, GtpReport.leela),
+            "kata-genmove_analyze": partial(self._genmove_analyze, GtpReport.katago),
+            "cgos-genmove_analyze": self._cgos_genmove_analyze,
         }
 
     def _engine(self, game: Game) -> Engine:
@@ -89,10 +90,10 @@ class GtpCommands:
         """The game that is played."""
         return self.engine.game
 
-    # What controllers ask first
+    # Administration
 
     def known_command(self, arguments: list[str]) -> str:
-        """Whether there is such a command."""
+        """Whether the command is known."""
         (name,) = exactly(arguments, 1, "a command")
         return "true" if name in self.commands or name in self.streams else "false"
 
@@ -101,7 +102,7 @@ class GtpCommands:
         return "\n".join([*self.commands, *self.streams])
 
     def boardsize(self, arguments: list[str]) -> str:
-        """A board of that size; a new game."""
+        """Start a new game on a board of that size."""
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         height, width, _ = self.game.planes_shape
         if size not in (height, width):
@@ -117,7 +118,7 @@ class GtpCommands:
         return self.clear_board([])
 
     def clear_board(self, arguments: list[str]) -> str:
-        """A new game."""
+        """Start a new game."""
         self.engine.reset()
         self._marks.clear()
         self._hopeless, self.playing = 0, False
@@ -130,25 +131,25 @@ class GtpCommands:
     # Moves
 
     def play(self, arguments: list[str]) -> str:
-        """A move that somebody made."""
+        """Play a move of the controller."""
         colour, name = exactly(arguments, 2, "a color and a move")
         with self._turn_of(self.colour(colour)) as mark:
             self._move(self.action(name), mark)
         return ""
 
     def genmove(self, arguments: list[str]) -> str:
-        """Choose a move and make it."""
+        """Choose a move and play it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         return self._answer(player)
 
     def reg_genmove(self, arguments: list[str]) -> str:
-        """Choose a move, and do not make it."""
+        """Choose a move without playing it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         with self._turn_of(player, back=True):
             return self.names([_choice(self._think(player))])[0]
 
     def undo(self, arguments: list[str]) -> str:
-        """Take the last move back, whoever made it."""
+        """Take back the last move of either side."""
         if not self._marks:
             raise GtpError("cannot undo")
         self.engine.rewind(self._marks.pop())
@@ -156,8 +157,7 @@ class GtpCommands:
 
     @contextlib.contextmanager
     def _turn_of(self, player: int, back: bool = False) -> Iterator[int]:
-        """It is that player's turn; gives how many steps the position had before. If something fails, or if it shall
-        go `back`, all is as it was."""
+        """Make it that player's turn; yields the number of steps before. Undone if something fails, or with `back`."""
         mark = len(self.engine.position.steps)
         try:
             self.to_move(player)
@@ -172,22 +172,22 @@ class GtpCommands:
     def _answer(
         self,
         player: int,
-        last: Callable[[SearchReport], None] = lambda thought: None,
+        last: Callable[[SearchReport], None] = lambda report: None,
         each: Callable[[SearchReport], None] | None = None,
         every: float = 0.5,
     ) -> str:
-        """Think for a player and make the move: its name, or `resign`. `last` sees the thought before that."""
+        """Think for a player and play the move: its name, or `resign`. `last` gets the report before that."""
         start = time.perf_counter()
         with self._turn_of(player) as mark:
-            thought = self._think(player, each, every)
-            last(thought)
-            self._hopeless = self._hopeless + 1 if winrate(thought.value) < self.settings.resign else 0
+            report = self._think(player, each, every)
+            last(report)
+            self._hopeless = self._hopeless + 1 if winrate(report.value) < self.settings.resign else 0
             self.playing = True
             if self._hopeless >= _RESIGN_AFTER:
                 name = "resign"
             else:
-                (name,) = self.names([_choice(thought)])
-                self._move(_choice(thought), mark)
+                (name,) = self.names([_choice(report)])
+                self._move(_choice(report), mark)
         self.clock.spend(player, time.perf_counter() - start)
         return name
 
@@ -208,11 +208,11 @@ class GtpCommands:
         self._marks.append(mark)
 
     def ponder(self, stream: AnalysisStream) -> None:
-        """Think for the opponent until somebody says something."""
+        """Think in the opponent's time until the next command."""
         if self.settings.ponder and self.playing and not self.engine.position.over:
             self.engine.think(_FOR_EVER, stop=stream.interrupted)
 
-    # What may be different in a game
+    # Overridden for Go
 
     def colour(self, text: str) -> int:
         """The player of that name."""
@@ -229,18 +229,18 @@ class GtpCommands:
             raise GtpError("illegal move" if legal else f"invalid move: {error}") from None
 
     def names(self, actions: Sequence[int]) -> list[str]:
-        """What moves are called that follow one another from here."""
+        """The names of successive moves from here."""
         return self.engine.position.names(actions)
 
     def to_move(self, player: int) -> None:
-        """See to it that it is that player's turn."""
+        """Make it that player's turn."""
         if self.engine.position.over:
             raise GtpError("the game is over")
         if self.engine.position.player != player:
             raise GtpError(f"it is {'black' if player else 'white'}'s turn")
 
     def moves_left(self) -> float:
-        """About how many moves a player has still to make."""
+        """An estimate of the moves that a player still has to make."""
         return min(max((self.game.max_moves - len(self.engine.actions)) / 2, 4.0), 40.0)
 
     def showboard(self, arguments: list[str]) -> str:
@@ -257,17 +257,17 @@ class GtpCommands:
     # Time
 
     def time_settings(self, arguments: list[str]) -> str:
-        """A clock, or none."""
+        """Set the clock, or none."""
         self.clock = clock.standard(arguments, self.settings.lag)
         return ""
 
     def kgs_time_settings(self, arguments: list[str]) -> str:
-        """The same as KGS says it."""
+        """Set the clock in the syntax of KGS."""
         self.clock = clock.kgs(arguments, self.settings.lag)
         return ""
 
     def time_left(self, arguments: list[str]) -> str:
-        """What is left to a player."""
+        """Set the time that a player has left."""
         colour, seconds, stones = exactly(arguments, 3, "a color, seconds and stones")
         try:
             left = float(seconds)
@@ -280,63 +280,37 @@ class GtpCommands:
 
     # Analysis
 
-    def lz_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """Leela Zero's report, again and again until the next command."""
-        self._analyze(wish(arguments, self.colour), stream, GtpReport.leela)
-
-    def kata_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """KataGo's report."""
-        self._analyze(wish(arguments, self.colour), stream, GtpReport.katago)
-
-    def _analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
-        with self._turn_of(self._player(wanted), back=True):
-            say = self._say(wanted, stream, words)
+    def _analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+        """Report again and again until the next command."""
+        options = parse_options(arguments, self.colour)
+        with self._turn_of(self._player(options), back=True):
+            say = self._reporter(options, stream, words)
             stream.begin()
-            say(self.engine.think(_FOR_EVER, stop=stream.interrupted, each=say, every=wanted.every))
-            # Whatever there is to say has been said; the answer goes on until the next command.
+            say(self.engine.think(_FOR_EVER, stop=stream.interrupted, each=say, every=options.every))
+            # Even if the search has ended, the answer goes on until the next command.
             stream.interrupted.wait()
 
-    def _say(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
-        report = GtpReport(self.engine, self.names)
-        return lambda thought: stream.line(words(report, thought, wanted))
+    def _genmove_analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+        """`genmove` with reports on the way."""
+        options = parse_options(arguments, self.colour)
+        say = self._reporter(options, stream, words)
+        stream.line(f"play {self._answer(self._player(options), say, say, options.every)}")
 
-    def _player(self, wanted: ReportOptions) -> int:
-        return self.engine.position.player if wanted.player is None else wanted.player
+    def _cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
+        """`genmove` with one report, for CGOS."""
+        options = parse_options(arguments, self.colour)
+        say = self._reporter(options, stream, GtpReport.cgos)
+        stream.line(f"play {self._answer(self._player(options), say)}")
 
-    def lz_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with Leela Zero's report on the way."""
-        self._genmove_analyze(wish(arguments, self.colour), stream, GtpReport.leela)
+    def _reporter(self, options: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
+        writer = GtpReport(self.engine, self.names)
+        return lambda report: stream.line(words(writer, report, options))
 
-    def kata_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with KataGo's report on the way."""
-        self._genmove_analyze(wish(arguments, self.colour), stream, GtpReport.katago)
-
-    def _genmove_analyze(self, wanted: ReportOptions, stream: AnalysisStream, words: Words) -> None:
-        say = self._say(wanted, stream, words)
-        stream.line(f"play {self._answer(self._player(wanted), say, say, wanted.every)}")
-
-    def cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with CGOS' report."""
-        report = GtpReport(self.engine, self.names)
-        player = self._player(wish(arguments, self.colour))
-        stream.line(f"play {self._answer(player, lambda thought: stream.line(report.cgos(thought)))}")
+    def _player(self, options: ReportOptions) -> int:
+        return self.engine.position.player if options.player is None else options.player
 
 
-def _choice(thought: SearchReport) -> int:
-    if thought.action is None:
+def _choice(report: SearchReport) -> int:
+    if report.action is None:
         raise GtpError("the game is over")
-    return thought.action
-
-
-def exactly(arguments: list[str], count: int, what: str) -> list[str]:
-    """The first `count` arguments; there may be more, as GTP allows."""
-    if len(arguments) < count:
-        raise GtpError(f"syntax error: expected {what}")
-    return arguments[:count]
-
-
-def whole(text: str) -> int:
-    """The number that a text is."""
-    if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise GtpError("syntax error: expected a whole number")
-    return int(text)
+    return report.action

@@ -1,4 +1,4 @@
-"""The commands that Go has, or has in its own way."""
+"""The commands of Go."""
 
 import math
 import re
@@ -13,9 +13,9 @@ from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.data.records import sgf_reader
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
-from tengen.engine.gtp import handicap, status
-from tengen.engine.gtp.commands import GtpCommands, exactly, whole
-from tengen.engine.gtp.protocol import GtpError
+from tengen.engine.gtp import go_board
+from tengen.engine.gtp.commands import GtpCommands
+from tengen.engine.gtp.protocol import GtpError, exactly, whole
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
 from tengen.games import go_rules
@@ -175,10 +175,10 @@ class GoCommands(GtpCommands):
 
         Nobody has really passed then: if that counted, a pass of who moves would end the game, and often win it.
         """
-        state = status.running(self.game, self.engine.state)
+        state = go_board.running(self.game, self.engine.state)
         if int(state.turn) != player:
             passed = self.engine.position.step(state, self.game.points)
-            state = status.unpassed(status.running(self.game, passed))
+            state = go_board.unpassed(go_board.running(self.game, passed))
         if state is not self.engine.state:
             self.engine.put(state)
 
@@ -191,7 +191,7 @@ class GoCommands(GtpCommands):
     def fixed_handicap(self, arguments: list[str]) -> str:
         """Stones at the places that tradition has for them."""
         (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
-        return self._handicap(handicap.fixed(self.game.size, count))
+        return self._handicap(go_board.fixed_handicap(self.game.size, count))
 
     def place_free_handicap(self, arguments: list[str]) -> str:
         """Stones where they are best: the fixed places as far as they go, then the network's choice."""
@@ -199,8 +199,8 @@ class GoCommands(GtpCommands):
         if not 2 <= count < self.game.points:
             raise GtpError("invalid number of stones")
         self._check_empty()
-        most = handicap.most_fixed(self.game.size)
-        points = handicap.fixed(self.game.size, min(count, most)) if most else []
+        most = go_board.most_fixed(self.game.size)
+        points = go_board.fixed_handicap(self.game.size, min(count, most)) if most else []
         while len(points) < count:
             liked = self.engine.look(self._position(points, 0)).policy[: self.game.points].copy()
             liked[points] = -1
@@ -281,14 +281,14 @@ class GoCommands(GtpCommands):
 
     def final_score(self, arguments: list[str]) -> str:
         """By area, without the stones that are dead."""
-        black = status.score(self.engine, self.game, self._dead())
+        black = go_board.score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 
     def _dead(self) -> np.ndarray:
         """Bool[P]. None, if the rules want dead stones to be captured before both pass."""
         if not self._rules["friendlyPassOk"]:
             return np.zeros(self.game.points, bool)
-        return status.dead(self.engine, self.game)
+        return go_board.dead(self.engine, self.game)
 
     def final_status_list(self, arguments: list[str]) -> str:
         """The stones of a status, chains in lines. By area, stones in seki are simply alive."""

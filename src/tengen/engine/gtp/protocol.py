@@ -1,4 +1,4 @@
-"""The form of commands and answers: version 2 of the Go Text Protocol, as its specification has it."""
+"""The syntax of commands and answers: version 2 of the Go Text Protocol."""
 
 import re
 from dataclasses import dataclass
@@ -49,3 +49,17 @@ def _body(text: str) -> str:
     """An empty line would end the answer, and control characters have no place in one."""
     first, *others = ("".join(c for c in line if c >= " ").rstrip() for line in text.split("\n"))
     return "\n".join([f" {first}" if first else "", *(line for line in others if line)])
+
+
+def exactly(arguments: list[str], count: int, what: str) -> list[str]:
+    """The first `count` arguments; there may be more, as GTP allows."""
+    if len(arguments) < count:
+        raise GtpError(f"syntax error: expected {what}")
+    return arguments[:count]
+
+
+def whole(text: str, what: str = "a whole number") -> int:
+    """A whole number. GtpError for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) < 8):
+        raise GtpError(f"syntax error: expected {what}")
+    return int(text)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from tengen.engine.engine import Engine
-from tengen.engine.gtp.protocol import GtpError
+from tengen.engine.gtp.protocol import GtpError, whole
 from tengen.engine.search_report import Candidate, NetworkView, SearchReport
 
-_SCORED = 10  # so many moves are given a score: each costs an evaluation
+_SCORED = 10  # moves that are given a score: each costs an evaluation
 _OWNERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _CERTAIN = 1.96  # standard deviations that a lower bound lies below the mean
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What `lz-analyze` and its like were asked for."""
+    """The options of `lz-analyze` and similar commands."""
 
     player: int | None = None
     every: float = 0.5  # seconds
@@ -28,8 +28,8 @@ class ReportOptions:
     ownership: bool = False
 
 
-def wish(arguments: Sequence[str], colour: Callable[[str], int]) -> ReportOptions:
-    """Of `[COLOUR] [CENTISECONDS] [KEY VALUE ...]`. GtpError for what is not known."""
+def parse_options(arguments: Sequence[str], colour: Callable[[str], int]) -> ReportOptions:
+    """Parse `[COLOUR] [CENTISECONDS] [KEY VALUE ...]`. GtpError for unknown keys."""
     found: dict[str, Any] = {}
     left = list(arguments)
     if left and not left[0].isdigit() and left[0].lower() not in _KEYS:
@@ -50,15 +50,7 @@ def wish(arguments: Sequence[str], colour: Callable[[str], int]) -> ReportOption
 
 
 def _every(text: str) -> float:
-    if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise GtpError("syntax error: expected a whole number of centiseconds")
-    return max(int(text), 1) / 100
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise GtpError("syntax error: expected a whole number")
-    return int(text)
+    return max(whole(text, "a whole number of centiseconds"), 1) / 100
 
 
 def _truth(text: str) -> bool:
@@ -69,15 +61,15 @@ def _truth(text: str) -> bool:
 
 _KEYS: dict[str, tuple[str | None, Callable[[str], Any]]] = {
     "interval": ("every", _every),
-    "maxmoves": ("most", _count),
-    "minmoves": (None, _count),  # all moves that were looked at are shown
+    "maxmoves": ("most", whole),
+    "minmoves": (None, whole),  # all moves that were looked at are shown
     "rootinfo": ("root", _truth),
     "ownership": ("ownership", _truth),
 }
 
 
 class GtpReport:
-    """Says what an engine thinks of its position; what the network says of each move is asked for once."""
+    """Writes reports of an engine's search; the network is asked about each move only once."""
 
     def __init__(self, engine: Engine, names: Callable[[Sequence[int]], list[str]]) -> None:
         self._engine, self._names = engine, names
@@ -90,10 +82,10 @@ class GtpReport:
             self._look = self._engine.look()
         return self._look
 
-    def leela(self, thought: SearchReport, wish: ReportOptions) -> str:
+    def leela(self, report: SearchReport, options: ReportOptions) -> str:
         """One line of `lz-analyze`: winrates, priors and bounds in ten thousandths, for the player to move."""
         moves = []
-        for order, move in enumerate(thought.candidates[: wish.most]):
+        for order, move in enumerate(report.candidates[: options.most]):
             rate = winrate(move.value)
             low, line = _points(bound(rate, move.visits)), " ".join(self._names(move.line))
             moves.append(
@@ -102,10 +94,10 @@ class GtpReport:
             )
         return " ".join(moves)
 
-    def katago(self, thought: SearchReport, wish: ReportOptions) -> str:
+    def katago(self, report: SearchReport, options: ReportOptions) -> str:
         """One line of `kata-analyze`, for the player to move; scores where the network has them."""
         parts = []
-        for order, move in enumerate(thought.candidates[: wish.most]):
+        for order, move in enumerate(report.candidates[: options.most]):
             rate = winrate(move.value)
             low = bound(rate, move.visits)
             score = ""
@@ -117,23 +109,24 @@ class GtpReport:
                 f"utility {move.value:.6g} winrate {rate:.6g} {score}prior {move.prior:.6g} lcb {low:.6g} "
                 f"utilityLcb {2 * low - 1:.6g} order {order} pv {' '.join(self._names(move.line))}"
             )
-        if wish.root:
-            root = f"rootInfo visits {thought.visits} utility {thought.value:.6g} winrate {winrate(thought.value):.6g}"
+        if options.root:
+            root = f"rootInfo visits {report.visits} utility {report.value:.6g} winrate {winrate(report.value):.6g}"
             if self.look.score is not None:
                 spread = self.look.score_spread or 0.0
                 root += f" scoreLead {self.look.score:.4g} scoreSelfplay {self.look.score:.4g} scoreStdev {spread:.4g}"
             parts.append(root)
-        if wish.ownership and self.look.ownership is not None:
+        if options.ownership and self.look.ownership is not None:
             parts.append("ownership " + " ".join(f"{owner:.4g}" for owner in self.look.ownership.reshape(-1)))
         return " ".join(parts)
 
-    def cgos(self, thought: SearchReport) -> str:
-        """The JSON of `cgos-genmove_analyze`."""
-        found: dict[str, Any] = {"winrate": round(winrate(thought.value), 4), "visits": thought.visits}
+    def cgos(self, report: SearchReport, options: ReportOptions) -> str:
+        """The JSON of `cgos-genmove_analyze`, which has no options."""
+        del options
+        found: dict[str, Any] = {"winrate": round(winrate(report.value), 4), "visits": report.visits}
         if self.look.score is not None:
             found["score"] = round(self.look.score, 2)
         found["moves"] = []
-        for order, move in enumerate(thought.candidates):
+        for order, move in enumerate(report.candidates):
             one: dict[str, Any] = {
                 "move": self._name(move),
                 "winrate": round(winrate(move.value), 4),
@@ -166,7 +159,7 @@ def winrate(value: float) -> float:
 
 
 def bound(rate: float, visits: int) -> float:
-    """What the chance to win is hardly below, if every visit were an independent game. Trees keep no variance."""
+    """A lower bound of the chance to win, as if every visit were an independent game. Trees keep no variance."""
     if visits == 0:
         return 0.0
     uncertain = max(rate * (1 - rate), 1 / (4 * visits))

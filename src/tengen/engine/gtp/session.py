@@ -1,22 +1,29 @@
-"""A controller and an engine that talk."""
+"""GTP on the standard input and output: a controller sends commands, an engine answers."""
 
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO
 
+from tengen import files
+from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.gtp import protocol
 from tengen.engine.gtp.commands import GtpCommands
-from tengen.engine.gtp.input import InputLines
+from tengen.engine.gtp.go_commands import GoCommands
 from tengen.engine.gtp.protocol import GtpCommand, GtpError
+from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.errors import TengenError
+from tengen.run import finding
 
 
 class GtpSession:
     """Answers the commands in `source` until `quit` or its end. `write` sends text at once."""
 
-    def __init__(self, dialect: GtpCommands, source: Iterable[bytes], write: Callable[[str], None]) -> None:
-        self._dialect, self._write = dialect, write
+    def __init__(self, commands: GtpCommands, source: Iterable[bytes], write: Callable[[str], None]) -> None:
+        self._commands, self._write = commands, write
         self._lines = InputLines(source)
 
     def run(self) -> None:
@@ -28,17 +35,17 @@ class GtpSession:
                 if command.name == "quit":
                     return
             if not self._lines.waiting.is_set():
-                self._dialect.ponder(_Answer(GtpCommand("", "", []), self._write, self._lines.waiting))
+                self._commands.ponder(_Answer(GtpCommand("", "", []), self._write, self._lines.waiting))
 
     def _write_answer(self, command: GtpCommand) -> None:
-        """Whatever goes wrong is said, and the session goes on."""
+        """Answer one command; an error is reported, and the session goes on."""
         answer = _Answer(command, self._write, self._lines.waiting)
         try:
-            if command.name in self._dialect.streams:
-                self._dialect.streams[command.name](command.arguments, answer)
+            if command.name in self._commands.streams:
+                self._commands.streams[command.name](command.arguments, answer)
                 answer.end()
-            elif command.name in self._dialect.commands:
-                self._write(protocol.success(command, self._dialect.commands[command.name](command.arguments)))
+            elif command.name in self._commands.commands:
+                self._write(protocol.success(command, self._commands.commands[command.name](command.arguments)))
             else:
                 raise GtpError("unknown command")
         except TengenError as error:
@@ -72,9 +79,48 @@ class _Answer:
         self._write("\n")
 
     def fail(self, text: str) -> None:
-        """Say what went wrong, if that can still be said."""
+        """Report an error, as an answer if none has begun."""
         if self._begun:
             print(f"{self._command.name}: {text}", file=sys.stderr)
             self._write("\n")
         else:
             self._write(protocol.failure(self._command, text))
+
+
+def make(found: finding.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
+    """The commands for the game that the network plays."""
+    return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
+
+
+def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None) -> None:
+    """Answer commands. The search is compiled before the first command, which may start a clock."""
+    found = finding.find(net)
+    with ExitStack() as stack:
+        logged = None if log is None else stack.enter_context(_opened(log))
+        commands = make(found, play, engine)
+        print(f"Tengen with {found.name} ({found.saved.game}); compiling", file=sys.stderr, flush=True)
+        commands.engine.warm_up()
+        print("ready", file=sys.stderr, flush=True)
+
+        def write(text: str) -> None:
+            write_out(text)
+            if logged is not None:
+                logged.write(text)
+                logged.flush()
+
+        GtpSession(commands, _noted(standard_input(), logged), write).run()
+
+
+def _opened(log: Path) -> TextIO:
+    try:
+        return files.open_log(log)
+    except OSError as error:
+        raise TengenError(f"{log}: the log cannot be written: {error.strerror or error}") from None
+
+
+def _noted(source: Iterable[bytes], log: TextIO | None) -> Iterator[bytes]:
+    """The lines, which are also written to the log."""
+    for line in source:
+        if log is not None:
+            log.write("> " + line.decode("utf-8", "replace").rstrip("\r\n") + "\n")
+        yield line

@@ -1,9 +1,9 @@
-"""What chess programs say, as data: https://backscattering.de/chess/uci/ . Nothing here needs JAX.
+"""The commands and options of UCI as data: https://backscattering.de/chess/uci/ . Nothing here needs JAX.
 
-UCI wants whatever is not understood to be passed over, and the rest of the line to be read all the same.
+By the specification, unknown words are skipped and the rest of the line is still read.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMMANDS = (
     "uci", "isready", "ucinewgame", "position", "go", "stop", "ponderhit", "setoption", "debug", "register", "quit",
@@ -12,6 +12,8 @@ _LONGEST = 1e9  # milliseconds, moves, nodes: what is beyond was not meant
 _NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
 _FLAGS = ("infinite", "ponder")
 _FEN_FIELDS = 6
+_MOST_LINES = 64  # of MultiPV
+_LONGEST_OVERHEAD = 60_000  # milliseconds
 
 
 @dataclass(frozen=True)
@@ -122,3 +124,47 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if abs(value) <= _LONGEST else None
+
+
+@dataclass(frozen=True)
+class UciOptions:
+    """What `setoption` may change, with the default values."""
+
+    multi_pv: int = 1
+    show_wdl: bool = False
+    overhead: int = 100  # milliseconds of each move that are lost between clock and engine
+
+    def declared(self) -> list[str]:
+        """The options as `uci` lists them."""
+        return [
+            f"option name MultiPV type spin default {self.multi_pv} min 1 max {_MOST_LINES}",
+            "option name UCI_ShowWDL type check default false",
+            f"option name Move Overhead type spin default {self.overhead} min 0 max {_LONGEST_OVERHEAD}",
+            "option name Ponder type check default false",
+        ]
+
+    def changed(self, name: str, value: str) -> "UciOptions":
+        """Change one option. ValueError says what is wrong."""
+        match name.lower():
+            case "multipv":
+                return replace(self, multi_pv=_whole(name, value, 1, _MOST_LINES))
+            case "uci_showwdl":
+                return replace(self, show_wdl=_truth(name, value))
+            case "move overhead":
+                return replace(self, overhead=_whole(name, value, 0, _LONGEST_OVERHEAD))
+            case "ponder":  # only says that `go ponder` may come
+                _truth(name, value)
+                return self
+        raise ValueError(f"no such option: {name}")
+
+
+def _whole(name: str, value: str, low: int, high: int) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and low <= int(value) <= high):
+        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
+    return int(value)
+
+
+def _truth(name: str, value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError(f"{name}: expected true or false, got {value!r}")
+    return value.lower() == "true"

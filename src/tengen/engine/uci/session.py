@@ -1,30 +1,35 @@
-"""A chess program and an engine that talk. While the engine thinks in a thread of its own, lines are still read."""
+"""UCI on the standard input and output. While a thread searches, lines are still read."""
 
+import math
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable
 
-from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp.input import InputLines
+import tengen
+from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.engine.engine import Engine
+from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.engine.search_report import Candidate, SearchReport
-from tengen.engine.uci import protocol, report
-from tengen.engine.uci.options import Options
+from tengen.engine.uci import protocol
 from tengen.engine.uci.position import UciPosition
-from tengen.engine.uci.protocol import UciCommand, UciGo
+from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
+from tengen.run import finding
 
+GAME = "pgx:chess"
 _FOR_EVER = 2**31 - 1  # visits
 _EVERY = 0.5  # seconds between two `info`
-_LINE = 12  # moves of a variation that are told
+_LINE = 12  # moves of a variation that are shown
+_STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
 NONE = "(none)"
 
 
 class UciSession:
     """Answers the lines in `source` until `quit` or its end. `write` sends text at once.
 
-    `make` gives the board; it is asked for when the program first wants to know whether we are ready, so `uci` is
-    answered at once however long networks take to compile.
+    `make` gives the board. It is called at the first `isready`, so that `uci` is answered at once, however long the
+    network takes to compile.
     """
 
     def __init__(
@@ -39,7 +44,7 @@ class UciSession:
         self._lines = InputLines(source)
         self._write, self._lock = write, threading.Lock()
         self._made: UciPosition | None = None
-        self._options = Options()
+        self._options = UciOptions()
         self._stop, self._hit = threading.Event(), threading.Event()
         self._thinking: threading.Thread | None = None
         self._bounded = True  # whether the present search ends by itself
@@ -60,11 +65,11 @@ class UciSession:
             self._halt()
 
     def _answer(self, command: UciCommand) -> None:
-        """Whatever goes wrong is said, and the session goes on."""
+        """Answer one command; an error is reported, and the session goes on."""
         try:
             match command.name:
                 case "uci":
-                    self._say(*self._about, *Options().declared(), "uciok")
+                    self._say(*self._about, *UciOptions().declared(), "uciok")
                 case "isready":
                     if self._thinking is None or not self._thinking.is_alive():
                         _ = self._board
@@ -110,14 +115,14 @@ class UciSession:
         self._thinking.start()
 
     def _halt(self) -> None:
-        """End the search, if there is one; its move has been said then."""
+        """End the search, if there is one, after its move has been sent."""
         self._stop.set()
         if self._thinking is not None:
             self._thinking.join()
             self._thinking = None
 
     def _think(self, board: UciPosition, go: UciGo) -> None:
-        """Say what is found out, and at last the move: there always is an answer to `go`."""
+        """Search and send the best move: `go` is always answered."""
         best = NONE
         try:
             board.go_on()
@@ -138,8 +143,8 @@ class UciSession:
         draw = engine.look().draw if self._options.show_wdl else 0.0
         visits, seconds = self._limits(go, engine.position.player)
 
-        def each(thought: SearchReport) -> None:
-            self._say(*report.lines(thought, self._chosen(board, go, thought), draw, self._options, names))
+        def each(report: SearchReport) -> None:
+            self._say(*info_lines(report, self._chosen(board, go, report), draw, self._options, names))
 
         def names(candidate: Candidate) -> list[str]:
             return board.names(candidate.line[:_LINE])
@@ -147,11 +152,11 @@ class UciSession:
         if go.ponder:
             engine.think(visits=_FOR_EVER, stop=_Either(self._stop, self._hit), each=each, every=_EVERY)  # pyright: ignore
         if not (go.ponder and self._stop.is_set()):
-            thought = engine.think(visits=visits, seconds=seconds, stop=self._stop, each=each, every=_EVERY)
+            report = engine.think(visits=visits, seconds=seconds, stop=self._stop, each=each, every=_EVERY)
         else:
-            thought = engine.think(visits=1)
-        each(thought)
-        found = self._chosen(board, go, thought)
+            report = engine.think(visits=1)
+        each(report)
+        found = self._chosen(board, go, report)
         if not found:
             return _any_move(board)
         line = names(found[0])
@@ -166,15 +171,15 @@ class UciSession:
             return go.nodes, seconds
         return self._settings.visits, self._settings.seconds  # neither: what the engine does by itself
 
-    def _chosen(self, board: UciPosition, go: UciGo, thought: SearchReport) -> list[Candidate]:
-        """The best moves first; only those that the program wants to hear of, if it has said which."""
+    def _chosen(self, board: UciPosition, go: UciGo, report: SearchReport) -> list[Candidate]:
+        """The best moves first; only those of `searchmoves`, if there are any."""
         if not go.moves:
-            return list(thought.candidates)
-        wanted = [one for one in thought.candidates if board.name(one.action) in go.moves]
+            return list(report.candidates)
+        wanted = [one for one in report.candidates if board.name(one.action) in go.moves]
         if wanted:
             return wanted
         left = [action for action in board.legal() if board.name(action) in go.moves]
-        return [Candidate(action, 0, thought.value, 0.0, (action,)) for action in left] or list(thought.candidates)
+        return [Candidate(action, 0, report.value, 0.0, (action,)) for action in left] or list(report.candidates)
 
     def _say(self, *lines: str) -> None:
         with self._lock:
@@ -199,3 +204,70 @@ def _any_move(board: UciPosition) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def centipawns(value: float) -> int:
+    """Of a value in [-1, 1]."""
+    return round(_CENTIPAWNS * math.tan(_STEEP * max(-1.0, min(1.0, value))))
+
+
+def chances(value: float, draw: float) -> tuple[int, int, int]:
+    """Win, draw and loss in thousandths; `draw` is what the network thinks of it."""
+    draw = min(max(draw, 0.0), 1 - abs(value))
+    win = round(1000 * (1 - draw + value) / 2)
+    loss = round(1000 * (1 - draw - value) / 2)
+    return win, 1000 - win - loss, loss
+
+
+def info_lines(
+    report: SearchReport,
+    chosen: list[Candidate],
+    draw: float,
+    options: UciOptions,
+    names: Callable[[Candidate], list[str]],
+) -> list[str]:
+    """One line for each of the best moves. `draw`: the chance of a draw at the root."""
+    found = []
+    milliseconds = round(1000 * report.seconds)
+    speed = round(report.evaluations / report.seconds) if report.seconds > 0 else 0
+    for rank, candidate in enumerate(chosen[: options.multi_pv], 1):
+        line = names(candidate)
+        number = f" multipv {rank}" if options.multi_pv > 1 else ""
+        wdl = " wdl {} {} {}".format(*chances(candidate.value, draw)) if options.show_wdl else ""
+        score = f"score cp {centipawns(candidate.value)}{wdl}"
+        found.append(
+            f"info depth {max(len(line), 1)}{number} {score} nodes {report.visits} "
+            f"nps {speed} time {milliseconds} pv {' '.join(line)}"
+        )
+    return found
+
+
+def about(found: finding.FoundNetwork) -> list[str]:
+    """What the engine says that it is."""
+    return [f"id name Tengen {tengen.__version__} {found.name}", "id author the authors of Tengen"]
+
+
+def find(net: str) -> finding.FoundNetwork:
+    """The chess network that a person names. TengenError if it plays another game."""
+    found = finding.find(net)
+    if found.saved.game != GAME:
+        raise TengenError(
+            f"{net}: a network for {found.saved.game}; UCI is for chess ({GAME}) alone, this one plays by "
+            f"`tengen gtp {net}`"
+        )
+    return found
+
+
+def make(found: finding.FoundNetwork, settings: EngineSettings) -> UciPosition:
+    """The engine, compiled."""
+    print(f"{found.name}: compiling", file=sys.stderr, flush=True)
+    engine = Engine(found, settings=settings)
+    engine.warm_up()
+    print("ready", file=sys.stderr, flush=True)
+    return UciPosition(engine)
+
+
+def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
+    """Answer what comes in."""
+    found = find(net)
+    UciSession(about(found), lambda: make(found, settings), play, standard_input(), write_out).run()

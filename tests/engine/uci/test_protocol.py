@@ -3,9 +3,17 @@
 import pytest
 
 from tengen.engine.search_report import Candidate, SearchReport
-from tengen.engine.uci import report
-from tengen.engine.uci.options import Options
-from tengen.engine.uci.protocol import COMMANDS, UciCommand, UciGo, parse, parse_go, parse_option, parse_position
+from tengen.engine.uci import session
+from tengen.engine.uci.protocol import (
+    COMMANDS,
+    UciCommand,
+    UciGo,
+    UciOptions,
+    parse,
+    parse_go,
+    parse_option,
+    parse_position,
+)
 
 
 def test_what_is_not_understood_is_passed_over() -> None:
@@ -86,22 +94,22 @@ def test_options() -> None:
     for words in ((), ("value", "5"), ("name",), ("name", "value", "5")):
         with pytest.raises(ValueError, match="setoption"):
             parse_option(words)
-    options = Options().changed("MULTIPV", "3").changed("UCI_ShowWDL", "True").changed("move overhead", "5")
-    assert options == Options(3, True, 5)
+    options = UciOptions().changed("MULTIPV", "3").changed("UCI_ShowWDL", "True").changed("move overhead", "5")
+    assert options == UciOptions(3, True, 5)
     assert options.changed("Ponder", "true") == options
     wrong = [("MultiPV", "0"), ("MultiPV", "many"), ("MultiPV", "9" * 5000), ("UCI_ShowWDL", "yes"), ("Hash", "16")]
     for name, value in [*wrong, ("Ponder", "")]:
         with pytest.raises(ValueError, match=name):
             options.changed(name, value)
-    for line in Options().declared():
+    for line in UciOptions().declared():
         assert line.split()[:2] == ["option", "name"]
 
 
 def test_scores() -> None:
-    assert [report.centipawns(value) for value in (0, 0.5, -0.5, 1, -1, 7)] == [0, 89, -89, 12780, -12780, 12780]
+    assert [session.centipawns(value) for value in (0, 0.5, -0.5, 1, -1, 7)] == [0, 89, -89, 12780, -12780, 12780]
     for value in (-1.0, -0.3, 0.0, 0.9, 1.0):
         for draw in (-0.1, 0.0, 0.4, 1.0):
-            win, drawn, loss = report.chances(value, draw)
+            win, drawn, loss = session.chances(value, draw)
             assert win + drawn + loss == 1000
             assert min(win, drawn, loss) >= 0
             assert (win - loss) / 1000 == pytest.approx(value, abs=0.002)
@@ -111,10 +119,10 @@ def test_lines_of_a_search() -> None:
     best, other = Candidate(1, 30, 0.5, 0.4, (1, 2)), Candidate(3, 9, -0.5, 0.1, (3,))
     thought = SearchReport(0, 40, 0.3, 2.0, 100, [best, other], 41)
     names = lambda one: [f"m{action}" for action in one.line]  # noqa: E731
-    assert report.lines(thought, [best, other], 0.0, Options(), names) == [
+    assert session.info_lines(thought, [best, other], 0.0, UciOptions(), names) == [
         "info depth 2 score cp 89 nodes 40 nps 50 time 2000 pv m1 m2"
     ]
-    two = report.lines(thought, [best, other], 0.5, Options(2, True), names)
+    two = session.info_lines(thought, [best, other], 0.5, UciOptions(2, True), names)
     assert two == [
         "info depth 2 multipv 1 score cp 89 wdl 500 500 0 nodes 40 nps 50 time 2000 pv m1 m2",
         "info depth 1 multipv 2 score cp -89 wdl 0 500 500 nodes 40 nps 50 time 2000 pv m3",

@@ -18,7 +18,7 @@ import pytest
 from tengen.commands import main
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.search_report import Candidate, SearchReport
-from tengen.engine.uci import serving
+from tengen.engine.uci import session
 from tengen.engine.uci.position import UciPosition
 from tengen.engine.uci.session import UciSession
 from tengen.run.finding import FoundNetwork
@@ -73,8 +73,8 @@ class Program:
     def __init__(self, make: Callable[[], Any], play: PlaySettings) -> None:
         self._to: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._from: queue.SimpleQueue[str] = queue.SimpleQueue()
-        session = UciSession(["id name x"], make, play, iter(self._to.get, None), self._put)
-        self.thread = threading.Thread(target=session.run, daemon=True)
+        running = UciSession(["id name x"], make, play, iter(self._to.get, None), self._put)
+        self.thread = threading.Thread(target=running.run, daemon=True)
         self.thread.start()
 
     def _put(self, text: str) -> None:
@@ -209,12 +209,12 @@ def test_lines_from_a_file_get_their_last_answer() -> None:
 
 _STANDARD = """
 from types import SimpleNamespace
-from tests.engine.uci.test_uci_session import Slow
+from tests.engine.uci.test_session import Slow
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.uci import serving
-serving.find = lambda net: SimpleNamespace(name=net)
-serving.make = lambda found, settings: Slow()
-serving.serve("net", PlaySettings(), EngineSettings())
+from tengen.engine.uci import session
+session.find = lambda net: SimpleNamespace(name=net)
+session.make = lambda found, settings: Slow()
+session.serve("net", PlaySettings(), EngineSettings())
 """
 
 
@@ -257,7 +257,7 @@ def chess_net(tmp_path_factory: pytest.TempPathFactory) -> FoundNetwork:
 
 @pytest.fixture(scope="module")
 def board(chess_net: FoundNetwork) -> UciPosition:
-    return serving.make(chess_net, QUICK)
+    return session.make(chess_net, QUICK)
 
 
 @pytest.mark.slow

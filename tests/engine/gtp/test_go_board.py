@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from tengen.engine.gtp.handicap import fixed, most_fixed
+from tengen.engine.gtp.go_board import fixed_handicap, most_fixed
 from tengen.engine.gtp.protocol import GtpError
 from tengen.games.text import GO_LETTERS
 from tests.helpers.patience import LONG
@@ -23,9 +23,9 @@ def test_stones_go_where_gnu_go_puts_them() -> None:
     for (size, count), answer in zip(commands, answers, strict=True):
         if answer.startswith("?"):
             with pytest.raises(GtpError, match="invalid number of stones"):
-                fixed(size, count)
+                fixed_handicap(size, count)
         else:
-            ours = [f"{GO_LETTERS[p % size]}{size - p // size}" for p in fixed(size, count)]
+            ours = [f"{GO_LETTERS[p % size]}{size - p // size}" for p in fixed_handicap(size, count)]
             assert sorted(ours) == sorted(answer[1:].split()), (size, count)
 
 

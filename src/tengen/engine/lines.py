@@ -1,4 +1,4 @@
-"""Lines that come in while the engine is busy."""
+"""Lines of text between an engine and the program that controls it."""
 
 import queue
 import sys
@@ -8,10 +8,10 @@ from typing import BinaryIO
 
 
 class InputLines:
-    """Reads in a thread of its own, so that who thinks can see that somebody waits."""
+    """Reads lines in a thread, so that a search can notice the next command."""
 
     def __init__(self, source: Iterable[bytes]) -> None:
-        self.waiting = threading.Event()  # a line, or the end, has come and was not taken yet
+        self.waiting = threading.Event()  # a line, or the end, has come and has not been taken yet
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         # A thread that hangs in a read must not keep the process alive.
@@ -22,7 +22,7 @@ class InputLines:
         try:
             for line in source:
                 self._put(line.decode("utf-8", "replace"))
-        except (OSError, ValueError):  # closed under our hands: the same as its end
+        except (OSError, ValueError):  # the stream was closed: the same as its end
             pass
         finally:
             self._put(None)
@@ -33,7 +33,7 @@ class InputLines:
             self.waiting.set()
 
     def next(self) -> str | None:
-        """The next line, waited for; None at the end."""
+        """Wait for the next line; None at the end."""
         line = self._lines.get()
         with self._lock:
             if self._lines.empty():
@@ -42,7 +42,7 @@ class InputLines:
 
 
 def standard_input() -> BinaryIO:
-    """The standard input as a file object of its own.
+    """The standard input as another file object.
 
     Python closes `sys.stdin` when it exits, and aborts if a thread still waits for a line there.
     """
@@ -50,3 +50,9 @@ def standard_input() -> BinaryIO:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # not a real file
         return sys.stdin.buffer
+
+
+def write_out(text: str) -> None:
+    """Send text to the standard output at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The end of a game of Go: which stones are dead, and the score without them."""
+"""Go positions for GTP: the places of handicap stones, dead stones, and the score without them."""
 
 from typing import Any
 
@@ -6,14 +6,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen.engine.engine import Engine
+from tengen.engine.gtp.protocol import GtpError
 from tengen.games.go import NO_POINT, Go
 from tengen.games.go_chains import EMPTY
 
 
-def running(game: Go, state: Any) -> Any:
-    """The position, in which the game goes on even if it was over.
+def fixed_handicap(size: int, count: int) -> list[int]:
+    """The points of handicap stones by GTP's specification. GtpError if there are none for that number."""
+    if not 2 <= count <= most_fixed(size):
+        raise GtpError("invalid number of stones")
+    edge = 2 if size < 12 else 3  # as GNU Go, whose author wrote the specification
+    low, middle, high = edge, size // 2, size - 1 - edge  # rows and columns from the bottom left
+    corners = [(low, low), (high, high), (low, high), (high, low)]
+    sides = [(low, middle), (high, middle), (middle, low), (middle, high)]  # (column, row)
+    points = corners[:count] if count < 4 else corners + sides[: (count - 4) // 2 * 2]
+    if count > 4 and count % 2 == 1:
+        points.append((middle, middle))
+    return [(size - 1 - row) * size + column for column, row in points]
 
-    Two passes are forgotten; after the longest game that the rules allow, the past is.
+
+def most_fixed(size: int) -> int:
+    """The most handicap stones that have fixed places."""
+    if size < 7:
+        return 0
+    return 4 if size == 7 or size % 2 == 0 else 9
+
+
+def running(game: Go, state: Any) -> Any:
+    """The position with the game going on, even if it was over.
+
+    Two passes are forgotten; at the move limit, all past positions are.
     """
     if not bool(game.is_over(state)):
         return state
