@@ -97,7 +97,7 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
         core.post(messages.StopTraining())
         eventually(lambda: stage(core) == "IDLE")
         step = core.session.trainer.step
-        assert core.session._checkpoints.steps()[-1] == step
+        assert core.session._training.checkpoints.steps()[-1] == step
         core.post(messages.ExportNow())
         core.post(messages.ExportNow())
         eventually(lambda: any("exported already" in line for line in told.lines))

@@ -26,9 +26,7 @@ class Components:
         self.playing = playing = SelfplayDriver(config)
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
-        others = tuple(board.game for board in playing.boards[1:])
-        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype, others)
-        self.trainer = AlphaZeroTrainer(training)
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
@@ -46,7 +44,7 @@ class Components:
         }
 
     def check_memory(self) -> None:
-        """OptionError if the device has too little."""
+        """OptionError if the device has too little memory."""
         advice = "lower selfplay.games, search.simulations or data.ring_rows"
         check_fits("this run", sum(self.memory().values()), advice)
 
@@ -54,16 +52,16 @@ class Components:
         """Of the network as it now is, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
 
-    def make_ring(self) -> RowBuffer:
-        """An empty one."""
+    def make_buffer(self) -> RowBuffer:
+        """An empty buffer on the device."""
         return jax.device_put(buffer.make(self.form, self.capacity), self._everywhere)
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
-        """The ring, which is used up, with the first `count` of the block `new` of self-play."""
+        """The buffer, which is used up, with the first `count` of the block `new` of self-play."""
         return self._append(rows, *jax.device_put((new, count), self._everywhere))
 
     def load(self, rows: RowBuffer, old: Rows, count: int) -> RowBuffer:
-        """The ring, which is used up, with `count` rows from the host, oldest first."""
+        """The buffer, which is used up, with `count` rows from the host, oldest first."""
         block = self.selfplay.rows_room  # as self-play's, so that there is one program
         for start in range(0, count, block):
             part = {name: values[start : start + block] for name, values in old.items()}
@@ -74,7 +72,7 @@ class Components:
 
 
 def check_fits(what: str, needed: int, advice: str) -> None:
-    """OptionError if the device has not so many bytes."""
+    """OptionError if the device has too little memory."""
     there = device_memory()
     if there is not None and needed > _USABLE * there:
         raise OptionError(

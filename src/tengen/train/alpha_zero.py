@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
@@ -11,11 +11,13 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import nets
+from tengen import games, nets
+from tengen.config.sections import Config
 from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
 from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
+from tengen.selfplay.lanes import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
@@ -37,8 +39,16 @@ class AlphaZeroConfig:
     dtype: nets.Dtype = "bfloat16"
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
+    @staticmethod
+    def of(config: Config) -> "AlphaZeroConfig":
+        """The training of a run."""
+        game = games.make(config.game.name, **asdict(config.game.options))
+        spec = nets.spec(config.net.name, config.net.heads)
+        smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
+        return AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype, smaller)
 
-def from_ring(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
+
+def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
     """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
     rows, window = data
     return buffer.sample(rows, key, batch, window)
@@ -53,7 +63,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def __init__(
         self,
         config: AlphaZeroConfig,
-        sample: Sampler = from_ring,
+        sample: Sampler = from_buffer,
         devices: Sequence[Any] | None = None,
         compiler_options: dict[str, Any] | None = None,
     ) -> None:
@@ -109,13 +119,19 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             steps += count
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
-    def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
-        """Mean losses of the averaged weights on rows that were not learned from; empty without any.
+    def validate(self, blocks: Iterable[Mapping[str, Any]]) -> Metrics:
+        """Mean losses of the averaged weights on blocks of rows that were not learned from; empty without any.
 
         Diverged if they are not finite: a network that plays with those weights would be of no use.
         """
         sums: dict[str, float] = {}
         count = 0.0
+        size = self.config.train.batch
+        batches = (
+            {name: values[start : start + size] for name, values in block.items()}
+            for block in blocks
+            for start in range(0, len(block["ply"]), size)
+        )
         for batch in batches:
             figures = {name: float(figure) for name, figure in self.learner.judge(self.state, batch).items()}
             rows = figures.pop("rows")
@@ -144,22 +160,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         }
         return Checkpoint(self._step, self.state, about)
 
-    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-        """Go on from the newest checkpoint: its `extras`, None if there is none, and which ones had to be set aside."""
+    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+        """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
         found = checkpoints.restore(self.state)
-        if found is None:
-            return None, ()
-        checkpoint, set_aside = found
-        return self.restore(checkpoint), set_aside
-
-    def set_dead_ends_aside(self, checkpoints: Checkpoints, error: Diverged) -> tuple[str, ...]:
-        """After it diverged: rename checkpoints since which no step was finite, for none would be from there on.
-
-        That does not depend on the learning rate. What was set aside, in words.
-        """
-        checkpoints.wait()
-        steps = [step for step in checkpoints.steps() if step >= self._step - self.failed]
-        return tuple(checkpoints.set_aside(step, str(error)) for step in steps)
+        return None if found is None else (self.restore(found[0]), found[1])
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Go on from this checkpoint; its `extras`."""

@@ -109,7 +109,6 @@ class Checkpoints:
         try:
             self._manager.wait_until_finished()
         except Exception as error:
-            self._manager.reload()  # or it takes what could not be written to be there
             raise self._unwritten(error) from error
 
     def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
@@ -205,6 +204,7 @@ class Checkpoints:
         return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
 
     def _unwritten(self, error: Exception) -> TengenError:
+        self._manager.reload()  # or it takes what could not be written to be there
         return TengenError(f"{self.folder}: a checkpoint could not be written: {_first_line(error)}")
 
 

@@ -55,22 +55,18 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / "config.yaml").exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / "config.yaml")
-    game = games.make(config.game.name, **asdict(config.game.options))
-    spec = nets.spec(config.net.name, config.net.heads)
-    trained = AlphaZeroTrainer(AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype))
-    checkpoints = Checkpoints(folder, config.train.checkpoints, read_only=True)  # the trainer may be at work
-    try:
-        found, _ = trained.resume(checkpoints)
-    finally:
-        checkpoints.close()
-    if found is None:
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+    with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
+        resumed = trained.resume(checkpoints)
+    if resumed is None:
         raise TengenError(f"{folder}: there is no checkpoint yet")
+    found, _ = resumed
     name = registry.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
     role = found.get("ring", {}).get("role", "main" if trainer == "main" else "extra")
     facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
     facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
     if registry.known(base, name) is None:
-        leave(folder, name, trained.network(), game, facts)
+        leave(folder, name, trained.network(), trained.config.game, facts)
     return folder / LEFT / name
 
 
