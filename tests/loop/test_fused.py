@@ -216,7 +216,7 @@ def test_it_goes_on_from_the_middle_and_books_stay_right(
     with prepared(left, further, "rating.minutes=1000") as loop:
         started = loop.counts.rows
         state = jax.device_get(loop.trainer.state)
-        found = loop.checkpoints.restore(loop.trainer.state)
+        found = loop.session.checkpoints.restore(loop.trainer.state)
         assert found is not None
         jax.tree.map(np.testing.assert_array_equal, state, found[0].state)
         (earlier,) = (saved.name for saved in loop.networks.saved)

@@ -73,8 +73,15 @@ def test_starting_where_there_is_nothing(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     one = trainer()
-    with pytest.raises(TengenError, match="the checkpoint of step 3 is not of such a training"):
+    with pytest.raises(TengenError, match="the checkpoint of step 3 belongs to another kind of training"):
         one.restore(Checkpoint(3, one.state, {"bucket": 1}))
+    about = one.checkpoint().about
+    for name, key, value, words in (
+        ("bucket", "level", -1, "bucket.level: expected a number of at least 0, got -1"),
+        ("plateau", "scale", 2, "plateau.scale: expected a number from 0 to 1, got 2"),
+    ):
+        with pytest.raises(TengenError, match=words):
+            one.restore(Checkpoint(3, one.state, {**about, name: {**about[name], key: value}}))
     with Checkpoints(tmp_path, tiny_settings().checkpoints) as checkpoints:
         checkpoints.save(one.checkpoint())
         other = trainer(optimizer=train.OptimizerSettings(kind="sgd"))

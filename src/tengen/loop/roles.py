@@ -17,7 +17,7 @@ from tengen.errors import TengenError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.monitor.progress import figure
 from tengen.monitor.reporting import RunStanding
-from tengen.roles.dqn.trainer import DQNTrainer
+from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import leftovers, registry, safe_exit
 from tengen.run.counts import RunCounts

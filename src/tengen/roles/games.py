@@ -5,7 +5,7 @@ one's turn again; so every step gives exactly one sample per game, whoever moves
 wait for its end. Finished games begin anew at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -74,6 +74,11 @@ class FusedGame:
     host: Rule
     agent: Rule | None
     reward: Reward
+
+    @staticmethod
+    def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
+        """With the rules by role."""
+        return FusedGame(game, rules["host"], rules.get("agent"), reward)
 
     def observe(self, states: Any) -> dict[str, Array]:
         """What the player to move sees of states [B, ...]."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,11 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import games, nets
+from tengen import games, nets, schema
 from tengen.config.sections import Config
 from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
@@ -24,6 +24,7 @@ from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, LearnerState, Sampler
 
+T = TypeVar("T")
 _ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
 _EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
@@ -153,8 +154,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
         """Everything that a resumed training needs; `extras` is JSON data of the caller: where its data stands, say."""
         about = {
-            "bucket": self.bucket.to_dict(),
-            "plateau": self.plateau.to_dict(),
+            "bucket": asdict(self.bucket),
+            "plateau": asdict(self.plateau),
             "key": np.asarray(jax.random.key_data(self._key)).tolist(),
             "extras": extras or {},
         }
@@ -169,11 +170,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Go on from this checkpoint; its `extras`."""
         about = checkpoint.about
         try:
-            bucket, plateau = Bucket.from_dict(about["bucket"]), schedules.Plateau.from_dict(about["plateau"])
+            bucket, plateau = _read(Bucket, about, "bucket"), _read(schedules.Plateau, about, "plateau")
             key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
             extras = dict(about["extras"])
         except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
+            what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
+            raise TengenError(f"{what}: {error}") from None
         self.state: LearnerState = self.learner.place(checkpoint.state)
         self.bucket, self.plateau, self._key = bucket, plateau, key
         self._step = checkpoint.step
@@ -210,3 +212,11 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)
+
+
+def _read(cls: type[T], about: Mapping[str, Any], name: str) -> T:
+    """A part of a checkpoint's plain data. OptionError says what is wrong with it."""
+    found, problems = schema.check(cls, about[name], (name,))
+    if found is None:
+        raise OptionError("; ".join(f"{schema.dotted(path)}: {text}" for path, text in problems))
+    return found

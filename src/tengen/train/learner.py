@@ -214,9 +214,7 @@ class Learner:
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
         change, (statistics, figures) = gradient(state.parameters, state.statistics)
         rate = self.learning_rate(state)
-        updates, optimizer = self._optimizer.update(change, state.optimizer, state.parameters)
-        updates = jax.tree.map(lambda x: x * rate, updates)
-        parameters = optax.apply_updates(state.parameters, updates)
+        parameters, optimizer = optimizers.step(self._optimizer, change, state.optimizer, state.parameters, rate)
         size = optax.tree.norm(change)
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
         # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in

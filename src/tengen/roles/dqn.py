@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.errors import Diverged, OptionError, TengenError
-from tengen.roles.dqn.learning import Nets, QLearner
+from tengen.roles.q_learning import Nets, QLearner
 from tengen.roles.role import Role
 from tengen.roles.trainer import Trainer
 from tengen.train.base import Metrics
