@@ -1,10 +1,9 @@
-"""What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
+"""The components of the fused loop: the game, the network and its training, self-play, and the rows on the device."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from tengen import nets
@@ -15,12 +14,13 @@ from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
+from tengen.train.learner import padded
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
 
 class Components:
-    """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
+    """Built from a configuration alone; knows no files."""
 
     def __init__(self, config: Config) -> None:
         self.playing = playing = SelfplayDriver(config)
@@ -36,7 +36,7 @@ class Components:
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
     def memory(self) -> dict[str, int]:
-        """Bytes on the device, by what for."""
+        """Bytes on the device, by purpose."""
         return {
             "games and their trees": self.lanes.bytes_needed(),
             "rows": buffer.bytes_needed(self.form, self.capacity),
@@ -49,7 +49,7 @@ class Components:
         check_fits("this run", sum(self.memory().values()), advice)
 
     def weights(self) -> Any:
-        """Of the network as it now is, folded, for self-play and matches."""
+        """The current network's weights, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
 
     def make_buffer(self) -> RowBuffer:
@@ -66,7 +66,7 @@ class Components:
         for start in range(0, count, block):
             part = {name: values[start : start + block] for name, values in old.items()}
             size = len(part["ply"])
-            padded = {name: jnp.asarray(_padded(values, block)) for name, values in part.items()}
+            padded = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
             rows = self.append(rows, padded, jnp.int32(size))
         return rows
 
@@ -81,9 +81,5 @@ def check_fits(what: str, needed: int, advice: str) -> None:
 
 
 def device_memory() -> int | None:
-    """Bytes that the device lends to programs; None if it does not say."""
+    """Bytes of device memory for programs; None if unknown."""
     return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-
-
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])

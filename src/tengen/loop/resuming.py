@@ -16,7 +16,7 @@ from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.loop.in_process import SESSION
-from tengen.run import leftovers, metrics
+from tengen.run import locks, metrics
 from tengen.run.counts import RunCounts
 from tengen.train.session import TrainingSession
 
@@ -48,7 +48,7 @@ def resume(
     """Add what was played since the session's checkpoint, and read the newest `capacity` rows back."""
     counts, last = (RunCounts(), -1) if session.extras is None else _read(session.extras, session.folder)
     notes = [] if session.extras is None else [f"going on from step {session.trainer.step:,}"]
-    leftovers.clean(base, alone=True)  # this process alone writes here
+    locks.remove_unfinished(base, alone=True)  # this process alone writes here
     loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]

@@ -19,7 +19,7 @@ from tengen.monitor.progress import figure
 from tengen.monitor.reporting import RunStanding
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
-from tengen.run import leftovers, registry, safe_exit
+from tengen.run import locks, registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.train.session import TrainingSession
 
@@ -42,7 +42,7 @@ class RoleRun(InProcessRun):
         config = self.config
         self._open()
         self.reporter.show("building the networks", RunStanding(self.counts))
-        leftovers.clean(self.base, alone=True)  # this process alone writes here
+        locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
         folder = self.base / "train" / TRAINER
         self.session = TrainingSession(self.trainer, folder, config.checkpoints, self.reporter.say)
