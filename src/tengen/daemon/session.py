@@ -1,8 +1,8 @@
-"""One run in the daemon's hands: its loader, its trainer, its checkpoints and what it hands on.
+"""A run of the daemon: its loader, its training, its exported networks and their uploads.
 
-Everything that must survive is in the checkpoint: how many networks there are, how far the present one is, and from
-which count of chunks on new ones are counted. A network has its name from its checkpoint, and exporting and handing on
-are done again by that name until both are there; so a daemon that is killed neither loses one nor makes it twice.
+Everything that must survive is in the checkpoint: how many networks there are, how far the current one is, and the
+number of chunks when its training began. A network has its name from its checkpoint, and export and upload are repeated
+under that name until both are done; so a daemon that is killed neither loses a network nor makes it twice.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_ro
 TRAINER = "main"
 _WHY = "made by the daemon"
 _SECONDS = 0.5  # of learning in one piece of work, about
-_LOOK = 0.2  # seconds between two looks at whether to stop, while there is no batch
+_LOOK = 0.2  # seconds between two checks for messages, while there is no batch
 _VALIDATION = 10.0  # seconds that a batch for validation is waited for
 _REMEMBERED = 20  # networks
 
@@ -76,7 +76,7 @@ class SessionPlace:
 
 @dataclass(frozen=True)
 class MadeNetwork:
-    """A network."""
+    """A network that was exported."""
 
     name: str
     path: Path
@@ -108,7 +108,7 @@ class DaemonSession:
         directory.write(config, self.folder, provenance.lines())
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
-        # As players read it back, to try it before it is handed on.
+        # As players read it back, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))
         self._metrics = self._closing.enter_context(Metrics(self.folder))
         warn = partial(self._say, "warning")
@@ -163,16 +163,14 @@ class DaemonSession:
                 loader.start(split)
         return loader
 
-    # What it waits for.
-
     @property
     def chunks(self) -> int:
-        """Good ones since the beginning."""
+        """Good chunks since the beginning."""
         return sum(counts.chunks for counts in self.loader.counts().values())
 
     @property
     def new_chunks(self) -> int:
-        """Since the training of the last network began."""
+        """Good chunks since the training of the last network began."""
         return max(self.chunks - self.place.anchor, 0)
 
     @property
@@ -181,13 +179,11 @@ class DaemonSession:
         return self.loader.get_stats().stage("unpack", "train").queue > 0
 
     def rejections(self) -> tuple[int, tuple[str, ...]]:
-        """Files that are no chunks and were not told of yet: how many, and why, as far as that is remembered."""
+        """Files that are not chunks and were not reported yet: how many, and the reasons of the last ones."""
         stats = self.loader.get_stats()
         new = sum(stats.rejected.values()) - self._rejected
         self._rejected += new
         return new, tuple(item.reason for item in stats.last_rejected[-new:]) if new else ()
-
-    # What it does.
 
     def begin(self) -> None:
         """Start to train the next network; chunks that come from now on count for the one after it."""
@@ -195,7 +191,7 @@ class DaemonSession:
         self._count_rows()
 
     def learn(self, interrupted: Callable[[], bool]) -> bool:
-        """A short while of learning; whether the steps of this network are done."""
+        """Learn for a moment; whether the steps of this network are done."""
         left = self.settings.steps_per_network - self.place.step
         if left > 0:
             with self._advising():
@@ -203,7 +199,7 @@ class DaemonSession:
         return self.place.step >= self.settings.steps_per_network
 
     def finish(self) -> None:
-        """Validate: this network is to be exported."""
+        """Validate the network and have it exported."""
         with self._advising():
             validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
         self.place = replace(
@@ -214,7 +210,7 @@ class DaemonSession:
             self._metrics.write("network", {"networks": self.place.networks, **self._facts()})
 
     def export_soon(self) -> bool:
-        """Have the network as it is exported; False if it was already, or is about to be."""
+        """Have the current network exported; False if it was already, or is about to be."""
         name = registry.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
         if name == self.place.pending or registry.known(self.base, name) is not None:
             return False
@@ -222,7 +218,7 @@ class DaemonSession:
         return True
 
     def export(self) -> MadeNetwork | None:
-        """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
+        """Save, export and upload the pending network; None if it was exported before a kill."""
         name = self.place.pending
         target = self.base / registry.ACCEPTED / name
         made = None
@@ -243,7 +239,7 @@ class DaemonSession:
         return made
 
     def _try(self, net: nets.Network, target: Path) -> None:
-        """Diverged if the network is no good."""
+        """Diverged if the network gives bad numbers."""
         try:
             export.check(net, self._game, target)
         except TengenError as error:
@@ -267,7 +263,7 @@ class DaemonSession:
         self._training.wait()
 
     def close(self) -> None:
-        """End all threads and let go of everything, without saving."""
+        """End all threads and release everything, without saving."""
         self._closing.close()
 
     def _learn(self, steps: int, interrupted: Callable[[], bool]) -> None:
@@ -315,7 +311,7 @@ class DaemonSession:
         self.trainer.earn(0)
 
     def _facts(self) -> dict[str, Any]:
-        """How the network came about."""
+        """The facts about the network, for its folder and the metrics."""
         return {
             "run": self.config.run.name,
             "trainer": TRAINER,
@@ -335,7 +331,7 @@ class DaemonSession:
         self._training.checkpoint({"daemon": {"place": asdict(self.place), "loader": self.loader.state()}})
 
     def _prune(self) -> None:
-        """Remove networks beyond those that are kept; never one that still has to be handed on."""
+        """Remove networks beyond those to keep; never one that still has to be uploaded."""
         if self.settings.keep_networks is None:
             return
         ours = [entry for entry in registry.accepted(self.base) if registry.verdict(entry.path).get("why") == _WHY]

@@ -66,8 +66,8 @@ class Components:
         for start in range(0, count, block):
             part = {name: values[start : start + block] for name, values in old.items()}
             size = len(part["ply"])
-            padded = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
-            rows = self.append(rows, padded, jnp.int32(size))
+            filled = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
+            rows = self.append(rows, filled, jnp.int32(size))
         return rows
 
 

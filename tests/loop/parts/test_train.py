@@ -266,8 +266,8 @@ def test_a_spoiled_file_is_named_and_passed_over(base: Path, single: None, which
     progress = one.run()
     good = [0 if place == which else 32 for place in range(6)]
     path.write_bytes(b"")
-    assert [said for said in one.said if said.startswith("passed over: ")]
-    assert str(path) in next(said for said in one.said if said.startswith("passed over: "))
+    assert [said for said in one.said if said.startswith("skipped: ")]
+    assert str(path) in next(said for said in one.said if said.startswith("skipped: "))
     assert len(one.learned) == len(set(one.learned)) == sum(good), "no row twice"
     assert "whose files have all been learned from" in progress.words
     one.stop()

@@ -1,4 +1,4 @@
-"""Learning as a part: trains on the newest shuffle, and hands its network on every few epochs.
+"""Learning as a part: trains on the newest shuffle, and leaves its network for the export every few epochs.
 
 Everything that must not be forgotten is in the checkpoint: which files were learned from (by their content), how far
 the epoch is, and how much the rows so far allow. What was learned after the last checkpoint is learned again.
@@ -27,7 +27,7 @@ from tengen.run import counts as counting
 from tengen.run import registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 
@@ -79,7 +79,7 @@ class EpochSums:
         return {name: total / self.steps for name, total in self.figures.items()}
 
 
-class TrainPart:
+class TrainPart(Part):
     """One trainer. `role`: `main` is exported for the gate, `extra` aside, `trainonly` not at all."""
 
     kind = "train"
@@ -97,9 +97,8 @@ class TrainPart:
         end_when_limited: bool = False,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`elapsed` tells the seconds of the run, for schedules that end with it; else it is the trainer's own time."""
+        """`elapsed` gives the seconds of the run, for schedules that end with it; by default those of the trainer."""
         self.name, self.role = name, role
-        self.show: Show = unseen
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
@@ -118,7 +117,7 @@ class TrainPart:
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
         self._files: ShuffledRows | None = None
         self._sums = EpochSums()
-        self._complaints: set[str] = set()  # that were said
+        self._complaints: set[str] = set()  # made so far
 
     @property
     def figures(self) -> dict[str, float]:
@@ -271,10 +270,10 @@ class TrainPart:
         return None
 
     def _complain(self, reason: str) -> None:
-        """Say once of a shuffle, or of a file of one, that it is passed over."""
+        """Report once that a shuffle, or a file of one, is skipped."""
         if reason not in self._complaints:
             self._complaints.add(reason)
-            self._say(f"passed over: {reason}")
+            self._say(f"skipped: {reason}")
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
@@ -299,7 +298,7 @@ class TrainPart:
         return Progress(text, done=done, of=of, ended=ended, figures=self._numbers())
 
     def _waiting(self, words: str, done: float | None = None, of: float | None = None) -> Progress:
-        """What is waited for; the end, if nothing shall be."""
+        """Progress that waits; the end, if the trainer should not wait."""
         if self._end_when_limited:
             return self._progress(f"nothing to learn now, which would take {words}", ended=True)
         return waiting(words, done, of, **self._numbers())
@@ -320,7 +319,7 @@ class TrainPart:
 
 
 class ShuffledRows:
-    """The rows of some files of one shuffle, read in order; nobody removes the files meanwhile."""
+    """The rows of some files of one shuffle, read in order; the shuffle is not removed meanwhile."""
 
     def __init__(
         self, shuffle: Shuffle, files: Sequence[ShuffledFile], batch: int, make_loader: Callable[[], Loader]
@@ -339,7 +338,7 @@ class ShuffledRows:
             self._closing = closing.pop_all()
 
     def blocks(self, batches: int) -> Iterator[HostRows]:
-        """The next rows, for so many batches, or fewer if there are no more."""
+        """The next rows, for up to `batches` batches."""
         for block in self._cutter.blocks(batches):
             yield block
             self._rows += len(block["ply"])
