@@ -153,7 +153,7 @@ class _Limits:
         return min(self._timeout, left)
 
 
-class _Plain(socket.socket):
+class _Limited(socket.socket):
     """A socket whose waits end at the deadline."""
 
     limits: _Limits
@@ -162,19 +162,17 @@ class _Plain(socket.socket):
         self.settimeout(self.limits.wait())
         return super().recv_into(*args, **more)
 
+
+class _Plain(_Limited):
+    """Without TLS."""
+
     def sendall(self, *args: Any, **more: Any) -> None:
         self.settimeout(self.limits.wait())
         super().sendall(*args, **more)
 
 
-class _Secure(ssl.SSLSocket):
-    """The same for TLS."""
-
-    limits: _Limits
-
-    def recv_into(self, *args: Any, **more: Any) -> int:
-        self.settimeout(self.limits.wait())
-        return super().recv_into(*args, **more)
+class _Secure(_Limited, ssl.SSLSocket):
+    """With TLS."""
 
     def send(self, *args: Any, **more: Any) -> int:  # `sendall` is made of these
         self.settimeout(self.limits.wait())

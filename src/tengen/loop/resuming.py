@@ -60,13 +60,13 @@ def resume(
 
 
 def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
-    """With what the chunks after number `last` tell."""
+    """The counts with what is in the chunks after number `last`."""
     newest = store.last()
     for chunk in store.chunks():
         if not last < chunk.number <= newest:  # others are counted already, or were not made by this run
             continue
         meta = read_meta(chunk.path)
-        # Chunks that somebody else brought know nothing of sessions.
+        # Chunks from elsewhere have no sessions.
         finished, evaluations = (_number(meta.more.get(key)) for key in ("finished", "evaluations"))
         counts = counts.plus(max(int(finished), meta.games), meta.rows, evaluations)
         counts = replace(counts, sessions=max(counts.sessions, int(_number(meta.more.get("session")))))

@@ -1,8 +1,8 @@
 """Thousands of games at once, in lockstep, for one of their roles.
 
 All games of a lane wait for the same role. A step lets it act in every game, then the other role until it is the first
-one's turn again; so every step gives exactly one sample per game, whoever moves twice or passes, and no sample has to
-wait for its end. Finished games begin anew at once.
+one's turn again; so every step gives exactly one sample per game, even if a role moves twice or passes, and no sample
+has to wait for its end. Finished games are replaced by new ones at once.
 """
 
 from collections.abc import Callable, Mapping

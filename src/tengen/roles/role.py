@@ -1,4 +1,4 @@
-"""One role of a game in a trainer: who plays it and, if it learns, all that its learning needs."""
+"""One role of a game in a trainer: its player and, if it learns, its network, optimiser, buffer and schedules."""
 
 from collections.abc import Callable
 from functools import partial
@@ -59,7 +59,7 @@ class Role:
                 )
 
     def set_net(self, net: AnyNet) -> None:
-        """Be played by this network from now on. What the optimiser remembers of another one is forgotten."""
+        """Use this network from now on. The optimiser's state is reset."""
         what = f"{self.name}_net"
         if isinstance(net, str | Path):
             net = saving.load(net, self.game, dtype=self.settings.net.dtype if self.settings else "float32")
@@ -77,7 +77,7 @@ class Role:
             self.optimizer_state = self.optimizer.init(learned)
 
     def set_player(self, player: Player) -> None:
-        """Be played by a fixed player."""
+        """Use a fixed player."""
         if player.on_host:
             raise OptionError(f"{self.name}_player: {player.name} runs on the host, expected a rule that JAX compiles")
         if self.settings is not None:
@@ -86,17 +86,17 @@ class Role:
 
     @property
     def rule(self) -> Rule:
-        """How it is played. Equal for networks of one form."""
+        """The rule that it plays by. Equal for networks with the same graph."""
         return self.player.rule if self.player else self.rule_of(self.graph, self.game)
 
     @property
     def params(self) -> Any:
-        """What the rule asks for."""
+        """The parameters of the rule."""
         return self.player.params if self.player else {**self.parameters, **self.others}
 
     @property
     def net(self) -> Any:
-        """The network as it now is; None for a fixed player. Changing it changes nothing here: `replace_nets` does."""
+        """A copy of the current network; None for a fixed player. `replace_nets` sets another one."""
         return None if self.player else rules.network(self.graph, {**self.parameters, **self.others})
 
     @property

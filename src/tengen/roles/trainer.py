@@ -1,4 +1,4 @@
-"""`Trainer`: what to derive from to write a training of one's own. See docs/trainers.md.
+"""`Trainer`, the base class for trainers that users write. See docs/trainers.md.
 
 A game has the role `host` (player 0) and, if it is a game for two, `agent` (player 1). Each has its own network,
 optimiser, schedules, replay buffer and games. A role without a section in the configuration is played by a network or
@@ -52,7 +52,7 @@ class Trainer(BaseTrainer[C]):
     - `trainer.host_net`, `host_optimizer`, `host_lr_scheduler`, `host_er_scheduler`, `host_replay_buffer`, and the same
       for `agent`; `trainer.roles["host"]` has all of them; `trainer.fused_game`
     - `roll_out(role, n)`: samples; `update(role, loss, *data)`: a step down a gradient; `next_key()`
-    - `extra`: a pytree of arrays of its own, which checkpoints keep
+    - `extra`: a pytree of arrays that checkpoints keep
 
     `_train` calls `self.advance()` after each step. One that never does is taken to have made all its steps.
     """
@@ -97,7 +97,7 @@ class Trainer(BaseTrainer[C]):
         if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
-        sample = FusedGame(self.game, _nobody, _nobody, self._reward).sample
+        sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
         self.roles = {name: Role(name, self.game, getattr(config, name), sample) for name in self.game.roles}
         self._seat({"host": host_net, "agent": agent_net}, {"host": host_player, "agent": agent_player})
         self._evaluation = RoleEvaluation(self.game, self.roles, config.evaluation)
@@ -107,22 +107,22 @@ class Trainer(BaseTrainer[C]):
         return self._step
 
     def advance(self, steps: int = 1) -> None:
-        """So many steps more have been made."""
+        """Count steps that have been made."""
         self._step += steps
 
     def next_key(self) -> Array:
-        """A random key that was never given before. A resumed training goes on where it was."""
+        """A new random key. A resumed training continues the same sequence."""
         key, self._key = jax.random.split(self._key)
         return key
 
     @property
     def fused_game(self) -> FusedGame:
-        """The game with whoever plays its roles now."""
+        """The game with the current players of its roles."""
         return FusedGame.of(self.game, {name: role.rule for name, role in self.roles.items()}, self._reward)
 
     @property
     def params(self) -> dict[str, Any]:
-        """What the rules of the roles ask for, for the functions of `fused_game`."""
+        """The parameters of the roles' rules, for the functions of `fused_game`."""
         return {name: role.params for name, role in self.roles.items()}
 
     @property
@@ -139,7 +139,7 @@ class Trainer(BaseTrainer[C]):
     def roll_out(self, role: str, n: int) -> Transition:
         """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
 
-        From the role's move to its next one; with `n_step` above 1 to the one after so many, rewards discounted. It
+        From the role's move to its next one; with `n_step` above 1 over that many moves, rewards discounted. It
         explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from call to call; as
         they move in step, up to one sample per game is not used if n is no multiple of their number.
         """
@@ -164,17 +164,17 @@ class Trainer(BaseTrainer[C]):
         buffer.add(roles.rows(self.roll_out(role, n)))
 
     def update(self, role: str, loss: Callable[..., Any], *data: Any) -> dict[str, Array]:
-        """Let a role's network go a step down the gradient of `loss(net, *data)`, by its optimiser and schedule.
+        """Take one step of a role's optimiser down the gradient of `loss(net, *data)`, at its scheduled learning rate.
 
-        `loss` gives a number, or (number, figures by name); it is compiled once, so hand over the same function every
-        time (a method will do). The figures, with `loss`, `gradient` (its length) and `learning_rate` among them.
+        `loss` gives a number, or (number, figures by name); it is compiled once, so pass the same function every
+        time (a method will do). Returns the figures, among them `loss`, `gradient` (its length) and `learning_rate`.
         """
         return self.role(role).descend(loss, self._step, data)
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
-        """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
+        """Take `steps` steps, and evaluate at every multiple of the interval (by default the configuration's).
 
-        The figures of the last steps and of the last evaluation. All of them are reported as they come.
+        Returns the figures of the last steps and of the last evaluation. All of them are reported as they come.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
         _whole("evaluation_interval", interval, 1)
@@ -221,7 +221,7 @@ class Trainer(BaseTrainer[C]):
         which.trainable = trainable and which.learning is not None
 
     def replace_nets(self, host_net: AnyNet | None = None, agent_net: AnyNet | None = None) -> None:
-        """Let these networks play and learn from now on; what an optimiser remembers of the old one is forgotten."""
+        """Use these networks from now on. The optimiser's state is reset."""
         for name, net in (("host", host_net), ("agent", agent_net)):
             if net is not None:
                 self.role(name).set_net(net)
@@ -229,7 +229,7 @@ class Trainer(BaseTrainer[C]):
                 self._replaced(name)
 
     def replace_reward(self, reward: Reward) -> None:
-        """Let moves be worth this from now on."""
+        """Use this reward from now on."""
         self._reward = reward
 
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
@@ -325,7 +325,7 @@ class Trainer(BaseTrainer[C]):
         return extras
 
     def _lane(self, role: Role) -> Any:
-        """The games of a role, begun if they have not been."""
+        """The games of a role, started if they have not been."""
         if role.lane is None:
             settings, (er, others_er) = role.learning, self._exploration(role)
             role.lane = self.fused_game.start(
@@ -334,14 +334,14 @@ class Trainer(BaseTrainer[C]):
         return role.lane
 
     def _exploration(self, role: Role) -> tuple[Array, Array]:
-        """How often the role, and the other one meanwhile, plays something else."""
+        """The exploration rates of the role and, meanwhile, of the other one."""
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)
         return role.er_scheduler(self._step), jnp.float32(role.learning.others_er)
 
     def _seat(self, given: Mapping[str, AnyNet | None], players: Mapping[str, Player | None]) -> None:
-        """Give every role its network or player."""
+        """Assign every role its network or player."""
         for index, name in enumerate(("host", "agent")):
             net, player = given[name], players[name]
             if net is not None and player is not None:
@@ -371,13 +371,13 @@ class Trainer(BaseTrainer[C]):
 
 
 def _whole(what: str, number: Any, least: int) -> None:
-    """OptionError if it is no whole number of at least `least`."""
+    """OptionError unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
 
 
 def _numbers(figures: Any) -> Metrics:
-    """What `_train` returned, which somebody else wrote: numbers by name, or nothing."""
+    """What a subclass's `_train` returned, as numbers by name. OptionError if it is something else."""
     if not isinstance(figures, Mapping | None):
         raise OptionError(f"_train: expected figures by name, or None, got {type(figures).__name__}")
     found: Metrics = {}
@@ -389,6 +389,6 @@ def _numbers(figures: Any) -> Metrics:
     return found
 
 
-def _nobody(params: Any, key: Array, states: Any, which: Array) -> Array:
-    """Stands in where no move is asked for."""
-    raise AssertionError("nobody plays this role")
+def _no_rule(params: Any, key: Array, states: Any, which: Array) -> Array:
+    """Stands in where no move is made."""
+    raise AssertionError("this role has no player")

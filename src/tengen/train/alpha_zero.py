@@ -1,4 +1,4 @@
-"""The trainer of the main job: a network learns what search and the ends of games say about positions."""
+"""AlphaZero's trainer: a network learns the search's policy and the results of games."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
-    """All that makes a training what it is."""
+    """The configuration of a training."""
 
     game: Game
     spec: nets.Spec
@@ -50,15 +50,15 @@ class AlphaZeroConfig:
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
-    """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
+    """A sampler of (buffer, window): rows drawn uniformly from the newest `window`."""
     rows, window = data
     return buffer.sample(rows, key, batch, window)
 
 
 class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
-    """Owns the network and the state of its training. Rows come from outside: `feed` them, then `train`.
+    """Owns the network and the state of its training. `feed` it rows, then `train`.
 
-    `sample(data, key, batch)` draws a batch of what `feed` was given last, inside the compiled loop.
+    `sample(data, key, batch)` draws a batch of the data last fed, inside the compiled loop.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
-        self.failed = 0  # steps, up to now, that changed nothing: every one since the last good call
-        self.progress = 0.0  # share of the run's goal that is reached; the caller says, for schedules that ask
+        self.failed = 0  # steps in a row, up to now, that were not finite and changed nothing
+        self.progress = 0.0  # share of the run's goal that is reached, set by the caller for schedules that need it
         self._sample = sample
         self._data: Any = None
         self._step = 0
@@ -97,19 +97,19 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
 
     def feed(self, data: Any, rows: int) -> None:
-        """From now on learn from `data` (a ring and its window, say), which has so many rows more than before."""
+        """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""
         settings = self.config.train
         self._data = data
         self.bucket = self.bucket.filled(rows, settings.samples_per_row, settings.largest_debt)
 
     def earn(self, rows: int) -> None:
-        """So many rows have come, which `learn` may now be called for; where they are is the caller's concern."""
+        """Allow `learn` to use `rows` more rows, which the caller provides."""
         self.feed(self._data if self._data is not None else (), rows)
 
     def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
         """A step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
 
-        The caller sees to it that the rows so far allow that many steps: ValueError if not.
+        ValueError if the rows so far do not allow that many steps.
         """
         self._scale_rate()
         sums, steps, batch = None, 0, self.config.train.batch
@@ -123,7 +123,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def validate(self, blocks: Iterable[Mapping[str, Any]]) -> Metrics:
         """Mean losses of the averaged weights on blocks of rows that were not learned from; empty without any.
 
-        Diverged if they are not finite: a network that plays with those weights would be of no use.
+        Diverged if they are not finite: a network with those weights could not play.
         """
         sums: dict[str, float] = {}
         count = 0.0
@@ -148,11 +148,11 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.learner.weights(self.state, average=average)
 
     def network(self, *, average: bool = True) -> nets.Network:
-        """The network as it now is, to save or to play with."""
+        """The current network, to save or to play with."""
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that a resumed training needs; `extras` is JSON data of the caller: where its data stands, say."""
+        """Everything that a resumed training needs; `extras` is JSON data of the caller."""
         about = {
             "bucket": asdict(self.bucket),
             "plateau": asdict(self.plateau),
@@ -190,7 +190,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self._after(steps, figures)
 
     def _after(self, steps: int, figures: Any) -> Metrics:
-        """So many steps were made, with these figures on the device."""
+        """Count steps that were made, with these figures on the device; Diverged if too many were not finite."""
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
@@ -208,7 +208,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:
-        """Let the state know by what the learning rate is multiplied besides what follows from the step."""
+        """Set the factor of the learning rate that does not follow from the step."""
         factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)

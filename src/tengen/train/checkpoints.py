@@ -34,7 +34,7 @@ _LONGEST = 200
 _FREE = frozenset(("lane", "replay", "extra"))  # games, samples and what a trainer adds: they may hold any numbers
 Tree = TypeVar("Tree")
 
-# Orbax writes to the terminal what only its authors want to know; what went wrong it also raises.
+# Orbax logs to the terminal what users need not know; errors are raised as well.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 
@@ -81,7 +81,7 @@ class Checkpoints:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
         Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that. Diverged if numbers are not finite: nobody could go on from them.
+        already, unless it may `replace` that. Diverged if numbers are not finite: training could not go on from them.
         """
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
@@ -133,10 +133,10 @@ class Checkpoints:
         return None
 
     def set_aside(self, step: int, reason: str) -> str:
-        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and its new name."""
-        said = self._rename(self._path(step), reason)
+        """Rename the checkpoint of a step, so that it is not used; returns what was wrong, and its new name."""
+        words = self._rename(self._path(step), reason)
         self._manager.reload()
-        return said
+        return words
 
     def close(self) -> None:
         """Finish writing."""
@@ -209,7 +209,7 @@ class Checkpoints:
 
 
 def flat(state: Any) -> dict[str, np.ndarray]:
-    """{where it stands: array} of a pytree, on the host; keys such as `parameters/stem.conv.kernel`."""
+    """{path: array} of a pytree, on the host; paths such as `parameters/stem.conv.kernel`."""
     leaves, _ = jax.tree.flatten_with_path(state)
     names = [_name(path) for path, _ in leaves]
     copied = jax.device_get([leaf for _, leaf in leaves])
@@ -234,7 +234,7 @@ def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tr
 
 
 def _bad(arrays: Mapping[str, np.ndarray]) -> str:
-    """What is not finite among what is learned, in words; empty if nothing is."""
+    """Which learned array is not finite, in words; empty if all are."""
     learned = {name: array for name, array in arrays.items() if not _FREE.intersection(name.split("/"))}
     bad = finite.first_bad(learned)
     return f"{bad} holds numbers that are not finite" if bad else ""
