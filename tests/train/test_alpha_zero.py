@@ -98,6 +98,22 @@ def test_a_loss_that_is_no_number_stops_it(data: Any) -> None:
         one.train(3)
 
 
+def test_one_bad_batch_is_no_divergence(data: Any) -> None:
+    rows, window = data
+    bad = rows._replace(rows={**rows.rows, "outcome": rows.rows["outcome"] * jnp.nan}), window
+    one = trainer()
+    one.feed(data, 200)
+    for part, steps, failed in ((data, 2, 0), (bad, 2, 2), (data, 1, 0)):
+        one.feed(part, 0)
+        one.train(steps)
+        assert one.failed == failed
+    one.feed(bad, 0)
+    assert set(one.train(2)) == {"skipped", "learning_rate", "samples", "rows", "bucket", "step", "steps"}
+    with pytest.raises(Diverged, match="at step 8: .* not finite in any of the last 3 steps"):
+        one.train(1)
+    assert one.failed == 3
+
+
 def test_losses_are_means_over_the_steps_that_were_not_skipped(monkeypatch: pytest.MonkeyPatch, data: Any) -> None:
     one = trainer()
     one.feed(data, 100)

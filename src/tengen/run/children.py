@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -90,7 +90,9 @@ class ChildProcess:
         self.starts += 1
         self._since = self._clock()
         try:
-            self._begin()
+            # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
+            usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
+            self._process, self._offset = launch(self._command, self.log, " ".join(self._command), usual)
         except OSError as error:
             return self._died(f"{self.kind} cannot be started", f"{error.filename or ''} {error.strerror}".strip())
         return ""
@@ -119,7 +121,7 @@ class ChildProcess:
                 f"{self.kind} ended {_ENOUGH} times with the same error: {last or 'it printed nothing'}\n"
                 f"fix it and start again; its output is in {self.log}"
             )
-        how = f"with code {code}" if code > 0 else f"by {_signal(-code)}"
+        how = f"with code {code}" if code > 0 else f"by {signal_name(-code)}"
         return self._died(f"{self.kind} ended {how}", last)
 
     def ask(self) -> None:
@@ -149,22 +151,6 @@ class ChildProcess:
             last = self._last_line()
             say(f"{self.kind} ended with code {process.returncode}" + (f": {last}" if last else ""))
 
-    def _begin(self) -> None:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with files.open_to_append(self.log) as log:
-            line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {' '.join(self._command)}\n"
-            with contextlib.suppress(OSError):  # a full disk must not keep it from working
-                log.write(line.encode(errors="backslashreplace"))
-            self._offset = log.seek(0, os.SEEK_END)
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(),
-                start_new_session=True,
-            )
-
     def _died(self, what: str, why: str) -> str:
         if self._clock() - self._since >= _SETTLED:
             self._pause = 0.0
@@ -178,9 +164,7 @@ class ChildProcess:
             lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
         except OSError:
             return ""
-        clean = (
-            _TIME.sub("", "".join(c if c.isprintable() else " " for c in line).strip()) for line in reversed(lines)
-        )
+        clean = (_TIME.sub("", printable(line).strip()) for line in reversed(lines))
         return next((line for line in clean if line and line.startswith(beginning)), "")[:_LONGEST_LINE]
 
 
@@ -200,13 +184,37 @@ def stop_all(
         child.stop(grace, sleep, say)
 
 
-def _environment() -> dict[str, str]:
-    # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
-    usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
-    return {**usual, **os.environ, PARENT: str(os.getpid())}
+def launch(
+    command: Sequence[str], log: Path, title: str, environment: Mapping[str, str]
+) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start a process in a new session; it ends by itself if this one is killed (`run/stopping.py`).
+
+    Its output goes to the end of `log`, below a line with the time and the title. Also returns where it begins there.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with files.open_to_append(log) as file:
+        line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {title}\n"
+        with contextlib.suppress(OSError):  # a full disk must not keep it from working
+            file.write(line.encode(errors="backslashreplace"))
+        offset = file.seek(0, os.SEEK_END)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={"PYTHONUNBUFFERED": "1", **environment, PARENT: str(os.getpid())},
+            start_new_session=True,
+        )
+    return process, offset
 
 
-def _signal(number: int) -> str:
+def printable(line: str) -> str:
+    """The line with spaces for characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15."""
     try:
         return signal.Signals(number).name
     except ValueError:
