@@ -115,7 +115,8 @@ class RoleRun(InProcessRun):
                 self.networks.append(folder)
 
     def _checkpoint(self) -> None:
-        self._show("writing a checkpoint")
+        if self.trainer.step > self.session.saved:
+            self._show("writing a checkpoint")
         now = self._now()
         self.session.checkpoint({"seconds": now.seconds, "sessions": now.sessions})
 

@@ -108,7 +108,9 @@ class Role:
 
     def descend(self, loss: Any, step: int, data: tuple[Any, ...]) -> dict[str, Array]:
         """One step down the gradient of `loss(net, *data)`; the figures. TengenError if it does not learn."""
-        rate = self.learning and self.lr_scheduler and self.lr_scheduler(step)
+        _ = self.learning  # raises the error
+        assert self.lr_scheduler is not None
+        rate = self.lr_scheduler(step)
         self.parameters, self.others, self.optimizer_state, figures = _descend(
             self.graph, self.optimizer, loss, self.parameters, self.others, self.optimizer_state, rate, data
         )

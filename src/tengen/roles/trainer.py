@@ -218,7 +218,7 @@ class Trainer(BaseTrainer[C]):
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
         which = self.role(role)
-        which.trainable = trainable and which.learning is not None
+        which.trainable = trainable and which.learning is not None  # or an error
 
     def replace_nets(self, host_net: AnyNet | None = None, agent_net: AnyNet | None = None) -> None:
         """Use these networks from now on. The optimiser's state is reset."""

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import jax
@@ -52,7 +51,7 @@ class _Corrupt(Exception):
 
 
 class Checkpoints:
-    """The checkpoints in one folder: the newest few, and one every so often for ever."""
+    """The checkpoints in one folder: the newest few, and one per long interval for ever."""
 
     def __init__(self, folder: Path | str, settings: CheckpointSettings, *, read_only: bool = False) -> None:
         """`read_only`: another process may be writing here, so nothing is removed or set aside."""
@@ -74,7 +73,7 @@ class Checkpoints:
             raise TengenError(f"{self.folder}: no place for checkpoints: {error.strerror or error}") from None
 
     def steps(self) -> tuple[int, ...]:
-        """Those that are there, oldest first."""
+        """The steps of the checkpoints that are there, oldest first."""
         return tuple(sorted(self._manager.all_steps()))
 
     def save(self, checkpoint: Checkpoint, *, replace: bool = False) -> None:
@@ -146,9 +145,7 @@ class Checkpoints:
     def __enter__(self) -> "Checkpoints":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _path(self, step: int) -> Path:
