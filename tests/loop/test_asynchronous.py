@@ -221,7 +221,7 @@ def test_garbage_in_the_run_directory(tmp_path: Path) -> None:
     text = "\n".join(said(found))
     assert text.count("parts: cannot be read: Not a directory") == 1
     assert text.count("models: cannot be read: Not a directory") == 1
-    assert "0000000000-a.npz: this chunk is no good, and is not counted" in text
+    assert "0000000000-a.npz: this chunk is damaged, and is not counted" in text
     assert (tmp_path / "selfplay" / "net" / "0000000000-a.npz").exists()
 
 
