@@ -23,7 +23,7 @@ from tengen.bench.timing import median_seconds
 from tengen.data.format.rows import RowFormat, pack_planes
 from tengen.data.store import buffer
 from tengen.errors import TengenError
-from tengen.train.alpha_zero import from_ring
+from tengen.train.alpha_zero import from_buffer
 
 
 def main() -> int:
@@ -70,7 +70,7 @@ def measure(
 
     def steps() -> Array:
         nonlocal state
-        state, figures = learner.many(state, key, from_ring, data, args.steps)
+        state, figures = learner.many(state, key, from_buffer, data, args.steps)
         return figures["loss"]
 
     begin = time.perf_counter()

@@ -28,8 +28,7 @@ from tengen.match import results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import buffer
-from tengen.run import directory, metrics, part_status, registry
-from tengen.run.children import ChildProcess
+from tengen.run import children, directory, metrics, part_status, registry
 from tengen.sweep import copying, trial
 from tengen.sweep.folder import SweepFolder
 
@@ -157,7 +156,7 @@ def test_readers_that_do_without(tmp_path: Path, reader: str, kind: str) -> None
 def test_logs_are_not_waited_for(tmp_path: Path, kind: str) -> None:
     log = put(tmp_path / "selfplay.log", kind)
     with pytest.raises(OSError, match="not a regular file"):
-        ChildProcess("selfplay", ["true"], log)._begin()
+        children.launch(["true"], log, "selfplay", {})
     if kind != "device":
         with pytest.raises(TengenError, match="the log cannot be written"):
             session._opened(log)

@@ -175,6 +175,6 @@ def test_a_device_that_is_too_small(
     def fail(*_: object) -> None:
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.\nmore")
 
-    monkeypatch.setattr(fused, "Parts", fail)
+    monkeypatch.setattr(fused, "Components", fail)
     assert main(arguments(tmp_path / "b")) == 2
     assert "the device has not enough memory (RESOURCE_EXHAUSTED: Out of memory" in capsys.readouterr().err

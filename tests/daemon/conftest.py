@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tengen.daemon import session
+from tengen.train import alpha_zero
 from tests.helpers.game_recording import make
 
 
 @pytest.fixture(scope="package", autouse=True)
 def one_game() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "games", SimpleNamespace(make=make))
+        patch.setattr(alpha_zero, "games", SimpleNamespace(make=make))
         yield

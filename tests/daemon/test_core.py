@@ -97,7 +97,7 @@ def test_stopped_in_the_middle_and_exported_and_started_again(tmp_path: Path) ->
         core.post(messages.StopTraining())
         eventually(lambda: stage(core) == "IDLE")
         step = core.session.trainer.step
-        assert core.session._checkpoints.steps()[-1] == step
+        assert core.session._training.checkpoints.steps()[-1] == step
         core.post(messages.ExportNow())
         core.post(messages.ExportNow())
         eventually(lambda: any("exported already" in line for line in told.lines))
@@ -165,7 +165,7 @@ def test_files_that_are_no_chunks_are_counted_and_named(tmp_path: Path) -> None:
     with running(tmp_path) as (core, told):
         core.post(START)
         eventually(lambda: told.networks, told.lines)
-        eventually(lambda: sum("no chunk, and passed over" in line for line in told.lines) == 3, told.lines)
+        eventually(lambda: sum("skipped, not a chunk" in line for line in told.lines) == 3, told.lines)
         status = DaemonReporter(core).status()
     assert status.loader.rejected == {"corrupt": 3, "foreign": 0, "unreadable": 0}
     assert sorted(name for name in ("empty", "text", "half") for text in status.loader.last_rejected if name in text)

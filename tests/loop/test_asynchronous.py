@@ -31,10 +31,10 @@ PART = """
 import sys, time
 from pathlib import Path
 from tengen.run.stopping import Stopping
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 from tengen.run.part import Progress
 kind, base, figures = sys.argv[1], Path(sys.argv[2]), eval(sys.argv[3])
-with Stopping(print) as stopping, Notice(base, kind, "main") as notice:
+with Stopping(print) as stopping, StatusWriter(base, kind, "main") as notice:
     notice.show(Progress(f"{kind} works", done=1, of=4, figures=figures))
     while not stopping.asked:
         time.sleep(0.02)
@@ -221,7 +221,7 @@ def test_garbage_in_the_run_directory(tmp_path: Path) -> None:
     text = "\n".join(said(found))
     assert text.count("parts: cannot be read: Not a directory") == 1
     assert text.count("models: cannot be read: Not a directory") == 1
-    assert "0000000000-a.npz: this chunk is no good, and is not counted" in text
+    assert "0000000000-a.npz: this chunk is damaged, and is not counted" in text
     assert (tmp_path / "selfplay" / "net" / "0000000000-a.npz").exists()
 
 

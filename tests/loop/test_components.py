@@ -22,7 +22,7 @@ def test_rows_from_the_host_come_in_order(made: Components) -> None:
     count = made.selfplay.rows_room + 7  # more than one block
     old = blank(made.form, count)
     old["ply"] = np.arange(count, dtype=np.int16)
-    loaded = made.load(made.make_ring(), old, count)
+    loaded = made.load(made.make_buffer(), old, count)
     assert buffer.total(loaded) == count
     kept = buffer.newest(loaded, count)["ply"]
     np.testing.assert_array_equal(kept, old["ply"][-made.capacity :])
@@ -30,7 +30,7 @@ def test_rows_from_the_host_come_in_order(made: Components) -> None:
 
 def test_memory_is_that_of_the_arrays(made: Components, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = made.memory()
-    rows = jax.tree.leaves(made.make_ring().rows)
+    rows = jax.tree.leaves(made.make_buffer().rows)
     assert memory["rows"] == sum(leaf.nbytes for leaf in rows)
     made.check_memory()  # a CPU does not say what it has
     monkeypatch.setattr(components, "device_memory", lambda: int(sum(memory.values()) / 0.9) + 1)

@@ -68,11 +68,11 @@ def check_books(loop: Fused, base: Path) -> None:
     per_row = loop.config.train.samples_per_row
     assert loop.trainer.samples + loop.trainer.bucket.level == pytest.approx(per_row * rows)
     assert loop.trainer.samples == loop.trainer.step * loop.config.train.batch
-    kept = buffer.newest(loop.ring, 10**6)
+    kept = buffer.newest(loop.buffer, 10**6)
     expected = Store(base / "selfplay").read_newest(
-        loop.parts.capacity, loop.parts.form, GameIdentity.of(loop.parts.game)
+        loop.components.capacity, loop.components.form, GameIdentity.of(loop.components.game)
     )
-    assert len(kept["ply"]) == expected.count == min(rows, loop.parts.capacity)
+    assert len(kept["ply"]) == expected.count == min(rows, loop.components.capacity)
     for name, values in expected.rows.items():
         np.testing.assert_array_equal(kept[name], values)
 
@@ -216,7 +216,7 @@ def test_it_goes_on_from_the_middle_and_books_stay_right(
     with prepared(left, further, "rating.minutes=1000") as loop:
         started = loop.counts.rows
         state = jax.device_get(loop.trainer.state)
-        found = loop.checkpoints.restore(loop.trainer.state)
+        found = loop.session.checkpoints.restore(loop.trainer.state)
         assert found is not None
         jax.tree.map(np.testing.assert_array_equal, state, found[0].state)
         (earlier,) = (saved.name for saved in loop.networks.saved)
@@ -246,7 +246,7 @@ def test_stopping_writes_everything_and_plays_no_match(base: Path) -> None:
         check_books(loop, base)
         assert loop.reason == ""
         assert loop.networks.newest.step == loop.trainer.step
-        assert loop.checkpoints.steps()[-1] == loop.trainer.step
+        assert loop.session.checkpoints.steps()[-1] == loop.trainer.step
         assert len(loop.rater.results) == played
 
 

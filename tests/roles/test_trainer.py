@@ -221,7 +221,7 @@ def test_roll_outs(make: Callable[..., Fitting]) -> None:
 def test_roles_without_a_section_must_be_given(make: Callable[..., Fitting]) -> None:
     with pytest.raises(TengenError, match=r"agent: has no section .* \(agent_net\), a player \(agent_player\)"):
         Fitting(small(), game=Turns())
-    with pytest.raises(TengenError, match="game: the configuration names none"):
+    with pytest.raises(TengenError, match="game: the configuration has none"):
         Fitting(small())
     with pytest.raises(OptionError, match="host has a section and learns"):
         make(host_player=Player("x", Random(Turns())))

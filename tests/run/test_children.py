@@ -214,3 +214,7 @@ def test_a_training_that_diverges_is_not_started_again(tmp_path: Path) -> None:
     with closing(child), pytest.raises(Diverged, match="^training diverged at step 1,200: it was so$"):
         death(child)
     assert child.starts == 1
+
+
+def test_names_of_signals() -> None:
+    assert [children.signal_name(number) for number in (9, 999)] == ["SIGKILL", "signal 999"]

@@ -72,8 +72,8 @@ def test_the_order_is_that_of_the_ring(tmp_path: Path) -> None:
 KILLED = """
 import os, sys, time
 from pathlib import Path
-from tengen.run.part_status import Notice
-with Notice(Path(sys.argv[1]), "gate", "gate"):
+from tengen.run.part_status import StatusWriter
+with StatusWriter(Path(sys.argv[1]), "gate", "gate"):
     while not (Path(sys.argv[1]) / "parts" / "gate-gate.json").exists():
         time.sleep(0.01)
     os._exit(9)

@@ -54,12 +54,12 @@ COMPILING = """
 import hashlib, sys
 from pathlib import Path
 from tengen.run.stopping import Stopping
-from tengen.run import safe_exit as leaving
-from tengen.run.part_status import Notice
+from tengen.run import safe_exit
+from tengen.run.part_status import StatusWriter
 base = Path(sys.argv[1])
-with Stopping(lambda text: print(text, flush=True)) as stopping, Notice(base, "fused", "fused"):
+with Stopping(lambda text: print(text, flush=True)) as stopping, StatusWriter(base, "fused", "fused"):
     stopping.on_leave = lambda: print("go on: ...")
-    with leaving.before(lambda: (base / "rows").write_text("written")), leaving.possible():
+    with safe_exit.before(lambda: (base / "rows").write_text("written")), safe_exit.possible():
         print("ready", flush=True)
         hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 """

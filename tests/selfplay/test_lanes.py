@@ -82,7 +82,7 @@ def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path) -> None:
     with Fused(go(), tmp_path, Listener()) as loop:
         loop.prepare()
-        parts = loop.parts
+        parts = loop.components
         assert [(lane.selfplay.game.options.size, lane.selfplay.settings.games) for lane in parts.lanes.lanes] == [
             (3, 2), (3, 2), (2, 2), (2, 2)
         ]  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
         loop.prepare()
         loop.run(never)
         assert loop.trainer.step > 0
-    shape, kinds = loop.parts.form.planes_shape, set()
+    shape, kinds = loop.components.form.planes_shape, set()
     for chunk in Store(tmp_path / "selfplay").chunks():
         rows, _ = read_chunk(chunk.path)
         points = unpack_planes(rows["planes"], shape)[..., 0]

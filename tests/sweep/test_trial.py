@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -190,8 +189,3 @@ def test_a_folder_that_is_still_in_use_is_waited_for(
     monkeypatch.setattr(trial, "PATIENCE", 0.0)
     with directory.locked(Path(spec.folder)):
         assert "is being used by" in run_trial(spec).why
-
-
-def test_names_of_signals() -> None:
-    assert signal.SIGKILL.name == trial._signal(9)  # pyright: ignore[reportPrivateUsage]
-    assert trial._signal(999) == "signal 999"  # pyright: ignore[reportPrivateUsage]

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tengen.errors import OptionError
 from tengen.train.bucket import Bucket
 
 
@@ -44,12 +43,3 @@ def test_beyond_the_largest_debt_rows_earn_nothing() -> None:
     bucket = Bucket().filled(100, 2.0, 150)
     assert (bucket.level, bucket.rows) == (150, 100)
     assert bucket.filled(10, 2.0, 100).level == 150, "a lower limit takes nothing away"
-
-
-def test_as_plain_data() -> None:
-    bucket = Bucket().filled(7, 1.5, 1e12).spent(2, 4)
-    assert Bucket.from_dict(bucket.to_dict()) == bucket
-    with pytest.raises(OptionError, match=r"bucket.level: expected a number of at least 0, got -1"):
-        Bucket.from_dict({"level": -1, "rows": 0, "samples": 0})
-    with pytest.raises(OptionError, match=r"bucket.rows: missing"):
-        Bucket.from_dict({"level": 1, "samples": 0})

@@ -11,7 +11,7 @@ from typing import Any
 from tengen.commands.config import BASE_HELP, add_overrides
 
 _ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
-exports a network, hands it on, and begins again. Clients talk to it in lines of JSON on the standard input and
+exports a network, uploads it, and begins again. Clients talk to it in lines of JSON on the standard input and
 output, or through a Unix socket (docs/protocol.md)."""
 
 
@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "daemon",
-        help="wait for data of others, train, export, hand on, and begin again",
+        help="wait for data of others, train, export, upload, and begin again",
         description=_ABOUT,
         example="tengen daemon go9 --base runs/go9 --listen runs/go9.sock",
     )
@@ -27,7 +27,7 @@ def add(subparsers: Any) -> None:
         "config",
         nargs="?",
         metavar="CONFIG",
-        help="begin with this configuration at once (default: wait to be told by start_training)",
+        help="begin with this configuration at once (default: wait for start_training)",
     )
     parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(

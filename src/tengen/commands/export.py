@@ -5,7 +5,7 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive
 
-_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers that feed nobody.
+_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers whose networks do not play.
 Ends with Ctrl-C."""
 
 

@@ -1,6 +1,7 @@
-"""What the commands of the ring's parts have in common."""
+"""What the commands of the pipeline's parts have in common."""
 
 import argparse
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,7 +12,7 @@ from tengen.commands.config import BASE_HELP, add_config
 from tengen.config.sections import Config
 
 Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
-"""(configuration, run directory, whether to stop, how to speak) -> the part."""
+"""(configuration, run directory, whether to stop, how to print a message) -> the part."""
 
 
 def add_part(parser: argparse.ArgumentParser, once: str) -> None:
@@ -29,7 +30,7 @@ def positive(text: str) -> int:
 
 
 def load(args: argparse.Namespace) -> tuple[Config, Path]:
-    """The configuration, and where the run is."""
+    """The configuration and the run directory."""
     config = configuration.load(args.config, args.overrides)
     return config, configuration.base_of(args.config, config.run.name, args.base)
 
@@ -80,12 +81,12 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -
     with Stopping(say) as stopping, explaining_memory():
         with safe_exit.possible():
             part = build(config, base, lambda: stopping.asked, say)
-        with running.closing(part), StatusWriter(base, part.kind, part.name) as notice, safe_exit.before(part.flush):
+        with contextlib.closing(part), StatusWriter(base, part.kind, part.name) as status, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
-            last = running.run(part, notice, lambda: stopping.asked, say, poll, once=args.once)
+            last = running.run(part, status, lambda: stopping.asked, say, poll, once=args.once)
     if stopping.asked:
         say(f"stopped by {stopping.words}: everything is written")
-    elif last.worked and not (last.event or last.ended):  # the others were told of
+    elif last.worked and not (last.event or last.ended):  # the others were printed
         say(last.words)
     return stopping.code
 

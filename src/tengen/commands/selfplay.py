@@ -18,10 +18,8 @@ def add(subparsers: Any) -> None:
         example="tengen selfplay go9 --base runs/go9",
     )
     add_part(parser, "end when games have ended and are written")
-    parser.add_argument(
-        "--max-games", type=positive, metavar="N", help="end when this process has finished so many games"
-    )
-    parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made so many rows")
+    parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
+    parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made N rows")
     parser.set_defaults(run=run)
 
 

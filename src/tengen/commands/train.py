@@ -26,10 +26,10 @@ def add(subparsers: Any) -> None:
         "--role",
         choices=ROLES,
         metavar="ROLE",
-        help="main: its networks go to the gate; extra: they are exported aside and feed nobody; trainonly: none are "
+        help="main: its networks go to the gate; extra: they are exported aside and do not play; trainonly: none are "
         "(default: main for the trainer main, extra for others)",
     )
-    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end when the trainer has done so many epochs")
+    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end after N epochs of the trainer")
     parser.add_argument(
         "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
     )

@@ -1,8 +1,8 @@
-"""The life of a run: wait for data, train, validate, save, export, hand on, and wait again.
+"""The life of a run: wait for data, train, validate, save, export, upload, and wait again.
 
-A state machine on a thread of its own. It is told what to do by messages (`post`) and tells what happens by others
-(`tell`); nothing that clients do can hold it up. Whatever goes wrong is told, and it goes on, or idles in stage ERROR
-until it is started again.
+A state machine on a separate thread. It takes orders as messages (`post`) and reports what happens as messages
+(`tell`); nothing that clients do can block it. Errors are reported, and it goes on, or idles in stage ERROR until it is
+started again.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tengen import config as configuration
 from tengen.errors import TengenError
+from tengen.loop.parts.running import is_full
 from tengen.protocol import messages
 from tengen.protocol.messages import Stage
 from tengen.run.part import Progress
@@ -24,9 +25,9 @@ from tengen.run.part import Progress
 if TYPE_CHECKING:
     from tengen.daemon.session import DaemonSession
 
-_LOOK = 0.1  # seconds between two looks at what is waited for
+_LOOK = 0.1  # seconds between two checks for new data
 _FULL = 5.0  # seconds before a full disk is tried again
-_NAMED = 5  # files that are no chunks are named at a time
+_NAMED = 5  # files that are not chunks are named at a time
 
 Tell = Callable[[Any], None]
 Log = Callable[[str, str], None]
@@ -50,7 +51,7 @@ class Now:
 
 
 class Core:
-    """One daemon. `now`, `session` and `run` may be looked at from any thread."""
+    """One daemon. Any thread may read `now`, `session` and `run_name`."""
 
     def __init__(self, tell: Tell, log: Log, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
         """`base`: the run directory, whatever the configuration says; `overrides`: of every configuration."""
@@ -66,7 +67,7 @@ class Core:
         self.ended = threading.Event()
 
     def post(self, message: Any) -> None:
-        """Have a message obeyed soon. Any thread."""
+        """Have a message handled soon. Any thread may call this."""
         self._inbox.put(message)
 
     def start(self) -> None:
@@ -89,17 +90,15 @@ class Core:
             self._close()
             self.ended.set()
 
-    # One turn at a time.
-
     def _turn(self) -> None:
         session = self.session
         if session is None or not (self._active or session.place.pending):
             if self.now.stage != "ERROR":
                 self._enter("IDLE", "stopped" if session is not None else self.now.words)
-            self._obey(self._inbox.get())
+            self._handle(self._inbox.get())
             return
         while not self._inbox.empty():
-            self._obey(self._inbox.get())
+            self._handle(self._inbox.get())
             if self._over or self.session is not session:
                 return
         self._name_rejected(session)
@@ -159,13 +158,11 @@ class Core:
     def _name_rejected(self, session: "DaemonSession") -> None:
         new, reasons = session.rejections()
         for reason in reasons[:_NAMED]:
-            self._log("warning", f"no chunk, and passed over: {reason}")
+            self._log("warning", f"skipped, not a chunk: {reason}")
         if new > _NAMED:
-            self._log("warning", f"and {new - _NAMED:,} more files that are no chunks")
+            self._log("warning", f"and {new - _NAMED:,} more files that are not chunks")
 
-    # What it is told.
-
-    def _obey(self, message: Any) -> None:
+    def _handle(self, message: Any) -> None:
         try:
             match message:
                 case messages.StartTraining():
@@ -233,15 +230,13 @@ class Core:
         self.run_name = config.run.name
         self._log("info", f"{config.run.name} in {base}, chunks from {self.session.data}")
 
-    # What it keeps in order.
-
     @contextlib.contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Around one turn: tell what went wrong, and be in a state to go on from."""
+        """Around one turn: report what went wrong, and end in a state to go on from."""
         try:
             yield
         except Exception as error:
-            if _is_full(error):
+            if is_full(error):
                 self._complain(f"waiting for space on the disk: {error}", "disk", goes_on=True)
                 self._pause(_FULL)
                 return
@@ -274,7 +269,7 @@ class Core:
         self._enter("WAITING_FOR_DATA", "looking for chunks")
 
     def _pause(self, seconds: float) -> None:
-        """Wait, unless there is something to obey."""
+        """Wait, unless there is a message to handle."""
         end = time.monotonic() + seconds
         while self._inbox.empty() and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, 0.02))
@@ -289,10 +284,4 @@ class Core:
             try:
                 session.close()
             except Exception as error:
-                self._log("error", f"while letting go of {session.base}: {error}")
-
-
-def _is_full(error: BaseException) -> bool:
-    from tengen.loop.parts.running import is_full
-
-    return is_full(error)
+                self._log("error", f"while closing {session.base}: {error}")

@@ -1,9 +1,9 @@
-"""A network by HTTP PUT: once, within a deadline, and without letting anybody see the token.
+"""Uploads by HTTP PUT: within a deadline, and without revealing the token.
 
 Every wait for the receiver is cut off at the deadline, however slowly it reads or answers. (Only the lookup of its
-name is not: the system's resolver has limits of its own.) The token comes from an
-environment variable and goes to the configured host alone, since redirects are not followed. Whatever a receiver says
-is left out of messages if it repeats any part of the token.
+name is not: the system's resolver has separate limits.) The token comes from an environment variable and goes to the
+configured host alone, since redirects are not followed. A receiver's answer is left out of messages if it repeats any
+part of the token.
 """
 
 import base64
@@ -26,7 +26,7 @@ from tengen.errors import TengenError
 from tengen.nets.specs import FILE_NAME
 
 _BLOCK = 1 << 18  # bytes
-_SAID = 300  # characters of what a receiver says
+_SHOWN = 300  # characters of a receiver's answer
 _THERE_ALREADY = 412
 
 Clock = Callable[[], float]
@@ -49,12 +49,12 @@ class HttpSender:
 
     @property
     def warning(self) -> str:
-        """That the token could be read on its way, if so."""
+        """A warning if the token could be read on its way."""
         variable = self._settings.token_variable
         if variable is None or self._address.lower().startswith("https:") or _is_here(self._host):
             return ""
         return (
-            f"the token in {variable} is sent to {self._host} over plain http, where anybody on the way can read it; "
+            f"the token in {variable} is sent to {self._host} over plain http, where others on the way can read it; "
             "use an address that begins with https://"
         )
 
@@ -101,7 +101,7 @@ class HttpSender:
                 connection.sock = self._socket = _connect(connection.host, connection.port, secure, limits)
                 headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
                 headers["Host"] = url.netloc.rpartition("@")[2]
-                # Whoever hangs up early may have said why.
+                # A receiver that hangs up early may have given the reason.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     connection.request("PUT", place, body=body, headers=headers)
                 answer = connection.getresponse()
@@ -130,10 +130,10 @@ class HttpSender:
         return token
 
     def _in_words(self, ours: str, theirs: str, between: str = ": ") -> str:
-        """What went wrong, in our words and in the receiver's, as they may be shown to anybody."""
+        """What went wrong, in our words and in the receiver's, without secrets."""
         if any(redact.repeats(theirs, secret) for secret in self._secrets):
             return f"{ours} (what it said is left out, because it repeats the token)"
-        return f"{ours}{between}{redact.hide(theirs)[:_SAID]}".rstrip(": ")
+        return f"{ours}{between}{redact.hide(theirs)[:_SHOWN]}".rstrip(": ")
 
 
 class _Limits:
@@ -153,7 +153,7 @@ class _Limits:
         return min(self._timeout, left)
 
 
-class _Plain(socket.socket):
+class _Limited(socket.socket):
     """A socket whose waits end at the deadline."""
 
     limits: _Limits
@@ -162,19 +162,17 @@ class _Plain(socket.socket):
         self.settimeout(self.limits.wait())
         return super().recv_into(*args, **more)
 
+
+class _Plain(_Limited):
+    """Without TLS."""
+
     def sendall(self, *args: Any, **more: Any) -> None:
         self.settimeout(self.limits.wait())
         super().sendall(*args, **more)
 
 
-class _Secure(ssl.SSLSocket):
-    """The same for TLS."""
-
-    limits: _Limits
-
-    def recv_into(self, *args: Any, **more: Any) -> int:
-        self.settimeout(self.limits.wait())
-        return super().recv_into(*args, **more)
+class _Secure(_Limited, ssl.SSLSocket):
+    """With TLS."""
 
     def send(self, *args: Any, **more: Any) -> int:  # `sendall` is made of these
         self.settimeout(self.limits.wait())

@@ -1,7 +1,7 @@
-"""The ways to hand a network on: to a directory, to a command, or by HTTP PUT (`putting`).
+"""Upload methods: copying to a directory, a command, or HTTP PUT (`http.py`).
 
 `send` returns when the receiver has all of it, and raises SendError with the reason if not. It may be sent again then:
-a copy that is there already, or an answer 412 to `If-None-Match: *`, says that it had arrived.
+a copy that is there already, or an answer 412 to `If-None-Match: *`, means that it had arrived.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from tengen.daemon.http import HttpSender, SendError
 from tengen.errors import TengenError
 from tengen.run import registry
 
-_TAIL = 300  # characters of what a command says
+_TAIL = 300  # characters of a command's output
 
 
 class Sender(Protocol):
@@ -31,16 +31,16 @@ class Sender(Protocol):
         ...
 
     def send(self, name: str, path: Path) -> None:
-        """Hand on the network in the folder `path`. SendError if that fails; it is cut short by `cancel`."""
+        """Send the network in the folder `path`. SendError if that fails; `cancel` cuts it short."""
         ...
 
     def cancel(self) -> None:
-        """Give up what is being sent, from any thread."""
+        """Give up what is being sent. Any thread may call this."""
         ...
 
 
 def sender(settings: UploadSettings) -> Sender | None:
-    """As the configuration says; None for nowhere."""
+    """The sender that the settings describe; None if there is nothing to send to."""
     if settings.target is None or settings.kind == "none":
         return None
     if settings.kind == "copy":
@@ -80,7 +80,7 @@ class CopySender:
 
 
 class CommandSender:
-    """A program of the user's, with the folder of the network as its last argument; 0 means that it has arrived."""
+    """Runs a program with the folder of the network as its last argument; exit code 0 means that it has arrived."""
 
     warning = ""
 
@@ -105,7 +105,7 @@ class CommandSender:
             raise SendError(f"{redact.hide(self._command)}: {reason}") from None
         self._process = process
         try:
-            said, _ = process.communicate(timeout=self._timeout)
+            output, _ = process.communicate(timeout=self._timeout)
         except subprocess.TimeoutExpired:
             self.cancel()
             raise SendError(f"{words[0]} took longer than {self._timeout:g} s") from None
@@ -115,7 +115,7 @@ class CommandSender:
             if process.stdout is not None:
                 process.stdout.close()
         if process.returncode:
-            tail = redact.hide(said.strip())[-_TAIL:]
+            tail = redact.hide(output.strip())[-_TAIL:]
             raise SendError(f"{words[0]} ended with {process.returncode}: {tail}".rstrip(": "))
 
     def cancel(self) -> None:

@@ -1,8 +1,8 @@
-"""One run in the daemon's hands: its loader, its trainer, its checkpoints and what it hands on.
+"""A run of the daemon: its loader, its training, its exported networks and their uploads.
 
-Everything that must survive is in the checkpoint: how many networks there are, how far the present one is, and from
-which count of chunks on new ones are counted. A network has its name from its checkpoint, and exporting and handing on
-are done again by that name until both are there; so a daemon that is killed neither loses one nor makes it twice.
+Everything that must survive is in the checkpoint: how many networks there are, how far the current one is, and the
+number of chunks when its training began. A network has its name from its checkpoint, and export and upload are repeated
+under that name until both are done; so a daemon that is killed neither loses a network nor makes it twice.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from flax import nnx
 
-from tengen import files, games, nets
+from tengen import files, nets
 from tengen.config import provenance
 from tengen.config.rendering import render
 from tengen.config.sections import Config
@@ -31,21 +31,18 @@ from tengen.data.loader.splits import SPLITS, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
-from tengen.loop.resuming import refuse_to_forget
 from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import directory, locks, registry
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
-from tengen.selfplay.lanes import boards
-from tengen.selfplay.pacing import Pace
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.checkpoints import Checkpoints
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 
 TRAINER = "main"
 _WHY = "made by the daemon"
 _SECONDS = 0.5  # of learning in one piece of work, about
-_LOOK = 0.2  # seconds between two looks at whether to stop, while there is no batch
+_LOOK = 0.2  # seconds between two checks for messages, while there is no batch
 _VALIDATION = 10.0  # seconds that a batch for validation is waited for
 _REMEMBERED = 20  # networks
 
@@ -55,31 +52,31 @@ Say = Callable[[str, str], None]
 
 @dataclass
 class SessionPlace:
-    """Where a run stands besides its trainer's own state."""
+    """How far a run is, besides its trainer's own state; part of every checkpoint."""
 
-    networks: int = 0  # that are trained
+    networks: int = 0  # trained so far
     training: bool = False  # whether one is being trained
     step: int = 0  # of that one
     anchor: int = 0  # chunks that were there when its training began
-    pending: str = ""  # a network that this checkpoint is, and that is to be exported
+    pending: str = ""  # the network of this checkpoint, which is to be exported
     validation: dict[str, float] = field(default_factory=dict)  # the last losses
-    test: dict[str, float] = field(default_factory=dict)  # on chunks that are for tests
+    test: dict[str, float] = field(default_factory=dict)  # on chunks for tests
 
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "SessionPlace":
-        """As a checkpoint has it; that of another loop has none."""
+        """From a checkpoint; one of another loop has none."""
         found = extras.get("daemon")
         if found is None:
             return SessionPlace()
         try:
             return SessionPlace(**found["place"])
         except (KeyError, TypeError) as error:
-            raise TengenError(f"{folder}: the checkpoint is not of a daemon's training ({error})") from None
+            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
 
 
 @dataclass(frozen=True)
 class MadeNetwork:
-    """A network."""
+    """A network that was exported."""
 
     name: str
     path: Path
@@ -109,35 +106,38 @@ class DaemonSession:
         self.folder = base / "train" / TRAINER
         directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
         directory.write(config, self.folder, provenance.lines())
-        self._game = games.make(config.game.name, **asdict(config.game.options))
-        spec = nets.spec(config.net.name, config.net.heads)
-        smaller = tuple(board.game for board in boards(self._game, config.selfplay)[1:])
-        self.trainer = AlphaZeroTrainer(
-            AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
-        )
-        # As players read it back, to try it before it is handed on.
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        self._game, spec = self.trainer.config.game, self.trainer.config.spec
+        # As players read it back, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))
         self._metrics = self._closing.enter_context(Metrics(self.folder))
-        self._checkpoints = Checkpoints(self.folder, config.train.checkpoints)
-        self._closing.callback(self._checkpoints.close)
-        found, set_aside = self.trainer.resume(self._checkpoints)
-        for text in set_aside:
-            self._say("warning", f"a damaged checkpoint: {text}")
+        warn = partial(self._say, "warning")
+        self._training = TrainingSession(
+            self.trainer, self.folder, config.train.checkpoints, warn, seconds=_SECONDS, amount=4
+        )
+        self._closing.callback(self._training.close)
+        found = self._training.extras
         if found is None:
-            refuse_to_forget(self.folder)
+            self._training.saved = -1  # a network may be exported before the first step
         self.place = SessionPlace.of(found or {}, self.folder)
-        self._saved = self.trainer.step if found is not None else -1
         self.loader = self._closing.enter_context(self._make_loader((found or {}).get("daemon", {}).get("loader")))
         if found is not None:
             self._say("info", f"going on from step {self.trainer.step:,}, network {self.place.networks + 1:,}")
         self.uploads = self._closing.enter_context(Uploads(base, self.settings.upload, self._say))
         self.made = tuple(_made(base))
-        self.figures: dict[str, float] = {}
-        self.steps_per_second: float | None = None
         self.waits_for = ""  # while training: what its batches wait for
-        self._pace = Pace(_SECONDS, amount=4)
-        self._kept: Mapping[str, np.ndarray] = {}  # of the loader's last batch, what is left
-        self._rejected = 0  # files that were told of
+        self._batches = BatchCutter(config.train.batch, partial(self._next, "train", _LOOK))
+        self._rejected = 0  # files that were reported
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The trainer's last figures."""
+        return self._training.figures
+
+    @property
+    def steps_per_second(self) -> float | None:
+        """Smoothed; None until it is known."""
+        return self._training.steps_per_second
 
     def _make_loader(self, state: Mapping[str, Any] | None) -> Loader:
         it = self.settings
@@ -163,16 +163,14 @@ class DaemonSession:
                 loader.start(split)
         return loader
 
-    # What it waits for.
-
     @property
     def chunks(self) -> int:
-        """Good ones since the beginning."""
+        """Good chunks since the beginning."""
         return sum(counts.chunks for counts in self.loader.counts().values())
 
     @property
     def new_chunks(self) -> int:
-        """Since the training of the last network began."""
+        """Good chunks since the training of the last network began."""
         return max(self.chunks - self.place.anchor, 0)
 
     @property
@@ -181,13 +179,11 @@ class DaemonSession:
         return self.loader.get_stats().stage("unpack", "train").queue > 0
 
     def rejections(self) -> tuple[int, tuple[str, ...]]:
-        """Files that are no chunks and were not told of yet: how many, and why, as far as that is remembered."""
+        """Files that are not chunks and were not reported yet: how many, and the reasons of the last ones."""
         stats = self.loader.get_stats()
         new = sum(stats.rejected.values()) - self._rejected
         self._rejected += new
         return new, tuple(item.reason for item in stats.last_rejected[-new:]) if new else ()
-
-    # What it does.
 
     def begin(self) -> None:
         """Start to train the next network; chunks that come from now on count for the one after it."""
@@ -195,15 +191,15 @@ class DaemonSession:
         self._count_rows()
 
     def learn(self, interrupted: Callable[[], bool]) -> bool:
-        """A short while of learning; whether the steps of this network are done."""
+        """Learn for a moment; whether the steps of this network are done."""
         left = self.settings.steps_per_network - self.place.step
         if left > 0:
             with self._advising():
-                self._learn(min(self._pace.units, left), interrupted)
+                self._learn(min(self._training.pace.units, left), interrupted)
         return self.place.step >= self.settings.steps_per_network
 
     def finish(self) -> None:
-        """Validate: this network is to be exported."""
+        """Validate the network and have it exported."""
         with self._advising():
             validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
         self.place = replace(
@@ -214,7 +210,7 @@ class DaemonSession:
             self._metrics.write("network", {"networks": self.place.networks, **self._facts()})
 
     def export_soon(self) -> bool:
-        """Have the network as it is exported; False if it was already, or is about to be."""
+        """Have the current network exported; False if it was already, or is about to be."""
         name = registry.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
         if name == self.place.pending or registry.known(self.base, name) is not None:
             return False
@@ -222,7 +218,7 @@ class DaemonSession:
         return True
 
     def export(self) -> MadeNetwork | None:
-        """Save and export the network that is pending, and hand it on; None if that was done before a kill."""
+        """Save, export and upload the pending network; None if it was exported before a kill."""
         name = self.place.pending
         target = self.base / registry.ACCEPTED / name
         made = None
@@ -243,7 +239,7 @@ class DaemonSession:
         return made
 
     def _try(self, net: nets.Network, target: Path) -> None:
-        """Diverged if the network is no good."""
+        """Diverged if the network gives bad numbers."""
         try:
             export.check(net, self._game, target)
         except TengenError as error:
@@ -251,95 +247,63 @@ class DaemonSession:
 
     @contextlib.contextmanager
     def _advising(self) -> Iterator[None]:
-        """If the training diverges, say how it can go on."""
+        """If the training diverges, the error says how it can go on."""
         try:
-            yield
+            with self._training.watching():
+                yield
         except Diverged as error:
-            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
-                self._say("warning", text)
             lower = " ".join(f"{key}={rate:g}" for key, rate in lower_rates(self.config).items())
             how = f"Lower the learning rate in the configuration, or with --set {lower}, and start the training again."
             anew = "the network then learns anew from the chunks that are there"
             raise TengenError(explained(error, self.folder, how, anew)) from error
 
     def flush(self) -> None:
-        """A checkpoint of all that was learned, on the disk."""
-        before = self._saved
+        """Write a checkpoint of all that was learned."""
         self._checkpoint()
-        try:
-            self._checkpoints.wait()
-        except TengenError:
-            if self.trainer.step not in self._checkpoints.steps():
-                self._saved = before
-            raise
+        self._training.wait()
 
     def close(self) -> None:
-        """End all threads and let go of everything, without saving."""
+        """End all threads and release everything, without saving."""
         self._closing.close()
 
     def _learn(self, steps: int, interrupted: Callable[[], bool]) -> None:
         trainer, batch = self.trainer, self.config.train.batch
         counts = counting.RunCounts(rows=trainer.bucket.rows, seconds=self._metrics.elapsed)
         trainer.progress = counting.progress(self.config.goal, counts, trainer.step)
-        # How much is learned from how many rows is for `steps_per_network` and `chunks_per_network` to say.
+        # `steps_per_network` and `chunks_per_network` decide how much is learned from how many rows.
         trainer.bucket = replace(trainer.bucket, level=float(max(trainer.bucket.level, batch * steps)))
-        before, began = trainer.step, time.monotonic()
         self.waits_for = ""
-        figures = trainer.learn(self._blocks(steps, interrupted))
-        made, seconds = trainer.step - before, time.monotonic() - began
-        if not made:
-            return
-        if self._pace.calls:  # the first one compiles
-            now = made / max(seconds, 1e-9)
-            self.steps_per_second = now if self.steps_per_second is None else 0.7 * self.steps_per_second + 0.3 * now
-        self._pace = self._pace.after(made, seconds)
-        self.figures = figures
-        self.place = replace(self.place, step=self.place.step + made)
-        unfinished = self.place.step < self.settings.steps_per_network  # what is finished is saved with its name
-        if unfinished and trainer.step - self._saved >= self.config.train.checkpoints.interval:
+
+        def learn(steps: int) -> dict[str, float]:
+            return trainer.learn(self._batches.blocks(steps, interrupted))
+
+        taken = self._training.learn(steps, learn, may_exit=False)
+        self.place = replace(self.place, step=self.place.step + taken)
+        # A finished network is saved with its name.
+        if taken and self._training.due and self.place.step < self.settings.steps_per_network:
             self._checkpoint()
 
-    def _blocks(self, steps: int, interrupted: Callable[[], bool]) -> Iterator[Mapping[str, np.ndarray]]:
-        """The next rows, for so many steps, or fewer if something else is to be done."""
-        batch = self.config.train.batch
-        while steps and not interrupted():
-            there = len(self._kept["ply"]) // batch if self._kept else 0
-            if not there:
-                self._kept = self._next("train", _LOOK)
-                continue
-            taken = min(there, steps)
-            yield {name: values[: taken * batch] for name, values in self._kept.items()}
-            self._kept = {name: values[taken * batch :] for name, values in self._kept.items()}
-            steps -= taken
-
-    def _next(self, split: Any, timeout: float) -> Mapping[str, np.ndarray]:
-        """The loader's next batch; nothing if there is none in time."""
+    def _next(self, split: Split, timeout: float) -> HostRows:
+        """The loader's next batch; empty if there is none in time."""
         try:
-            found = self.loader.get_next_batch(split, timeout)
+            found = next_rows(self.loader, split, timeout)
         except LoaderTimeout:
             self.waits_for = self.loader.waiting(split)
             return {}
         self.waits_for = ""
-        return dict(zip(self.loader.names, found or (), strict=False))
+        return found or {}
 
     def _validate(self, split: Split) -> dict[str, float]:
-        """Losses on rows that are not learned from; none if there are no such rows."""
+        """Losses on rows that are not learned from; empty if there are no such rows."""
         wanted, share = self.settings.validation_rows, getattr(self.settings, split)
         if not wanted or not share or not self.loader.counts()[split].chunks:
             return {}
-        return self.trainer.validate(self._parts(split, -(-wanted // self.config.train.batch)))
-
-    def _parts(self, split: Split, count: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """So many batches of a split, as large as those that are learned from."""
         batch = self.config.train.batch
-        while count > 0:
-            rows = self._next(split, _VALIDATION)
-            if not rows:
-                self._say("warning", f"no rows for {split}: {self.waits_for}")
-                return
-            for start in range(0, min(len(rows["ply"]) // batch, count) * batch, batch):
-                yield {name: values[start : start + batch] for name, values in rows.items()}
-                count -= 1
+        cutter = BatchCutter(batch, lambda: self._next(split, _VALIDATION) or None)
+        figures = self.trainer.validate(cutter.blocks(-(-wanted // batch)))
+        if self.waits_for:
+            self._say("warning", f"too few rows for {split}: {self.waits_for}")
+        return figures
 
     def _count_rows(self) -> None:
         rows = sum(counts.rows for counts in self.loader.counts().values())
@@ -347,7 +311,7 @@ class DaemonSession:
         self.trainer.earn(0)
 
     def _facts(self) -> dict[str, Any]:
-        """How the network came about."""
+        """The facts about the network, for its folder and the metrics."""
         return {
             "run": self.config.run.name,
             "trainer": TRAINER,
@@ -364,13 +328,10 @@ class DaemonSession:
         }
 
     def _checkpoint(self) -> None:
-        if self.trainer.step > self._saved:
-            extras = {"daemon": {"place": asdict(self.place), "loader": self.loader.state()}}
-            self._checkpoints.save(self.trainer.checkpoint(extras))
-            self._saved = self.trainer.step
+        self._training.checkpoint({"daemon": {"place": asdict(self.place), "loader": self.loader.state()}})
 
     def _prune(self) -> None:
-        """Remove networks beyond those that are kept; never one that still has to be handed on."""
+        """Remove networks beyond those to keep; never one that still has to be uploaded."""
         if self.settings.keep_networks is None:
             return
         ours = [entry for entry in registry.accepted(self.base) if registry.verdict(entry.path).get("why") == _WHY]

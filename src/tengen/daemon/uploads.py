@@ -1,9 +1,8 @@
-"""Networks on their way to others: a queue on the disk, and a thread that never gives up and holds up nobody.
+"""Uploads of networks: a queue on the disk, and a thread that never gives up and blocks nothing.
 
 RUN/uploads/<network>.json waits, RUN/uploads/done/<network>.json has arrived. An entry is there before the network is,
-and moves when the receiver has said that it has all of it; so nothing is forgotten, whenever the daemon dies, and what
-has arrived is not sent again. Where that cannot be known (the answer was lost) the receiver is asked not to take it
-twice.
+and moves when the receiver has confirmed that it has all of it; so nothing is forgotten, whenever the daemon dies, and
+what has arrived is not sent again. If the answer was lost, the request asks the receiver not to take it twice.
 """
 
 import contextlib
@@ -67,7 +66,7 @@ class Uploads:
             self._thread.join(_PATIENCE)
 
     def put(self, name: str) -> None:
-        """Hand this network on once it is there, unless that was done or there is nobody to hand it to."""
+        """Upload this network once it is there, unless that was done or uploads are off."""
         if self._sender is None or self.state(name):
             return
         path = self._folder / f"{name}.json"
@@ -101,7 +100,7 @@ class Uploads:
             assert path is not None
             try:
                 self._sender.send(name, path)
-            except Exception as error:  # whatever a receiver thinks of, the others still get their networks
+            except Exception as error:  # whatever goes wrong with one, the others are uploaded
                 self._failed(name, f"{error}" or type(error).__name__)
             else:
                 self._arrived(name)
@@ -135,7 +134,7 @@ class Uploads:
         with self._changed:
             self._states[name] = "done"
             del self._due[name]
-        self._say("info", f"{name} was handed on")
+        self._say("info", f"{name} was uploaded")
 
     def _failed(self, name: str, reason: str) -> None:
         with self._changed:
@@ -144,4 +143,4 @@ class Uploads:
             _, pause = self._due[name]
             self._states[name] = f"failed ({reason})"
             self._due[name] = (time.monotonic() + pause, min(2 * pause, _LONGEST))
-        self._say("warning", f"{name} could not be handed on: {reason}; again in {pause:,.4g} s")
+        self._say("warning", f"{name} could not be uploaded: {reason}; again in {pause:,.4g} s")

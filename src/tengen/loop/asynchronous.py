@@ -1,4 +1,4 @@
-"""The ring as processes: all parts at once on this machine, or some of them, until the goal is reached.
+"""The pipeline as processes: all parts at once on this machine, or some of them, until the goal is reached.
 
     with Asynchronous(config, base, KINDS, shown) as driver:
         driver.run(stop)
@@ -31,15 +31,15 @@ from tengen.run.part import Progress, Stop
 from tengen.run.part_status import PartStatus, StatusWriter
 from tengen.schema import unknown
 
-_LOOK = 0.1  # seconds between two looks at the children
-_SHOW = 1.0  # at what they say
-_COUNT = 5.0  # at what they made; a line of metrics follows
+_LOOK = 0.1  # seconds between two checks of the children
+_SHOW = 1.0  # seconds between two updates of the display
+_COUNT = 5.0  # seconds between two counts of rows and networks, each with a line of metrics
 _JUDGING = 60.0  # seconds that the gate may go on after the end, for the networks that wait
 _JUDGING_SHARE = 0.08  # of a goal of minutes, which is to be kept to within a tenth
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """Parts from a list with commas, in the order of the ring; all without one. OptionError names what is no part."""
+    """Parts from a list with commas, in the order of the pipeline; all without a list. OptionError if unknown."""
     if text is None:
         return KINDS
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -75,7 +75,7 @@ class Asynchronous:
         self._children = [ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
         self._waits: dict[str, float] = {}  # parts whose predecessors still run, and for how long they wait at most
         self._counter, self._played = TotalsCounter(base), PlayedTotals()
-        self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a notice said, and when that was first seen
+        self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a part reported, and since when
         self._due = {"show": 0.0, "count": 0.0}
         self._before: tuple[float, RunCounts, int] | None = None
         self._complaints: set[str] = set()
@@ -107,13 +107,7 @@ class Asynchronous:
         self._find_predecessors()
         try:
             while not stop() and not self.reason:
-                for child in self._children:
-                    if not self._must_wait(child) and (said := child.look()):
-                        self._display.say(said)
-                self._show()
-                if self._is_due("count", _COUNT):
-                    self._count()
-                    self._report()
+                self._watch([child for child in self._children if not self._must_wait(child)])
                 if not self.reason and all(child.ended for child in self._children):
                     self.reason = "all parts have ended"
                 self._sleep(_LOOK)
@@ -124,6 +118,16 @@ class Asynchronous:
             self.ring = replace(self.ring, stage="ending")
             self._display.update(self.ring)
             children.stop_all(self._children, self._ending, sleep=self._sleep)
+            self._count()
+            self._report()
+
+    def _watch(self, running: Sequence[ChildProcess]) -> None:
+        """Restart what has died, and keep the display and the metrics up to date."""
+        for child in running:
+            if words := child.look():
+                self._display.say(words)
+        self._show()
+        if self._is_due("count", _COUNT):
             self._count()
             self._report()
 
@@ -141,13 +145,7 @@ class Asynchronous:
         children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
         end = self._clock() + seconds
         while self.ring.candidates and self._clock() < end and not stop():
-            for child in gate:
-                if said := child.look():
-                    self._display.say(said)
-            self._show()
-            if self._is_due("count", _COUNT):
-                self._count()
-                self._report()
+            self._watch(gate)
             self._sleep(_LOOK)
 
     def _ending(self, words: str) -> None:
@@ -201,7 +199,7 @@ class Asynchronous:
         with self._careful():
             self._played = self._counter.look()
             for path in self._played.corrupt:
-                self._complain(f"{path}: this chunk is no good, and is not counted")
+                self._complain(f"{path}: this chunk is damaged, and is not counted")
             accepted = registry.accepted(self.base)
             self.ring = replace(
                 self.ring,
@@ -253,7 +251,7 @@ class Asynchronous:
 
     @contextlib.contextmanager
     def _careful(self) -> Iterator[None]:
-        """A full disk, or one that does not answer for a moment, is told of and survived: parts go on if they can."""
+        """Reports a full disk, or one that does not answer for a moment, and goes on: parts do so if they can."""
         try:
             yield
         except (TengenError, OSError) as error:
@@ -273,11 +271,11 @@ class Asynchronous:
 
 
 def _countable(seen: PartStatus) -> bool:
-    """Whether a notice, which may say anything, tells how far a part is."""
+    """Whether a status file, which may hold anything, shows how far a part is."""
     return all(isinstance(number, int | float) and 0 <= number < math.inf for number in (seen.done, seen.of))
 
 
 def _values(seen: PartStatus) -> dict[str, Any]:
     """For the metrics."""
-    told = {"words": seen.words, "waiting": seen.waiting, "seconds": seen.seconds, "done": seen.done, "of": seen.of}
-    return {"alive": seen.alive, "machine": seen.machine, **told, "figures": dict(seen.figures)}
+    names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
+    return {name: getattr(seen, name) for name in names} | {"figures": dict(seen.figures)}

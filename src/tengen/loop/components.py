@@ -1,10 +1,9 @@
-"""What the fused loop is made of: the game, the network and its training, self-play, and the rows on the device."""
+"""The components of the fused loop: the game, the network and its training, self-play, and the rows on the device."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from tengen import nets
@@ -15,20 +14,19 @@ from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
+from tengen.train.learner import padded
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
 
 class Components:
-    """Built from a configuration alone; knows no files. OptionError if the device has too little memory."""
+    """Built from a configuration alone; knows no files."""
 
     def __init__(self, config: Config) -> None:
         self.playing = playing = SelfplayDriver(config)
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
-        others = tuple(board.game for board in playing.boards[1:])
-        training = AlphaZeroConfig(self.game, self.spec, config.train, config.run.seed, config.net.dtype, others)
-        self.trainer = AlphaZeroTrainer(training)
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
@@ -38,7 +36,7 @@ class Components:
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
     def memory(self) -> dict[str, int]:
-        """Bytes on the device, by what for."""
+        """Bytes on the device, by purpose."""
         return {
             "games and their trees": self.lanes.bytes_needed(),
             "rows": buffer.bytes_needed(self.form, self.capacity),
@@ -46,35 +44,35 @@ class Components:
         }
 
     def check_memory(self) -> None:
-        """OptionError if the device has too little."""
+        """OptionError if the device has too little memory."""
         advice = "lower selfplay.games, search.simulations or data.ring_rows"
         check_fits("this run", sum(self.memory().values()), advice)
 
     def weights(self) -> Any:
-        """Of the network as it now is, folded, for self-play and matches."""
+        """The current network's weights, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
 
-    def make_ring(self) -> RowBuffer:
-        """An empty one."""
+    def make_buffer(self) -> RowBuffer:
+        """An empty buffer on the device."""
         return jax.device_put(buffer.make(self.form, self.capacity), self._everywhere)
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
-        """The ring, which is used up, with the first `count` of the block `new` of self-play."""
+        """The buffer, which is used up, with the first `count` of the block `new` of self-play."""
         return self._append(rows, *jax.device_put((new, count), self._everywhere))
 
     def load(self, rows: RowBuffer, old: Rows, count: int) -> RowBuffer:
-        """The ring, which is used up, with `count` rows from the host, oldest first."""
+        """The buffer, which is used up, with `count` rows from the host, oldest first."""
         block = self.selfplay.rows_room  # as self-play's, so that there is one program
         for start in range(0, count, block):
             part = {name: values[start : start + block] for name, values in old.items()}
             size = len(part["ply"])
-            padded = {name: jnp.asarray(_padded(values, block)) for name, values in part.items()}
-            rows = self.append(rows, padded, jnp.int32(size))
+            filled = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
+            rows = self.append(rows, filled, jnp.int32(size))
         return rows
 
 
 def check_fits(what: str, needed: int, advice: str) -> None:
-    """OptionError if the device has not so many bytes."""
+    """OptionError if the device has too little memory."""
     there = device_memory()
     if there is not None and needed > _USABLE * there:
         raise OptionError(
@@ -83,9 +81,5 @@ def check_fits(what: str, needed: int, advice: str) -> None:
 
 
 def device_memory() -> int | None:
-    """Bytes that the device lends to programs; None if it does not say."""
+    """Bytes of device memory for programs; None if unknown."""
     return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-
-
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])

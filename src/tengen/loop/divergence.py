@@ -1,4 +1,4 @@
-"""What to tell a person whose training has diverged: from which checkpoint it can go on, and how."""
+"""The error message when a training diverges: from which checkpoint it can go on, and how."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ def advising(
 
 
 def explained(error: Diverged, folder: Path, how: str, anew: str) -> str:
-    """What happened; the newest checkpoint in `folder`; `how` to go on; and what happens if there is no folder.
+    """The message: what happened, the newest checkpoint in `folder`, `how` to go on, and what its removal would do.
 
     All checkpoints that are there are from before the divergence, but one may have been on its way.
     """

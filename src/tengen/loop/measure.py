@@ -24,7 +24,7 @@ from tengen.match import players
 from tengen.selfplay.finished import on_host
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor
-from tengen.train.alpha_zero import from_ring
+from tengen.train.alpha_zero import from_buffer
 
 _PLAYING = 0.7  # share of the time in which games are measured
 _TURNOVERS = 2  # games that each place must have seen until the ends of games tell how long games are
@@ -52,7 +52,7 @@ def measure(
     show("compiling the games")
     key = jax.random.key(config.run.seed)
     weights, actors = parts.weights(), parts.lanes.begin(key)
-    actors, rows, first = _play(parts, weights, actors, parts.make_ring(), 1, now)
+    actors, rows, first = _play(parts, weights, actors, parts.make_buffer(), 1, now)
     show("compiling the learner")
     _learn(parts, rows, 1, now)
     compiling = now() - began
@@ -128,7 +128,7 @@ def _learn(parts: Components, rows: RowBuffer, steps: int, now: Clock) -> float:
     """Seconds of so many steps, whatever the rows allow: what is learned is thrown away."""
     trainer, began = parts.trainer, now()
     data = (rows, jnp.int32(parts.capacity))
-    trainer.state, figures = trainer.learner.many(trainer.state, jax.random.key(0), from_ring, data, steps)
+    trainer.state, figures = trainer.learner.many(trainer.state, jax.random.key(0), from_buffer, data, steps)
     jax.block_until_ready(figures)
     return now() - began
 

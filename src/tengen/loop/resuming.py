@@ -1,8 +1,8 @@
-"""Where a run stands, from what an earlier process left in its directory, whenever that was killed.
+"""Resuming a fused run from what an earlier process left in its directory, whenever that was killed.
 
 A checkpoint is the state of learning with the counts at that moment and the number of the last chunk before it. Later
-chunks say themselves what was played for them. So every row on the disk counts, once, and what was learned after the
-checkpoint is learned again.
+chunks hold the counts of what was played for them. So every row on the disk counts once, and what was learned after
+the checkpoint is learned again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -14,17 +14,16 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
-from tengen.run import leftovers, metrics
+from tengen.games.core import Game
+from tengen.loop.in_process import SESSION
+from tengen.run import locks, metrics
 from tengen.run.counts import RunCounts
-from tengen.train.alpha_zero import AlphaZeroTrainer
-from tengen.train.checkpoints import Checkpoints
-
-SESSION = "session"  # the kind of metrics with which every start of a run begins
+from tengen.train.session import TrainingSession
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """Where a run stands."""
+class ResumedRun:
+    """The state of a run."""
 
     counts: RunCounts  # with this session
     rows: Rows  # np: the newest, oldest first
@@ -39,42 +38,35 @@ def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
 
 def resume(
     base: Path,
-    trainer: AlphaZeroTrainer,
-    checkpoints: Checkpoints,
+    session: TrainingSession[Any],
     store: Store,
+    game: Game,
     capacity: int,
     form: RowFormat,
     max_chunk_rows: int | None = None,
-) -> Resumed:
-    """Put the trainer where the newest good checkpoint has it, and count what was played since."""
-    notes = []
-    found, set_aside = trainer.resume(checkpoints)
-    notes += [f"a damaged checkpoint: {text}" for text in set_aside]
-    if found is None:
-        refuse_to_forget(checkpoints.folder)
-        counts, last = RunCounts(), -1
-    else:
-        counts, last = _read(found, checkpoints.folder)
-        notes.append(f"going on from step {trainer.step:,}")
-    leftovers.clean(base, alone=True)  # this process alone writes here
-    loaded = store.read_newest(capacity, form, GameIdentity.of(trainer.config.game), max_chunk_rows)
+) -> ResumedRun:
+    """Add what was played since the session's checkpoint, and read the newest `capacity` rows back."""
+    counts, last = (RunCounts(), -1) if session.extras is None else _read(session.extras, session.folder)
+    notes = [] if session.extras is None else [f"going on from step {session.trainer.step:,}"]
+    locks.remove_unfinished(base, alone=True)  # this process alone writes here
+    loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
     counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")
     counts = replace(counts, sessions=1 + max(counts.sessions, _last_session(base)))
-    return Resumed(counts, loaded.rows, loaded.count, tuple(notes))
+    return ResumedRun(counts, loaded.rows, loaded.count, tuple(notes))
 
 
 def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
-    """With what the chunks after number `last` tell."""
+    """The counts with what is in the chunks after number `last`."""
     newest = store.last()
     for chunk in store.chunks():
         if not last < chunk.number <= newest:  # others are counted already, or were not made by this run
             continue
         meta = read_meta(chunk.path)
-        # Chunks that somebody else brought know nothing of sessions.
+        # Chunks from elsewhere have no sessions.
         finished, evaluations = (_number(meta.more.get(key)) for key in ("finished", "evaluations"))
         counts = counts.plus(max(int(finished), meta.games), meta.rows, evaluations)
         counts = replace(counts, sessions=max(counts.sessions, int(_number(meta.more.get("session")))))
@@ -94,19 +86,9 @@ def _last_session(base: Path) -> int:
 def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:
     if "ring" in found:
         raise TengenError(
-            f"{folder}: was trained by a part of a ring; go on with --mode sync or async, or with its parts"
+            f"{folder}: was trained by a part of a pipeline; go on with --mode sync or async, or with its parts"
         )
     try:
         return RunCounts(**found["counts"]), int(found["chunk"])
     except (KeyError, TypeError, ValueError) as error:
-        raise TengenError(f"{folder}: the checkpoint is not of such a run ({error})") from None
-
-
-def refuse_to_forget(folder: Path) -> None:
-    """A training all of whose checkpoints are damaged does not silently begin anew."""
-    damaged = sorted(path.name for path in folder.glob("*.corrupt"))
-    if damaged:
-        raise TengenError(
-            f"{folder}: no good checkpoint is left ({', '.join(damaged)}); "
-            "mend one, or remove them to learn anew from the rows that are there"
-        )
+        raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None

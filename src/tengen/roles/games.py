@@ -1,11 +1,11 @@
 """Thousands of games at once, in lockstep, for one of their roles.
 
 All games of a lane wait for the same role. A step lets it act in every game, then the other role until it is the first
-one's turn again; so every step gives exactly one sample per game, whoever moves twice or passes, and no sample has to
-wait for its end. Finished games begin anew at once.
+one's turn again; so every step gives exactly one sample per game, even if a role moves twice or passes, and no sample
+has to wait for its end. Finished games are replaced by new ones at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -74,6 +74,11 @@ class FusedGame:
     host: Rule
     agent: Rule | None
     reward: Reward
+
+    @staticmethod
+    def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
+        """With the rules by role."""
+        return FusedGame(game, rules["host"], rules.get("agent"), reward)
 
     def observe(self, states: Any) -> dict[str, Array]:
         """What the player to move sees of states [B, ...]."""

@@ -1,4 +1,4 @@
-"""Samples in a ring on the device, drawn alike or by their priority. Pure functions of a `Replay`, for use in `jit`.
+"""A replay buffer on the device, drawn from uniformly or by priority. Pure functions of a `Replay`, for use in `jit`.
 
 Prioritised as published (Schaul and others, 2016, the proportional variant): sample i is drawn with the probability
 p_i^alpha / sum of all p^alpha, one in each of `batch` equal ranges of that sum; new samples have the largest priority

@@ -1,4 +1,4 @@
-"""One role of a game in a trainer: who plays it and, if it learns, all that its learning needs."""
+"""One role of a game in a trainer: its player and, if it learns, its network, optimiser, buffer and schedules."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,6 @@ import optax
 from flax import nnx
 from jax import Array
 
-from tengen import nets
 from tengen.config.settings.roles import RoleSettings
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
@@ -21,8 +20,8 @@ from tengen.roles import rules
 from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
 from tengen.roles.rules import GreedyRule, Parameters
-from tengen.roles.schedules import Schedule
 from tengen.train import optimizers
+from tengen.train.schedules import Schedule
 
 AnyNet = nnx.Module | Path | str
 """A module that is called on (planes, scalars) and gives a number per action, or `Outputs`; or where one is saved."""
@@ -52,28 +51,15 @@ class Role:
             self.optimizer = optimizers.make(settings.optimizer)
             self.lr_scheduler = Schedule(settings.lr_schedule, settings.optimizer.learning_rate)
             self.er_scheduler = Schedule(settings.er_schedule)
-            self._make_buffer(settings, sample)
+            if (buffer := settings.buffer) is not None:
+                self.beta_scheduler = Schedule(buffer.beta)
+                by_priority = buffer.kind == "prioritised"
+                self.replay_buffer = ReplayBuffer(
+                    rows(sample), buffer.capacity, prioritised=by_priority, alpha=buffer.alpha, least=buffer.least
+                )
 
-    def _make_buffer(self, settings: RoleSettings, sample: Transition) -> None:
-        if settings.buffer is None:
-            return
-        buffer = settings.buffer
-        self.beta_scheduler = Schedule(buffer.beta)
-        self.replay_buffer = ReplayBuffer(
-            rows(sample),
-            buffer.capacity,
-            prioritised=buffer.kind == "prioritised",
-            alpha=buffer.alpha,
-            least=buffer.least,
-        )
-
-    def build(self, rngs: nnx.Rngs) -> nnx.Module:
-        """A new network as the settings say."""
-        assert self.settings is not None
-        return nets.build(nets.spec(self.settings.net.name), self.game, rngs, dtype=self.settings.net.dtype)
-
-    def follow(self, net: AnyNet) -> None:
-        """Be played by this network from now on. What the optimiser remembers of another one is forgotten."""
+    def set_net(self, net: AnyNet) -> None:
+        """Use this network from now on. The optimiser's state is reset."""
         what = f"{self.name}_net"
         if isinstance(net, str | Path):
             net = saving.load(net, self.game, dtype=self.settings.net.dtype if self.settings else "float32")
@@ -90,8 +76,8 @@ class Role:
         if self.optimizer is not None:
             self.optimizer_state = self.optimizer.init(learned)
 
-    def obey(self, player: Player) -> None:
-        """Be played by a fixed player."""
+    def set_player(self, player: Player) -> None:
+        """Use a fixed player."""
         if player.on_host:
             raise OptionError(f"{self.name}_player: {player.name} runs on the host, expected a rule that JAX compiles")
         if self.settings is not None:
@@ -100,17 +86,17 @@ class Role:
 
     @property
     def rule(self) -> Rule:
-        """How it is played. Equal for networks of one form."""
+        """The rule that it plays by. Equal for networks with the same graph."""
         return self.player.rule if self.player else self.rule_of(self.graph, self.game)
 
     @property
     def params(self) -> Any:
-        """What the rule asks for."""
+        """The parameters of the rule."""
         return self.player.params if self.player else {**self.parameters, **self.others}
 
     @property
     def net(self) -> Any:
-        """The network as it now is; None for a fixed player. Changing it changes nothing here: `replace_nets` does."""
+        """A copy of the current network; None for a fixed player. `replace_nets` sets another one."""
         return None if self.player else rules.network(self.graph, {**self.parameters, **self.others})
 
     @property
@@ -120,10 +106,18 @@ class Role:
             raise TengenError(f"{self.name} has no section in the configuration, so it cannot learn")
         return self.settings
 
+    def descend(self, loss: Any, step: int, data: tuple[Any, ...]) -> dict[str, Array]:
+        """One step down the gradient of `loss(net, *data)`; the figures. TengenError if it does not learn."""
+        _ = self.learning  # raises the error
+        assert self.lr_scheduler is not None
+        rate = self.lr_scheduler(step)
+        self.parameters, self.others, self.optimizer_state, figures = _descend(
+            self.graph, self.optimizer, loss, self.parameters, self.others, self.optimizer_state, rate, data
+        )
+        return figures
+
     def state(self) -> dict[str, Any]:
-        """Everything that changes, as a pytree; empty for a role that does not learn."""
-        if self.settings is None:
-            return {}
+        """Everything that changes in a role that learns, as a pytree."""
         return {
             "parameters": self.parameters,
             "others": plain(self.others),
@@ -134,8 +128,6 @@ class Role:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
-        if self.settings is None:
-            return
         self.parameters, self.optimizer_state = state["parameters"], state["optimizer"]
         self.others = typed(state["others"], self.others)
         self.lane = typed(state["lane"], self.lane)
@@ -169,9 +161,9 @@ def _is_key(leaf: Any) -> bool:
 
 
 @partial(jax.jit, static_argnames=("graph", "optimizer", "loss"))
-def descend(
+def _descend(
     graph: Any,
-    optimizer: optax.GradientTransformation,
+    optimizer: Any,
     loss: Any,
     parameters: Parameters,
     others: Parameters,
@@ -179,7 +171,7 @@ def descend(
     rate: Array,
     data: tuple[Any, ...],
 ) -> tuple[Parameters, Parameters, Any, Any]:
-    """One step down the gradient of `loss(net, *data)`, a number or (number, figures by name)."""
+    """`loss` gives a number or (number, figures by name)."""
 
     def of(learned: Parameters) -> tuple[Array, Any]:
         net = rules.network(graph, {**learned, **others})
@@ -189,7 +181,6 @@ def descend(
         return value, ({name: kept[name] for name in others}, figures)
 
     (value, (others, figures)), gradient = jax.value_and_grad(of, has_aux=True)(parameters)
-    updates, state = optimizer.update(gradient, state, parameters)
-    parameters = optax.apply_updates(parameters, jax.tree.map(lambda x: x * rate, updates))  # type: ignore[assignment]
+    parameters, state = optimizers.step(optimizer, gradient, state, parameters, rate)
     figures = {**figures, "loss": value, "gradient": optax.tree.norm(gradient), "learning_rate": rate}
     return parameters, others, state, figures

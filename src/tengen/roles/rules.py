@@ -1,4 +1,4 @@
-"""How a network becomes a player of its role, and players by name."""
+"""Rules by which networks play a role, and players by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
 
 
 def unfit(text: str, role: str, game: Game) -> str:
-    """Why the player that a text names cannot play this role, or nothing.
+    """Why the named player cannot play this role; empty if it can.
 
     In Hironaka's game the roles have different actions: its hosts are no agents, and a network that learned one role
     knows nothing of the other.
@@ -95,7 +95,7 @@ def unfit(text: str, role: str, game: Game) -> str:
         return "" if role == "host" else f"{text}: a host of {game.name}, who cannot play the {role}"
     try:
         learned = saving.read(text).info.get("role")
-    except TengenError:  # what is wrong with it is told by who loads it
+    except TengenError:  # loading it raises the error
         return ""
     return "" if learned in (None, role) else f"{text}: a network that learned to play the {learned}, not the {role}"
 
@@ -109,7 +109,7 @@ def parse(text: str, game: Game, role: str) -> Player:
 
 
 def check_outputs(net: nnx.Module, game: Game, what: str) -> None:
-    """TengenError if `net(planes, scalars)` does not give a number per action of the game."""
+    """TengenError unless `net(planes, scalars)` gives a number per action of the game."""
     planes = jax.ShapeDtypeStruct((2, *game.planes_shape), jnp.bool_)
     scalars = jax.ShapeDtypeStruct((2, game.num_scalars), jnp.float32)
     graph, params = nnx.graphdef(net), parameters(net)

@@ -1,4 +1,4 @@
-"""`Trainer`: what to derive from to write a training of one's own. See docs/trainers.md.
+"""`Trainer`, the base class for trainers that users write. See docs/trainers.md.
 
 A game has the role `host` (player 0) and, if it is a game for two, `agent` (player 1). Each has its own network,
 optimiser, schedules, replay buffer and games. A role without a section in the configuration is played by a network or
@@ -25,8 +25,8 @@ from tengen.games.players import Player
 from tengen.nets import finite, saving
 from tengen.roles import role as roles
 from tengen.roles import rules
+from tengen.roles.evaluation import RoleEvaluation
 from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
-from tengen.roles.names import RoleNames
 from tengen.roles.role import AnyNet, Role
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
@@ -36,21 +36,32 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="TrainerConfig")
 Report = Callable[[str, Mapping[str, Any]], None]
-"""(kind, figures by name): `loop.metrics.Metrics(folder).write` is one."""
+"""(kind, figures by name): `run.metrics.Metrics(folder).write` is one."""
 
 _INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
 
 
-class Trainer(RoleNames, BaseTrainer[C]):
+def _of(role: str, part: str) -> Any:
+    """`trainer.host_net` is `trainer.role("host").net`, and so on."""
+    return property(lambda trainer: getattr(trainer.role(role), part))
+
+
+class Trainer(BaseTrainer[C]):
     """Trains the roles of a game. A subclass implements `_train(steps)` on what is here:
 
     - `trainer.host_net`, `host_optimizer`, `host_lr_scheduler`, `host_er_scheduler`, `host_replay_buffer`, and the same
       for `agent`; `trainer.roles["host"]` has all of them; `trainer.fused_game`
     - `roll_out(role, n)`: samples; `update(role, loss, *data)`: a step down a gradient; `next_key()`
-    - `extra`: a pytree of arrays of its own, which checkpoints keep
+    - `extra`: a pytree of arrays that checkpoints keep
 
-    `_train` says after each step `self.advance()`. One that never does is taken to have made all its steps.
+    `_train` calls `self.advance()` after each step. One that never does is taken to have made all its steps.
     """
+
+    host_net, agent_net = _of("host", "net"), _of("agent", "net")
+    host_optimizer, agent_optimizer = _of("host", "optimizer"), _of("agent", "optimizer")
+    host_lr_scheduler, agent_lr_scheduler = _of("host", "lr_scheduler"), _of("agent", "lr_scheduler")
+    host_er_scheduler, agent_er_scheduler = _of("host", "er_scheduler"), _of("agent", "er_scheduler")
+    host_replay_buffer, agent_replay_buffer = _of("host", "replay_buffer"), _of("agent", "replay_buffer")
 
     def __init__(
         self,
@@ -70,7 +81,11 @@ class Trainer(RoleNames, BaseTrainer[C]):
         if not hasattr(config, "trainer"):
             raise OptionError("expected the configuration of a trainer, as config.load_any('dqn_tic_tac_toe') gives it")
         super().__init__(config)
-        self.game = game or _make_game(config)
+        if game is None:
+            if config.game is None:
+                raise TengenError("game: the configuration has none (null), so the program must give one, as game=...")
+            game = games.make(config.game.name, **asdict(config.game.options))
+        self.game = game
         self.training = True
         self.extra: dict[str, Any] = {}
         self.games = 0  # finished in roll-outs
@@ -82,35 +97,32 @@ class Trainer(RoleNames, BaseTrainer[C]):
         if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
-        sample = FusedGame(self.game, _nobody, _nobody, self._reward).sample
+        sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
         self.roles = {name: Role(name, self.game, getattr(config, name), sample) for name in self.game.roles}
         self._seat({"host": host_net, "agent": agent_net}, {"host": host_player, "agent": agent_player})
-        self._opponents = self._parse_opponents()  # now, so that a misspelt one is not found after hours
-
-    # What a subclass is built on
+        self._evaluation = RoleEvaluation(self.game, self.roles, config.evaluation)
 
     @property
     def step(self) -> int:
         return self._step
 
     def advance(self, steps: int = 1) -> None:
-        """So many steps more have been made."""
+        """Count steps that have been made."""
         self._step += steps
 
     def next_key(self) -> Array:
-        """A random key that was never given before. A resumed training goes on where it was."""
+        """A new random key. A resumed training continues the same sequence."""
         key, self._key = jax.random.split(self._key)
         return key
 
     @property
     def fused_game(self) -> FusedGame:
-        """The game with whoever plays its roles now."""
-        agent = self.roles["agent"].rule if "agent" in self.roles else None
-        return FusedGame(self.game, self.roles["host"].rule, agent, self._reward)
+        """The game with the current players of its roles."""
+        return FusedGame.of(self.game, {name: role.rule for name, role in self.roles.items()}, self._reward)
 
     @property
     def params(self) -> dict[str, Any]:
-        """What the rules of the roles ask for, for the functions of `fused_game`."""
+        """The parameters of the roles' rules, for the functions of `fused_game`."""
         return {name: role.params for name, role in self.roles.items()}
 
     @property
@@ -127,7 +139,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
     def roll_out(self, role: str, n: int) -> Transition:
         """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
 
-        From the role's move to its next one; with `n_step` above 1 to the one after so many, rewards discounted. It
+        From the role's move to its next one; with `n_step` above 1 over that many moves, rewards discounted. It
         explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from call to call; as
         they move in step, up to one sample per game is not used if n is no multiple of their number.
         """
@@ -152,40 +164,31 @@ class Trainer(RoleNames, BaseTrainer[C]):
         buffer.add(roles.rows(self.roll_out(role, n)))
 
     def update(self, role: str, loss: Callable[..., Any], *data: Any) -> dict[str, Array]:
-        """Let a role's network go a step down the gradient of `loss(net, *data)`, by its optimiser and schedule.
+        """Take one step of a role's optimiser down the gradient of `loss(net, *data)`, at its scheduled learning rate.
 
-        `loss` gives a number, or (number, figures by name); it is compiled once, so hand over the same function every
-        time (a method will do). The figures, with `loss`, `gradient` (its length) and `learning_rate` among them.
+        `loss` gives a number, or (number, figures by name); it is compiled once, so pass the same function every
+        time (a method will do). Returns the figures, among them `loss`, `gradient` (its length) and `learning_rate`.
         """
-        which = self.role(role)
-        which.learning  # noqa: B018 - or an error
-        assert which.optimizer is not None
-        assert which.lr_scheduler is not None
-        rate = which.lr_scheduler(self._step)
-        which.parameters, which.others, which.optimizer_state, figures = roles.descend(
-            which.graph, which.optimizer, loss, which.parameters, which.others, which.optimizer_state, rate, data
-        )
-        return figures
-
-    # What users call
+        return self.role(role).descend(loss, self._step, data)
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
-        """Take so many steps, and evaluate whenever the step comes to a multiple of the interval (the configuration's).
+        """Take `steps` steps, and evaluate at every multiple of the interval (by default the configuration's).
 
-        The figures of the last steps and of the last evaluation. All of them are reported as they come.
+        Returns the figures of the last steps and of the last evaluation. All of them are reported as they come.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
         _whole("evaluation_interval", interval, 1)
         _whole("steps", steps, 0)
         before, goal = self._step, self._step + steps
-        figures: Metrics = {}
-        measured: Metrics = {}
+        figures, measured = Metrics(), Metrics()
         while self._step < goal:
             self.set_training(True)
-            passed = self._step // interval
-            figures = self._some(min(goal - self._step, interval - self._step % interval))
+            step, count = self._step, min(goal - self._step, interval - self._step % interval)
+            figures = _numbers(self._train(count))
+            if self._step == step:
+                self.advance(count)
             self._report("training", {"steps": self._step, **figures})
-            if self._step // interval > passed:  # also if `_train` made more steps than it was asked for
+            if self._step // interval > step // interval:  # also if `_train` made more steps than it was asked for
                 measured = self.evaluate()
                 self._report("evaluation", {"steps": self._step, **measured})
         return {**figures, **measured, "step": self._step, "steps": self._step - before}
@@ -195,19 +198,10 @@ class Trainer(RoleNames, BaseTrainer[C]):
 
         {"host_vs_random": mean result, "host_vs_random_length": mean moves, "host_vs_random_lost": share}
         """
-        found: Metrics = {}
-        was, count = self.training, self.config.evaluation.games
+        was = self.training
         self.set_training(False)
         key = jax.random.fold_in(jax.random.fold_in(self._base, _EVALUATE), self._step)
-        names = [name for name, role in self.roles.items() if role.settings is not None]
-        for name in names:
-            index = self.game.roles.index(name)
-            for label, fused, params in self._pairings(name):
-                outcome = jax.device_get(fused.play(count, params, key))
-                results = outcome.returns[:, index]
-                found[label] = float(results.mean())
-                found[f"{label}_length"] = float(outcome.length.mean())
-                found[f"{label}_lost"] = float((results < 0).mean())
+        found = self._evaluation.play(self._reward, key)
         self.set_training(was)
         return found
 
@@ -224,20 +218,18 @@ class Trainer(RoleNames, BaseTrainer[C]):
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
         which = self.role(role)
-        if trainable:
-            which.learning  # noqa: B018 - or an error
-        which.trainable = trainable
+        which.trainable = trainable and which.learning is not None  # or an error
 
     def replace_nets(self, host_net: AnyNet | None = None, agent_net: AnyNet | None = None) -> None:
-        """Let these networks play and learn from now on; what an optimiser remembers of the old one is forgotten."""
+        """Use these networks from now on. The optimiser's state is reset."""
         for name, net in (("host", host_net), ("agent", agent_net)):
             if net is not None:
-                self.role(name).follow(net)
+                self.role(name).set_net(net)
                 self._set_mode(self.role(name))
                 self._replaced(name)
 
     def replace_reward(self, reward: Reward) -> None:
-        """Let moves be worth this from now on."""
+        """Use this reward from now on."""
         self._reward = reward
 
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
@@ -278,9 +270,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
         """Everything that a resumed training needs; `extras` is JSON data of the caller."""
-        for role in self.roles.values():
-            if role.settings is not None:
-                self._lane(role)
+        state = self._state()  # which may start games with the next random key
         about = {
             "trainer": self.config.trainer,
             "key": np.asarray(jax.random.key_data(self._key)).tolist(),
@@ -289,30 +279,14 @@ class Trainer(RoleNames, BaseTrainer[C]):
             "trainable": {name: role.trainable for name, role in self.roles.items()},
             "extras": extras or {},
         }
-        return Checkpoint(self._step, self._state(), about)
+        return Checkpoint(self._step, state, about)
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
         """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
         if not checkpoints.steps():
             return None
-        for role in self.roles.values():
-            if role.settings is not None:
-                self._lane(role)
         found = checkpoints.restore(self._state(), "network or optimiser, buffer, n_step or number of games")
-        if found is None:
-            return None
-        checkpoint, set_aside = found
-        return self._restore(checkpoint), set_aside
-
-    # Inside
-
-    def _some(self, steps: int) -> Metrics:
-        """So many steps."""
-        before = self._step
-        figures = self._train(steps)
-        if self._step == before:
-            self.advance(steps)
-        return _numbers(figures)
+        return None if found is None else (self._restore(found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:
         """Put the network of a role in training, or not, in whichever mode it came."""
@@ -325,8 +299,10 @@ class Trainer(RoleNames, BaseTrainer[C]):
         """The network of a role was replaced from outside; for subclasses that keep something about it."""
 
     def _state(self) -> dict[str, Any]:
-        learning = {name: role.state() for name, role in self.roles.items() if role.settings is not None}
-        return {"roles": learning, "extra": self.extra}
+        learning = [role for role in self.roles.values() if role.settings is not None]
+        for role in learning:
+            self._lane(role)
+        return {"roles": {role.name: role.state() for role in learning}, "extra": self.extra}
 
     def _restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         about = checkpoint.about
@@ -338,7 +314,8 @@ class Trainer(RoleNames, BaseTrainer[C]):
             self.games, self.samples = int(about["games"]), int(about["samples"])
             extras = dict(about["extras"])
         except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
+            what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
+            raise TengenError(f"{what}: {error}") from None
         state = jax.tree.map(jnp.asarray, checkpoint.state)
         for name, role in self.roles.items():
             role.trainable = trainable[name]
@@ -348,7 +325,7 @@ class Trainer(RoleNames, BaseTrainer[C]):
         return extras
 
     def _lane(self, role: Role) -> Any:
-        """The games of a role, begun if they have not been."""
+        """The games of a role, started if they have not been."""
         if role.lane is None:
             settings, (er, others_er) = role.learning, self._exploration(role)
             role.lane = self.fused_game.start(
@@ -357,14 +334,14 @@ class Trainer(RoleNames, BaseTrainer[C]):
         return role.lane
 
     def _exploration(self, role: Role) -> tuple[Array, Array]:
-        """How often the role, and the other one meanwhile, plays something else."""
+        """The exploration rates of the role and, meanwhile, of the other one."""
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)
         return role.er_scheduler(self._step), jnp.float32(role.learning.others_er)
 
     def _seat(self, given: Mapping[str, AnyNet | None], players: Mapping[str, Player | None]) -> None:
-        """Give every role its network or player."""
+        """Assign every role its network or player."""
         for index, name in enumerate(("host", "agent")):
             net, player = given[name], players[name]
             if net is not None and player is not None:
@@ -378,12 +355,13 @@ class Trainer(RoleNames, BaseTrainer[C]):
             if player is None and net is None and named is not None:
                 player = rules.parse(named, self.game, name)
             if player is not None:
-                role.obey(player)
+                role.set_player(player)
             elif net is not None:
-                role.follow(net)
+                role.set_net(net)
             elif role.settings is not None:
                 start = jax.random.fold_in(jax.random.fold_in(self._base, _INIT), index)
-                role.follow(role.build(nnx.Rngs(start)))
+                spec = nets.spec(role.settings.net.name)
+                role.set_net(nets.build(spec, self.game, nnx.Rngs(start), dtype=role.settings.net.dtype))
             else:
                 raise TengenError(
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "
@@ -391,53 +369,15 @@ class Trainer(RoleNames, BaseTrainer[C]):
                 )
             self._set_mode(role)
 
-    def _parse_opponents(self) -> dict[str, dict[str, Player]]:
-        """{name: {role that it plays: player}} of those that evaluations are against."""
-        others = [name for name in self.roles if any(r.settings for r in self.roles.values() if r.name != name)]
-        found: dict[str, dict[str, Player]] = {}
-        for text in self.config.evaluation.against if others else ():
-            able = [name for name in others if not rules.unfit(text, name, self.game)]
-            try:
-                found[text] = {name: rules.parse(text, self.game, name) for name in able or others}
-            except TengenError as error:
-                raise OptionError(f"evaluation.against: {error}") from None
-        return found
-
-    def _pairings(self, name: str) -> list[tuple[str, FusedGame, dict[str, Any]]]:
-        """Who plays a learning role: (what to call it, the games, their parameters)."""
-        if len(self.roles) == 1:
-            return [(name, self.fused_game, self.params)]
-        other = "agent" if name == "host" else "host"
-        mine = self.roles[name]
-        found = [(f"{name}_vs_{other}", self.fused_game, self.params)]
-        already = self.roles[other].player
-        for text in self.config.evaluation.against:
-            if already is not None and already.name == text:
-                continue
-            player = self._opponents.get(text, {}).get(other)
-            if player is None:
-                continue
-            seats: dict[str, Any] = {name: mine.rule, other: player.rule}
-            fused = FusedGame(self.game, seats["host"], seats["agent"], self._reward)
-            label = player.name if text not in rules.NAMES else text
-            found.append((f"{name}_vs_{label}", fused, {name: mine.params, other: player.params}))
-        return found
-
-
-def _make_game(config: Any) -> Game:
-    if config.game is None:
-        raise TengenError("game: the configuration names none (null), so the program must give one: Trainer(game=...)")
-    return games.make(config.game.name, **asdict(config.game.options))
-
 
 def _whole(what: str, number: Any, least: int) -> None:
-    """OptionError if it is no whole number of at least `least`."""
+    """OptionError unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
 
 
 def _numbers(figures: Any) -> Metrics:
-    """What `_train` returned, which somebody else wrote: numbers by name, or nothing."""
+    """What a subclass's `_train` returned, as numbers by name. OptionError if it is something else."""
     if not isinstance(figures, Mapping | None):
         raise OptionError(f"_train: expected figures by name, or None, got {type(figures).__name__}")
     found: Metrics = {}
@@ -449,6 +389,6 @@ def _numbers(figures: Any) -> Metrics:
     return found
 
 
-def _nobody(params: Any, key: Array, states: Any, which: Array) -> Array:
-    """Stands in where no move is asked for."""
-    raise AssertionError("nobody plays this role")
+def _no_rule(params: Any, key: Array, states: Any, which: Array) -> Array:
+    """Stands in where no move is made."""
+    raise AssertionError("this role has no player")

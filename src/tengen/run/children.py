@@ -1,12 +1,12 @@
-"""Parts as processes of their own: started, started again when they die, and ended in order.
+"""Parts as separate processes: started, restarted when they die, and ended in order.
 
-    child = Child("train", command("train", base), base / "logs" / "train.log")
+    child = ChildProcess("train", command("train", base), base / "logs" / "train.log")
     child.start()
-    said = child.look()     # now and then: "train ended with code 1: ...; starting it again in 4 s"
+    words = child.look()    # regularly: "train ended with code 1: ...; starting it again in 4 s"
     child.stop()
 
-Each is in a session of its own, so that a terminal's Ctrl-C reaches only who started it. It is told who that is
-(`commands/stopping.py`), and ends by itself if that one is killed.
+Each is in a new session, so that a terminal's Ctrl-C reaches only the driver. It knows the driver's process
+(`run/stopping.py`), and ends by itself if that is killed.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from tengen import files
 from tengen.errors import Diverged, TengenError
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
-"""In the order of the ring, in which they are also ended."""
+"""In the order of the pipeline, in which they are also ended."""
 PARENT = "TENGEN_PARENT"
 GRACE = 30.0  # seconds that a part may take to end
 PATIENCE = GRACE + 10.0  # seconds that one of an earlier driver may take
-_USER_ERROR = 2  # the exit code for what a person must put right
+_USER_ERROR = 2  # the exit code for errors that a person must fix
 _ENOUGH = 3  # times that the same of these is seen
 _LONGEST_PAUSE = 60.0  # seconds
 _SETTLED = 60.0  # seconds after which a part that dies is started at once again
@@ -38,7 +38,7 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d ")
 
 
 class Hopeless(TengenError):
-    """A part that always ends with the same error, which a person must put right."""
+    """A part that always ends with the same error, which a person must fix."""
 
 
 def command(kind: str, base: Path) -> list[str]:
@@ -61,7 +61,7 @@ class ChildProcess:
         self._offset = 0  # where its output begins in the log
         self._pause, self._due = 0.0, 0.0  # how long it rests after its last death, and until when
         self._asked = 0.0  # when it was asked to end
-        self._error, self._times = "", 0  # the last that a person must put right, and how often it was seen in a row
+        self._error, self._times = "", 0  # the last error that a person must fix, and how often it came in a row
 
     @property
     def running(self) -> bool:
@@ -78,7 +78,7 @@ class ChildProcess:
 
     @property
     def words(self) -> str:
-        """What it does, as far as can be seen from outside."""
+        """What it does, as seen from outside."""
         if self.running:
             return "starting"
         if self.ended:
@@ -86,17 +86,19 @@ class ChildProcess:
         return f"starting again in {max(self._due - self._clock(), 0):.0f} s" if self.starts else "not started"
 
     def start(self) -> str:
-        """Begin; say why, if that cannot be done."""
+        """Start it; returns what went wrong, if anything did."""
         self.starts += 1
         self._since = self._clock()
         try:
-            self._begin()
+            # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
+            usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
+            self._process, self._offset = launch(self._command, self.log, " ".join(self._command), usual)
         except OSError as error:
             return self._died(f"{self.kind} cannot be started", f"{error.filename or ''} {error.strerror}".strip())
         return ""
 
     def look(self) -> str:
-        """Start it again if it is time for that; say what happened, if anything did.
+        """Start it again if it is time for that; returns what happened, if anything did.
 
         Raises Hopeless, or Diverged if its training has.
         """
@@ -110,20 +112,20 @@ class ChildProcess:
         if code == 0:
             self.ended = True
             return f"{self.kind} has ended" + (f": {last}" if last else "")
-        if code == _USER_ERROR and (diverged := self._line(Diverged.BEGINNING)):
+        if code == _USER_ERROR and (diverged := self._last_line(Diverged.BEGINNING)):
             raise Diverged(diverged)  # the same would happen again and again
         self._times = 0 if code != _USER_ERROR else self._times + 1 if last == self._error else 1
         self._error = last
         if self._times >= _ENOUGH:
             raise Hopeless(
-                f"{self.kind} ended {_ENOUGH} times with the same error: {last or 'it said nothing'}\n"
-                f"put it right and start again; all that it said is in {self.log}"
+                f"{self.kind} ended {_ENOUGH} times with the same error: {last or 'it printed nothing'}\n"
+                f"fix it and start again; its output is in {self.log}"
             )
-        how = f"with code {code}" if code > 0 else f"by {_signal(-code)}"
+        how = f"with code {code}" if code > 0 else f"by {signal_name(-code)}"
         return self._died(f"{self.kind} ended {how}", last)
 
     def ask(self) -> None:
-        """Let it begin to end, if it runs and was not asked before: a second signal would end it at once."""
+        """Ask it to end, if it runs and was not asked before: a second signal would end it at once."""
         if self._process is not None and not self.ended:
             self._process.terminate()
             self._asked, self.ended = self._clock(), True
@@ -131,7 +133,7 @@ class ChildProcess:
     def stop(
         self, grace: float = GRACE, sleep: Callable[[float], None] = time.sleep, say: Callable[[str], None] = print
     ) -> None:
-        """End it: politely, and so many seconds after it was asked at once."""
+        """End it: by a signal, and `grace` seconds later by killing it."""
         self.ask()
         process, self._process, self.ended = self._process, None, True
         if process is None:
@@ -149,22 +151,6 @@ class ChildProcess:
             last = self._last_line()
             say(f"{self.kind} ended with code {process.returncode}" + (f": {last}" if last else ""))
 
-    def _begin(self) -> None:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with files.open_to_append(self.log) as log:
-            line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {' '.join(self._command)}\n"
-            with contextlib.suppress(OSError):  # a full disk keeps nobody from working
-                log.write(line.encode(errors="backslashreplace"))
-            self._offset = log.seek(0, os.SEEK_END)
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(),
-                start_new_session=True,
-            )
-
     def _died(self, what: str, why: str) -> str:
         if self._clock() - self._since >= _SETTLED:
             self._pause = 0.0
@@ -172,19 +158,13 @@ class ChildProcess:
         self._due = self._clock() + self._pause
         return f"{what}{f': {why}' if why else ''}; starting it again in {self._pause:.0f} s"
 
-    def _last_line(self) -> str:
-        """The last that it has said since its start, without the time at which it did."""
-        return self._line("")
-
-    def _line(self, beginning: str) -> str:
-        """The last line that it has said since its start and that begins so; empty if there is none."""
+    def _last_line(self, beginning: str = "") -> str:
+        """The last line since its start with this beginning, without the time; empty if there is none."""
         try:
             lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
         except OSError:
             return ""
-        clean = (
-            _TIME.sub("", "".join(c if c.isprintable() else " " for c in line).strip()) for line in reversed(lines)
-        )
+        clean = (_TIME.sub("", printable(line).strip()) for line in reversed(lines))
         return next((line for line in clean if line and line.startswith(beginning)), "")[:_LONGEST_LINE]
 
 
@@ -194,7 +174,7 @@ def stop_all(
     grace: float = GRACE,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """All at once, so that it takes no longer than the slowest; they are asked and told of in the order of the ring."""
+    """End all at once, so that it takes no longer than the slowest; in the order of the pipeline."""
     children = sorted(children, key=lambda child: KINDS.index(child.kind))
     for child in children:
         child.ask()
@@ -204,13 +184,37 @@ def stop_all(
         child.stop(grace, sleep, say)
 
 
-def _environment() -> dict[str, str]:
-    # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
-    usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
-    return {**usual, **os.environ, PARENT: str(os.getpid())}
+def launch(
+    command: Sequence[str], log: Path, title: str, environment: Mapping[str, str]
+) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start a process in a new session; it ends by itself if this one is killed (`run/stopping.py`).
+
+    Its output goes to the end of `log`, below a line with the time and the title. Also returns where it begins there.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with files.open_to_append(log) as file:
+        line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {title}\n"
+        with contextlib.suppress(OSError):  # a full disk must not keep it from working
+            file.write(line.encode(errors="backslashreplace"))
+        offset = file.seek(0, os.SEEK_END)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={"PYTHONUNBUFFERED": "1", **environment, PARENT: str(os.getpid())},
+            start_new_session=True,
+        )
+    return process, offset
 
 
-def _signal(number: int) -> str:
+def printable(line: str) -> str:
+    """The line with spaces for characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15."""
     try:
         return signal.Signals(number).name
     except ValueError:

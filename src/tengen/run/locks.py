@@ -1,4 +1,7 @@
-"""Who may use a run directory: the fused loop alone, or any number of parts; of some kinds one at a time."""
+"""Who may use a run directory: the fused loop alone, or any number of parts; of some kinds one at a time.
+
+Everyone who takes it also removes what killed processes have left unfinished there.
+"""
 
 import contextlib
 import re
@@ -6,10 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tengen import files
 from tengen.errors import OptionError
-from tengen.run import directory, leftovers
+from tengen.run import directory
 
 _NAME = re.compile(r"[A-Za-z0-9]{1,40}")
+_LOOK = 0.2  # seconds between two checks whether others have ended
+_OWN = ("models", "selfplay", "games")  # what a run alone writes to, by folders of networks
+_SHARED = ("candidates", "rejected", "extra", "ratings", "train", "parts")
+_AGE = 3600.0  # seconds; no file takes that long to write
 
 
 def check_name(name: str) -> str:
@@ -19,14 +27,11 @@ def check_name(name: str) -> str:
     return name
 
 
-_LOOK = 0.2  # seconds between two looks at whether others have ended
-
-
 @contextlib.contextmanager
 def following(
     base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
 ) -> Iterator[None]:
-    """`taking_part` of who may come after a process of this machine that is about to end: it has so long for that."""
+    """`taking_part`, after waiting at most so many seconds for a process of this machine that is about to end."""
     end, said = time.monotonic() + seconds, False
     with contextlib.ExitStack() as stack:
         while True:
@@ -52,5 +57,25 @@ def taking_part(base: Path, only: str = "") -> Iterator[None]:
             kind, _, name = only.partition("-")
             what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
             stack.enter_context(directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
-        leftovers.clean(base)
+        remove_unfinished(base)
         yield
+
+
+def remove_unfinished(base: Path, *, alone: bool = False) -> list[Path]:
+    """Remove unfinished files and folders (`.*.part`); returns what was removed.
+
+    Others may be writing here, so only what is an hour old is removed. `alone`: the caller has the run directory to
+    itself, so whatever is unfinished among networks, rows and games was left by a killed process. Shuffles have leases,
+    and orbax cleans up its checkpoints itself.
+    """
+    removed = files.remove_parts((folder for name in _OWN for folder in _inside(base / name)), 0.0 if alone else _AGE)
+    return removed + files.remove_parts([base, *(folder for name in _SHARED for folder in _inside(base / name))], _AGE)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """A folder and those in it that are not themselves unfinished."""
+    yield folder
+    try:
+        yield from sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return

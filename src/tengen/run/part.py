@@ -1,8 +1,8 @@
-"""A part of the ring: does one piece of work at a time, or says what it waits for and how far that is."""
+"""A part of the pipeline: does one piece of work at a time, or reports what it waits for and how far that is."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 Stop = Callable[[], bool]
 """Whether a person has asked for the end."""
@@ -38,21 +38,18 @@ def unseen(progress: Progress) -> None:
     """The `show` of a part that nobody watches."""
 
 
-class Part(Protocol):
+class Part:
     """One of the five. `kind` is selfplay, shuffle, train, export or gate; `name` tells two of a kind apart."""
 
-    kind: str
-    name: str
-    show: Show  # is called in the middle of work that takes longer; whoever drives the part sets it
+    kind = name = ""
+    show: Show = staticmethod(unseen)  # is called in the middle of work that takes longer; set by the driver
 
     def run_once(self) -> Progress:
-        """One piece of work: seconds, not minutes, or it looks whether to stop in between."""
-        ...
+        """One piece of work: seconds, not minutes, or it checks whether to stop in between."""
+        raise NotImplementedError
 
     def flush(self) -> None:
-        """Write whatever is not written yet, for good."""
-        ...
+        """Write whatever is not written yet."""
 
     def close(self) -> None:
-        """End all threads and let go of everything."""
-        ...
+        """End all threads and release everything."""

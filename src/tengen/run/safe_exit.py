@@ -1,15 +1,15 @@
-"""Where a process that was asked to stop may end at once, although no signal can interrupt what it does.
+"""Ending a process that was asked to stop in the middle of a call that no signal can interrupt.
 
-XLA compiles for minutes without returning to Python, so a loop that looks whether to stop between two calls would look
-too late. Whoever compiles says so, and says what must be done before the process ends:
+XLA compiles for minutes without returning to Python, so a check between two calls whether to stop would come too late.
+Code that compiles declares that, and what must be done before the process ends:
 
-    with leaving.before(flush):         # as long as there may be something to write
-        with leaving.possible():        # nothing else is lost if the process ends here
+    with safe_exit.before(flush):         # as long as there may be something to write
+        with safe_exit.possible():        # nothing else is lost if the process ends here
             compile_for_minutes()
 
-The thread that was told to stop (`commands/stopping.py`) ends the process there:
+The thread that receives the signal (`run/stopping.py`) ends the process there:
 
-    if leaving.leave():
+    if safe_exit.leave():
         os._exit(143)
 
 There is one state for the whole process, because signals and exits concern all of it.

@@ -1,4 +1,4 @@
-"""How a person, or a system that shuts down, ends a run: politely first, then at once."""
+"""Stopping a program by Ctrl-C or SIGTERM: cleanly the first time, at once the second time."""
 
 import contextlib
 import os
@@ -14,23 +14,23 @@ from tengen.run.children import GRACE, PARENT
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
-_BEAT = 0.5  # seconds between two looks at whether the parent is there
-_PATIENCE = 0.5  # seconds after which a process that is compiling is ended, and between two looks at whether it is
+_BEAT = 0.5  # seconds between two checks whether the parent is alive
+_PATIENCE = 0.5  # seconds after which a process that is compiling is ended, and between two checks whether it is
 
 
 class Stopping:
     """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
 
-    A thread of its own listens, because Python's handlers wait for as long as a program is being compiled. Whoever is
-    in a stretch of work that can be left (`loop/leaving.py`) is ended there: what is to be written is written, then
-    `on_leave` is called, and the process ends with the same exit code.
+    A separate thread listens, because Python's handlers wait for as long as a program is being compiled. Where work can
+    be left (`run/safe_exit.py`) the thread ends the process: what is to be written is written, then `on_leave` is
+    called, and the exit code is the same.
 
-    A process that was started by a driver (TENGEN_PARENT is its number) is asked too when that has died.
+    A process that was started by a driver (TENGEN_PARENT is its number) also stops when the driver has died.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.signal: signal.Signals | None = None  # that asked
-        self.on_leave: Callable[[], object] = lambda: None  # has the last word
+        self.signal: signal.Signals | None = None  # that was received
+        self.on_leave: Callable[[], object] = lambda: None  # called last
         self._say = say
 
     @property
@@ -39,7 +39,7 @@ class Stopping:
 
     @property
     def code(self) -> int:
-        """What a shell expects of a program that was stopped so; 0 if it was not."""
+        """The exit code that a shell expects after this signal; 0 if there was none."""
         return 0 if self.signal is None else 128 + self.signal
 
     @property

@@ -16,14 +16,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from tengen import files, match
 from tengen.errors import TengenError
-from tengen.run import directory, metrics
-from tengen.run.children import GRACE, PARENT, PATIENCE
+from tengen.run import children, directory, metrics
+from tengen.run.children import GRACE, PATIENCE
 
 Stop = Callable[[], bool]
 _BEAT = 0.1  # seconds between two looks at a process
@@ -96,7 +95,7 @@ def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: 
     if stop() and (killed or code in (-signal.SIGTERM, 128 + signal.SIGTERM)):
         return TrialResult("stopped", found.values, found.matches)
     lines = _last_lines(Path(spec.log))
-    how = f"ended with code {code}" if code > 0 else f"was ended by {_signal(-code)}"
+    how = f"ended with code {code}" if code > 0 else f"was ended by {children.signal_name(-code)}"
     why = f"{how}: {lines[-1]}" if lines else how
     return TrialResult("failed", found.values, found.matches, why, lines)
 
@@ -130,21 +129,8 @@ def command(spec: TrialSpec) -> list[str]:
 
 def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
     """The exit code, and whether it had to be killed."""
-    log = Path(spec.log)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    # The trial knows its parent, and ends by itself if that is killed (`run/stopping.py`).
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **share.environment, PARENT: str(os.getpid())}
-    with files.open_to_append(log) as file:
-        line = f"== {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {json.dumps(spec.overrides, ensure_ascii=False)}\n"
-        file.write(line.encode(errors="backslashreplace"))
-        process = subprocess.Popen(
-            command(spec),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            env=environment,
-            start_new_session=True,  # a terminal's Ctrl-C reaches only who started it
-        )
+    title = json.dumps(spec.overrides, ensure_ascii=False)
+    process, _ = children.launch(command(spec), Path(spec.log), title, {**os.environ, **share.environment})
     if share.cores and hasattr(os, "sched_setaffinity"):
         # Libraries count the cores that they may use when they start, which takes Python longer than this.
         with contextlib.suppress(OSError):
@@ -189,14 +175,7 @@ def _last_lines(log: Path) -> tuple[str, ...]:
         text = files.read_end(log, _TAIL).decode(errors="replace")
     except OSError:
         return ()
-    lines = ["".join(c if c.isprintable() else " " for c in line).rstrip() for line in text.splitlines()]
+    lines = [children.printable(line).rstrip() for line in text.splitlines()]
     starts = [number for number, line in enumerate(lines) if line.startswith("== ")]
     lines = lines[starts[-1] + 1 :] if starts else lines
     return tuple(line[:_WIDEST] for line in lines if line.strip())[-_LINES:]
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -4,11 +4,10 @@ from tengen.config.settings.train import OptimizerSettings as OptimizerSettings
 from tengen.config.settings.train import ScheduleSettings as ScheduleSettings
 from tengen.config.settings.train import TrainSettings as TrainSettings
 from tengen.roles.buffer import ReplayBuffer as ReplayBuffer
-from tengen.roles.dqn.trainer import DQNTrainer as DQNTrainer
+from tengen.roles.dqn import DQNTrainer as DQNTrainer
 from tengen.roles.games import FusedGame as FusedGame
 from tengen.roles.games import Transition as Transition
 from tengen.roles.rules import load_player as load_player
-from tengen.roles.schedules import Schedule as Schedule
 from tengen.roles.trainer import Trainer as Trainer
 
 from .alpha_zero import AlphaZeroConfig as AlphaZeroConfig
@@ -19,3 +18,4 @@ from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import Checkpoints as Checkpoints
 from .learner import Learner as Learner
 from .learner import LearnerState as LearnerState
+from .schedules import Schedule as Schedule

@@ -1,9 +1,9 @@
-"""The trainer of the main job: a network learns what search and the ends of games say about positions."""
+"""AlphaZero's trainer: a network learns the search's policy and the results of games."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,24 +11,27 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import nets
+from tengen import games, nets, schema
+from tengen.config.sections import Config
 from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
+from tengen.selfplay.lanes import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, LearnerState, Sampler
 
+T = TypeVar("T")
 _ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
 _EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
-    """All that makes a training what it is."""
+    """The configuration of a training."""
 
     game: Game
     spec: nets.Spec
@@ -37,23 +40,31 @@ class AlphaZeroConfig:
     dtype: nets.Dtype = "bfloat16"
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
+    @staticmethod
+    def of(config: Config) -> "AlphaZeroConfig":
+        """The training of a run."""
+        game = games.make(config.game.name, **asdict(config.game.options))
+        spec = nets.spec(config.net.name, config.net.heads)
+        smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
+        return AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype, smaller)
 
-def from_ring(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
-    """A sampler of (ring, window): rows drawn evenly from the newest `window`."""
+
+def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
+    """A sampler of (buffer, window): rows drawn uniformly from the newest `window`."""
     rows, window = data
     return buffer.sample(rows, key, batch, window)
 
 
 class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
-    """Owns the network and the state of its training. Rows come from outside: `feed` them, then `train`.
+    """Owns the network and the state of its training. `feed` it rows, then `train`.
 
-    `sample(data, key, batch)` draws a batch of what `feed` was given last, inside the compiled loop.
+    `sample(data, key, batch)` draws a batch of the data last fed, inside the compiled loop.
     """
 
     def __init__(
         self,
         config: AlphaZeroConfig,
-        sample: Sampler = from_ring,
+        sample: Sampler = from_buffer,
         devices: Sequence[Any] | None = None,
         compiler_options: dict[str, Any] | None = None,
     ) -> None:
@@ -65,8 +76,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
-        self.failed = 0  # steps, up to now, that changed nothing: every one since the last good call
-        self.progress = 0.0  # share of the run's goal that is reached; the caller says, for schedules that ask
+        self.failed = 0  # steps in a row, up to now, that were not finite and changed nothing
+        self.progress = 0.0  # share of the run's goal that is reached, set by the caller for schedules that need it
         self._sample = sample
         self._data: Any = None
         self._step = 0
@@ -86,19 +97,19 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
 
     def feed(self, data: Any, rows: int) -> None:
-        """From now on learn from `data` (a ring and its window, say), which has so many rows more than before."""
+        """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""
         settings = self.config.train
         self._data = data
         self.bucket = self.bucket.filled(rows, settings.samples_per_row, settings.largest_debt)
 
     def earn(self, rows: int) -> None:
-        """So many rows have come, which `learn` may now be called for; where they are is the caller's concern."""
+        """Allow `learn` to use `rows` more rows, which the caller provides."""
         self.feed(self._data if self._data is not None else (), rows)
 
     def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
         """A step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
 
-        The caller sees to it that the rows so far allow that many steps: ValueError if not.
+        ValueError if the rows so far do not allow that many steps.
         """
         self._scale_rate()
         sums, steps, batch = None, 0, self.config.train.batch
@@ -109,13 +120,19 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             steps += count
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
-    def validate(self, batches: Iterable[Mapping[str, Any]]) -> Metrics:
-        """Mean losses of the averaged weights on rows that were not learned from; empty without any.
+    def validate(self, blocks: Iterable[Mapping[str, Any]]) -> Metrics:
+        """Mean losses of the averaged weights on blocks of rows that were not learned from; empty without any.
 
-        Diverged if they are not finite: a network that plays with those weights would be of no use.
+        Diverged if they are not finite: a network with those weights could not play.
         """
         sums: dict[str, float] = {}
         count = 0.0
+        size = self.config.train.batch
+        batches = (
+            {name: values[start : start + size] for name, values in block.items()}
+            for block in blocks
+            for start in range(0, len(block["ply"]), size)
+        )
         for batch in batches:
             figures = {name: float(figure) for name, figure in self.learner.judge(self.state, batch).items()}
             rows = figures.pop("rows")
@@ -131,45 +148,34 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.learner.weights(self.state, average=average)
 
     def network(self, *, average: bool = True) -> nets.Network:
-        """The network as it now is, to save or to play with."""
+        """The current network, to save or to play with."""
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that a resumed training needs; `extras` is JSON data of the caller: where its data stands, say."""
+        """Everything that a resumed training needs; `extras` is JSON data of the caller."""
         about = {
-            "bucket": self.bucket.to_dict(),
-            "plateau": self.plateau.to_dict(),
+            "bucket": asdict(self.bucket),
+            "plateau": asdict(self.plateau),
             "key": np.asarray(jax.random.key_data(self._key)).tolist(),
             "extras": extras or {},
         }
         return Checkpoint(self._step, self.state, about)
 
-    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-        """Go on from the newest checkpoint: its `extras`, None if there is none, and which ones had to be set aside."""
+    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+        """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
         found = checkpoints.restore(self.state)
-        if found is None:
-            return None, ()
-        checkpoint, set_aside = found
-        return self.restore(checkpoint), set_aside
-
-    def set_dead_ends_aside(self, checkpoints: Checkpoints, error: Diverged) -> tuple[str, ...]:
-        """After it diverged: rename checkpoints since which no step was finite, for none would be from there on.
-
-        That does not depend on the learning rate. What was set aside, in words.
-        """
-        checkpoints.wait()
-        steps = [step for step in checkpoints.steps() if step >= self._step - self.failed]
-        return tuple(checkpoints.set_aside(step, str(error)) for step in steps)
+        return None if found is None else (self.restore(found[0]), found[1])
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Go on from this checkpoint; its `extras`."""
         about = checkpoint.about
         try:
-            bucket, plateau = Bucket.from_dict(about["bucket"]), schedules.Plateau.from_dict(about["plateau"])
+            bucket, plateau = _read(Bucket, about, "bucket"), _read(schedules.Plateau, about, "plateau")
             key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
             extras = dict(about["extras"])
         except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"the checkpoint of step {checkpoint.step} is not of such a training: {error}") from None
+            what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
+            raise TengenError(f"{what}: {error}") from None
         self.state: LearnerState = self.learner.place(checkpoint.state)
         self.bucket, self.plateau, self._key = bucket, plateau, key
         self._step = checkpoint.step
@@ -184,7 +190,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self._after(steps, figures)
 
     def _after(self, steps: int, figures: Any) -> Metrics:
-        """So many steps were made, with these figures on the device."""
+        """Count steps that were made, with these figures on the device; Diverged if too many were not finite."""
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
@@ -202,7 +208,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:
-        """Let the state know by what the learning rate is multiplied besides what follows from the step."""
+        """Set the factor of the learning rate that does not follow from the step."""
         factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)
+
+
+def _read(cls: type[T], about: Mapping[str, Any], name: str) -> T:
+    """A part of a checkpoint's plain data. OptionError says what is wrong with it."""
+    found, problems = schema.check(cls, about[name], (name,))
+    if found is None:
+        raise OptionError("; ".join(f"{schema.dotted(path)}: {text}" for path, text in problems))
+    return found

@@ -1,4 +1,4 @@
-"""What every trainer is, whatever it learns from."""
+"""The base class of all trainers."""
 
 import abc
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ Metrics = dict[str, float]
 
 
 class BaseTrainer(abc.ABC, Generic[Config]):
-    """Learns, a number of steps at a time. A subclass implements `_train`; its configuration says all that it needs."""
+    """Learns a number of steps at a time. A subclass implements `_train`."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -19,7 +19,7 @@ class BaseTrainer(abc.ABC, Generic[Config]):
         """Steps taken so far."""
 
     def train(self, steps: int) -> Metrics:
-        """Take so many steps, or fewer if there is nothing to learn from; figures of what happened, by name."""
+        """Take `steps` steps, or fewer if there is nothing to learn from; returns figures by name."""
         if steps < 0:
             raise ValueError(f"expected no negative number of steps, got {steps}")
         before = self.step

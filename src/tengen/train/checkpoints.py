@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import jax
@@ -34,7 +33,7 @@ _LONGEST = 200
 _FREE = frozenset(("lane", "replay", "extra"))  # games, samples and what a trainer adds: they may hold any numbers
 Tree = TypeVar("Tree")
 
-# Orbax writes to the terminal what only its authors want to know; what went wrong it also raises.
+# Orbax logs to the terminal what users need not know; errors are raised as well.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 
@@ -52,7 +51,7 @@ class _Corrupt(Exception):
 
 
 class Checkpoints:
-    """The checkpoints in one folder: the newest few, and one every so often for ever."""
+    """The checkpoints in one folder: the newest few, and one per long interval for ever."""
 
     def __init__(self, folder: Path | str, settings: CheckpointSettings, *, read_only: bool = False) -> None:
         """`read_only`: another process may be writing here, so nothing is removed or set aside."""
@@ -74,14 +73,14 @@ class Checkpoints:
             raise TengenError(f"{self.folder}: no place for checkpoints: {error.strerror or error}") from None
 
     def steps(self) -> tuple[int, ...]:
-        """Those that are there, oldest first."""
+        """The steps of the checkpoints that are there, oldest first."""
         return tuple(sorted(self._manager.all_steps()))
 
     def save(self, checkpoint: Checkpoint, *, replace: bool = False) -> None:
         """Write it in the background. The arrays are copied first, so that training may go on and use them up.
 
         Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that. Diverged if numbers are not finite: nobody could go on from them.
+        already, unless it may `replace` that. Diverged if numbers are not finite: training could not go on from them.
         """
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
@@ -109,7 +108,6 @@ class Checkpoints:
         try:
             self._manager.wait_until_finished()
         except Exception as error:
-            self._manager.reload()  # or it takes what could not be written to be there
             raise self._unwritten(error) from error
 
     def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
@@ -134,10 +132,10 @@ class Checkpoints:
         return None
 
     def set_aside(self, step: int, reason: str) -> str:
-        """Rename the checkpoint of a step, so that nobody goes on from it; what was wrong, and its new name."""
-        said = self._rename(self._path(step), reason)
+        """Rename the checkpoint of a step, so that it is not used; returns what was wrong, and its new name."""
+        words = self._rename(self._path(step), reason)
         self._manager.reload()
-        return said
+        return words
 
     def close(self) -> None:
         """Finish writing."""
@@ -147,9 +145,7 @@ class Checkpoints:
     def __enter__(self) -> "Checkpoints":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _path(self, step: int) -> Path:
@@ -205,11 +201,12 @@ class Checkpoints:
         return f"{path.name} is corrupt ({reason}), set aside as {aside.name}"
 
     def _unwritten(self, error: Exception) -> TengenError:
+        self._manager.reload()  # or it takes what could not be written to be there
         return TengenError(f"{self.folder}: a checkpoint could not be written: {_first_line(error)}")
 
 
 def flat(state: Any) -> dict[str, np.ndarray]:
-    """{where it stands: array} of a pytree, on the host; keys such as `parameters/stem.conv.kernel`."""
+    """{path: array} of a pytree, on the host; paths such as `parameters/stem.conv.kernel`."""
     leaves, _ = jax.tree.flatten_with_path(state)
     names = [_name(path) for path, _ in leaves]
     copied = jax.device_get([leaf for _, leaf in leaves])
@@ -234,7 +231,7 @@ def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tr
 
 
 def _bad(arrays: Mapping[str, np.ndarray]) -> str:
-    """What is not finite among what is learned, in words; empty if nothing is."""
+    """Which learned array is not finite, in words; empty if all are."""
     learned = {name: array for name, array in arrays.items() if not _FREE.intersection(name.split("/"))}
     bad = finite.first_bad(learned)
     return f"{bad} holds numbers that are not finite" if bad else ""

@@ -27,10 +27,9 @@ from tengen.train import losses, optimizers, schedules, symmetry
 Tensors = dict[str, Array]
 Figures = dict[str, Array]
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
-"""sample(data, key, batch): so many rows of the data (a ring on the device, say), as `data.format.rows` has them."""
+"""sample(data, key, batch): a batch of rows of the data (a buffer on the device, say), see `data.format.rows`."""
 
-
-_BLOCK = 16  # batches
+_BLOCK = 16  # batches that go to the device at once
 
 
 class LearnerState(NamedTuple):
@@ -42,11 +41,11 @@ class LearnerState(NamedTuple):
     average_statistics: Tensors
     optimizer: Any  # what optax keeps
     step: Array  # Int32[]: steps taken
-    rate_scale: Array  # Float32[]: by what the learning rate is multiplied besides what follows from the step
+    rate_scale: Array  # Float32[]: the factor of the learning rate that does not follow from the step
 
 
 class Learner:
-    """The training of one network: compiled functions, and no state of its own.
+    """The training of one network: compiled functions without state.
 
     `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
     `smaller` are boards that rows may come from besides the game's, see `rows.widened`.
@@ -111,7 +110,7 @@ class Learner:
     def many(
         self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: int
     ) -> tuple[LearnerState, Figures]:
-        """`steps` steps (at least one), each on a batch of its own, and the mean of the figures.
+        """Take `steps` steps (at least one), each on another batch; the state after them, and the mean of the figures.
 
         `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
         """
@@ -127,7 +126,7 @@ class Learner:
 
     @property
     def block(self) -> int:
-        """How many batches `in_order` should be given at once: transfers and calls cost as much for one as for many."""
+        """How many batches to give `in_order` at once: transfers and calls cost as much for one as for many."""
         return _BLOCK if self._loops else 1
 
     def in_order(
@@ -135,7 +134,7 @@ class Learner:
     ) -> tuple[LearnerState, Figures]:
         """A step on each of the first `steps` batches of the rows on the host, and the sums of the figures.
 
-        `state` is used up. There may be at most as many as `block` says.
+        `state` is used up. There may be at most `block` batches.
         """
         batch = self.settings.batch
         if not self._loops:
@@ -145,11 +144,11 @@ class Learner:
                 state, figures = self.step(state, one, key)
                 sums = _added(sums, figures)
             return state, sums
-        whole = {name: _filled(values[: steps * batch], self.block * batch) for name, values in rows.items()}
+        whole = {name: padded(values[: steps * batch], self.block * batch) for name, values in rows.items()}
         return self._block(state, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
 
     def judge(self, state: LearnerState, batch: Mapping[str, Array]) -> Figures:
-        """The losses of the averaged weights on a batch, which is learned nothing from; and its `rows` by weight."""
+        """The losses of the averaged weights on a batch, without learning; `rows` counts those with weight."""
         return self._judge(state.average_parameters, state.average_statistics, jax.device_put(dict(batch), self.split))
 
     def weights(self, state: LearnerState, *, average: bool = True) -> Any:
@@ -162,11 +161,11 @@ class Learner:
         return saving.unnamed(jax.tree.map(jnp.copy, chosen))
 
     def network(self, state: LearnerState, *, average: bool = True) -> Network:
-        """The network as it now is, with averaged weights or the newest ones."""
+        """The current network, with averaged weights or the newest ones."""
         return nnx.merge(self.graph, self.weights(state, average=average))
 
     def learning_rate(self, state: LearnerState) -> Array:
-        """Float32[]: of the next step."""
+        """Float32[]: the learning rate of the next step."""
         return self.settings.optimizer.learning_rate * self._factor(state.step) * state.rate_scale
 
     def _drawn(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> tuple[LearnerState, Figures]:
@@ -177,17 +176,7 @@ class Learner:
     def _loop(
         self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: Array
     ) -> tuple[LearnerState, Figures]:
-        def one(state: LearnerState) -> tuple[LearnerState, Figures]:
-            return self._drawn(state, key, sample, data)
-
-        def body(_: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
-            state, sums = carry
-            state, figures = one(state)
-            return state, jax.tree.map(jnp.add, sums, figures)
-
-        _, shapes = jax.eval_shape(one, state)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        state, sums = lax.fori_loop(0, steps, body, (state, nothing))
+        state, sums = _repeated(lambda _, state: self._drawn(state, key, sample, data), state, steps)
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
@@ -199,14 +188,7 @@ class Learner:
             cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
             return self._learn(state, cut, key)
 
-        def body(number: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
-            state, sums = carry
-            state, figures = one(number, state)
-            return state, jax.tree.map(jnp.add, sums, figures)
-
-        _, shapes = jax.eval_shape(one, jnp.int32(0), state)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        return lax.fori_loop(0, steps, body, (state, nothing))
+        return _repeated(one, state, steps)
 
     def _learn(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
         rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
@@ -214,9 +196,7 @@ class Learner:
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
         change, (statistics, figures) = gradient(state.parameters, state.statistics)
         rate = self.learning_rate(state)
-        updates, optimizer = self._optimizer.update(change, state.optimizer, state.parameters)
-        updates = jax.tree.map(lambda x: x * rate, updates)
-        parameters = optax.apply_updates(state.parameters, updates)
+        parameters, optimizer = optimizers.step(self._optimizer, change, state.optimizer, state.parameters, rate)
         size = optax.tree.norm(change)
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
         # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in
@@ -265,13 +245,27 @@ class Learner:
         return jax.tree.map(lambda a, b: b + decay * (a - b), old, new)
 
 
+def _repeated(
+    one: Callable[[Array, LearnerState], tuple[LearnerState, Figures]], state: LearnerState, steps: Array
+) -> tuple[LearnerState, Figures]:
+    """The state after `one(number, state)` for each step, and the sums of the figures."""
+
+    def body(number: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
+        state, figures = one(number, carry[0])
+        return state, jax.tree.map(jnp.add, carry[1], figures)
+
+    _, shapes = jax.eval_shape(one, jnp.int32(0), state)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return lax.fori_loop(0, steps, body, (state, nothing))
+
+
 @jax.jit
 def _added(one: Figures, other: Figures) -> Figures:
     return jax.tree.map(jnp.add, one, other)
 
 
-def _filled(values: np.ndarray, count: int) -> np.ndarray:
-    """As many as `count`, with zeros at the end."""
-    if len(values) == count:
+def padded(values: np.ndarray, length: int) -> np.ndarray:
+    """The array with zeros added up to that length."""
+    if len(values) == length:
         return values
-    return np.concatenate([values, np.zeros((count - len(values), *values.shape[1:]), values.dtype)])
+    return np.concatenate([values, np.zeros((length - len(values), *values.shape[1:]), values.dtype)])

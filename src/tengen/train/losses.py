@@ -1,4 +1,4 @@
-"""What a network is punished for: one loss per head, each a mean over the rows that can teach it.
+"""The losses: one per head, each a mean over the rows that have its target.
 
 Every row counts by its weight, in every head. A head's loss is divided by the weight of the rows that teach it and not
 by the size of the batch, so that `LossSettings` alone says how heads compare, however many rows lack a target.
@@ -21,7 +21,7 @@ Batch = Mapping[str, Array]
 MEAN_KNEE = 12.0
 SPREAD_KNEE = 10.0
 MOVES_KNEE = 20.0
-# A normal distribution's standard deviation is so many times its mean distance from the mean.
+# The ratio of a normal distribution's standard deviation to its mean absolute deviation.
 _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
@@ -67,7 +67,7 @@ def huber(x: Array, knee: float) -> Array:
 
 
 def value_target(outcome: Array, search_value: Array, logits: Array, share: float) -> Array:
-    """Float32[B, 3]: win, draw, loss, of which `share` is what the search said.
+    """Float32[B, 3]: win, draw, loss, of which `share` comes from the search.
 
     The search's value says how much more likely a win is than a loss, and nothing about draws: those are left where
     the network has them, as far as the value leaves room for them.
@@ -99,8 +99,8 @@ def _policy(logits: Array, target: Array, weight: Array) -> tuple[Array, dict[st
 def _value(logits: Array, batch: Batch, weight: Array, share: float) -> tuple[Array, dict[str, Array]]:
     outcome = batch["outcome"].astype(jnp.float32)
     target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, share)
-    said = jax.nn.softmax(logits)
-    missed = (said[:, 0] - said[:, 2]) - (outcome[:, 0] - outcome[:, 2])
+    predicted = jax.nn.softmax(logits)
+    missed = (predicted[:, 0] - predicted[:, 2]) - (outcome[:, 0] - outcome[:, 2])
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
 
 

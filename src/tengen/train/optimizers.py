@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import optax
 from jax import Array
 from optax import contrib
@@ -22,6 +23,14 @@ def make(settings: OptimizerSettings) -> optax.GradientTransformation:
     """
     clip = optax.identity() if settings.clip is None else optax.clip_by_global_norm(settings.clip)
     return optax.chain(clip, _unclipped(settings))
+
+
+def step(
+    optimizer: optax.GradientTransformation, gradient: Any, state: Any, parameters: Parameters, rate: Array
+) -> tuple[Parameters, Any]:
+    """The parameters after one step at this learning rate, and the optimiser's state."""
+    changes, state = optimizer.update(gradient, state, parameters)
+    return optax.apply_updates(parameters, jax.tree.map(lambda x: x * rate, changes)), state  # type: ignore[return-value]
 
 
 def is_decayed(name: str, parameter: Any) -> bool:

@@ -1,4 +1,20 @@
-"""By what the learning rate is multiplied: a function of the step, and for plateaus a small state fed with losses."""
+"""Numbers that change with the step: learning rates, exploration, and anything else that a trainer needs.
+
+    epsilon = Schedule.of(kind="linear", initial=1.0, final=0.05, length=10_000)
+    epsilon(2500)                        # 0.7625; a step may be a traced Int32[] as well
+    Schedule.from_dict(epsilon.to_dict()) == epsilon
+
+With t the step, and `left` the share of the way from `initial` to `final` that is left (1 at first):
+
+    constant     initial, for ever
+    linear       left = 1 - t / length, until it is 0
+    cosine       left = (1 + cos(pi t / length)) / 2, until t = length
+    exponential  left = rate ** t
+    inverse      left = length / (length + t)
+    steps        left = rate ** (number of boundaries that t has reached)
+
+AlphaZero's learning rate also warms up, may fall with the progress of the run, and may wait for plateaus of the loss.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,6 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import schema
+from tengen.config.settings.roles import NumberSettings
 from tengen.config.settings.train import ScheduleSettings
 from tengen.errors import OptionError
 from tengen.schema import setting
@@ -17,65 +34,116 @@ from tengen.schema import setting
 _NEW_SHARE = 0.2
 
 
-def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:
-    """A pure function: Int32[] step, the first being 0, to Float32[] factor.
+@dataclass(frozen=True)
+class Schedule:
+    """A pure function of the step, times `scale`. Equal settings make equal schedules, which share programs."""
 
-    What does not follow from the step is not in it: the plateau's fall, and a fall that ends with the run.
+    settings: NumberSettings
+    scale: float = 1.0
+
+    @staticmethod
+    def of(
+        kind: str,
+        initial: float,
+        final: float = 0.0,
+        length: int = 1,
+        rate: float = 1.0,
+        boundaries: tuple[int, ...] = (),
+    ) -> "Schedule":
+        """From keywords, leaving out what the kind does not use. OptionError says what is wrong."""
+        return Schedule.from_dict({"settings": locals(), "scale": 1.0})
+
+    @staticmethod
+    def constant(number: float) -> "Schedule":
+        """Always this number."""
+        return Schedule.of(kind="constant", initial=float(number))
+
+    def __call__(self, step: Array | float) -> Array:
+        """Float32[]: the number at this step."""
+        settings, now = self.settings, jnp.asarray(step, jnp.float32)
+        initial, final = self.scale * settings.initial, self.scale * settings.final
+        if settings.kind == "constant":
+            return jnp.float32(initial)
+        left = self._left(now)
+        return (left * initial + (1 - left) * final).astype(jnp.float32)
+
+    def _left(self, now: Array) -> Array:
+        """The share of the way that is left."""
+        settings = self.settings
+        if settings.kind == "linear":
+            return jnp.clip(1 - now / settings.length, 0, 1)
+        if settings.kind == "cosine":
+            return (1 + jnp.cos(math.pi * jnp.clip(now / settings.length, 0, 1))) / 2
+        if settings.kind == "exponential":
+            # A rate such as 0.99999 rounded to 32 bits would be wrong by percents after a million steps; its logarithm
+            # keeps all digits.
+            return jnp.exp(now * math.log(settings.rate)) if settings.rate > 0 else (now == 0).astype(jnp.float32)
+        if settings.kind == "inverse":
+            return settings.length / (settings.length + now)
+        passed = jnp.sum(now >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0
+        return jnp.float32(settings.rate) ** passed
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"settings": asdict(self.settings), "scale": self.scale}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> "Schedule":
+        """Undo `to_dict`; OptionError says what is wrong with something else."""
+        if not isinstance(data, Mapping):
+            raise OptionError(f"schedule: expected a mapping, got {schema.quote(data)}")
+        settings, problems = schema.check(NumberSettings, data.get("settings"))
+        scale = data.get("scale")
+        if settings is None:
+            raise OptionError("; ".join(f"schedule.{schema.dotted(path)}: {text}" for path, text in problems))
+        if not isinstance(scale, int | float) or not math.isfinite(scale):
+            raise OptionError(f"schedule.scale: expected a number, got {schema.quote(scale)}")
+        return Schedule(settings, float(scale))
+
+
+def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:
+    """What AlphaZero's learning rate is multiplied by: a function of Int32[] step, the first being 0, to Float32[].
+
+    The plateau's fall, and a fall that ends with the run, do not follow from the step and are not in it.
     """
+    fall = Schedule.constant(1)
+    if settings.kind == "steps":
+        fall = Schedule.of("steps", 1.0, rate=settings.factor, boundaries=settings.boundaries)
+    elif settings.kind == "cosine" and settings.length is not None:
+        fall = _cosine(settings, settings.length - settings.warmup)
 
     def at(step: Array) -> Array:
-        now = jnp.asarray(step, jnp.float32)
-        rise = jnp.minimum((now + 1) / max(settings.warmup, 1), 1) if settings.warmup else jnp.float32(1)
-        return rise * _fall(settings, now)
+        if not settings.warmup:
+            return fall(step)
+        start = settings.warmup if settings.kind == "cosine" else 0
+        return jnp.minimum((step + 1) / settings.warmup, 1) * fall(step - start)
 
     return at
-
-
-def _fall(settings: ScheduleSettings, step: Array) -> Array:
-    if settings.kind == "steps":
-        passed = jnp.sum(step >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0
-        return jnp.float32(settings.factor) ** passed
-    if settings.kind == "cosine" and settings.length is not None:
-        return _cosine(settings, (step - settings.warmup) / (settings.length - settings.warmup))
-    return jnp.float32(1)
 
 
 def fall_with_run(settings: ScheduleSettings, progress: float) -> float:
     """The factor of a schedule that ends with the run, of whose goal a share of `progress` is reached; else 1."""
     if settings.kind != "cosine" or settings.length is not None:
         return 1.0
-    return float(_cosine(settings, progress))
+    return float(_cosine(settings, 1)(progress))
 
 
-def _cosine(settings: ScheduleSettings, way: Array | float) -> Array:
-    """From 1 to the lowest as `way` goes from 0 to 1."""
-    return settings.lowest + (1 - settings.lowest) * (1 + jnp.cos(math.pi * jnp.clip(way, 0, 1))) / 2
+def _cosine(settings: ScheduleSettings, length: int) -> Schedule:
+    return Schedule.of("cosine", 1.0, settings.lowest, length)
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """Where a plateau schedule stands. `scale` is what it has come down to."""
+    """The state of a plateau schedule."""
 
-    scale: float = setting(1.0, "by what the learning rate is multiplied", low=0, high=1)
-    smooth: float | None = setting(None, "the loss, smoothed")
+    scale: float = setting(1.0, "what the learning rate is multiplied by", low=0, high=1)
+    smooth: float | None = setting(None, "the smoothed loss")
     best: float | None = setting(None, "the lowest that it has been since the last fall")
     waited: int = setting(0, "reports since then", low=0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, for a checkpoint."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> "Plateau":
-        """Undo `to_dict`; OptionError if it is something else."""
-        found, problems = schema.check(Plateau, data)
-        if found is None:
-            raise OptionError("; ".join(f"plateau.{schema.dotted(path)}: {text}" for path, text in problems))
-        return found
-
 
 def report(settings: ScheduleSettings, plateau: Plateau, loss: float) -> Plateau:
-    """After one more report of the loss. Nothing changes under other schedules, or by a loss that is no number."""
+    """The state after one more report of the loss. Other schedules, and a loss that is not finite, change nothing."""
     if settings.kind != "plateau" or not math.isfinite(loss):
         return plateau
     smooth = loss if plateau.smooth is None else plateau.smooth + _NEW_SHARE * (loss - plateau.smooth)

@@ -59,7 +59,7 @@ def _widened(own: tuple[np.ndarray, np.ndarray], shape: tuple[int, int], game: G
 
 
 def randomly(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
-    """The batch with each row through a symmetry of its own, drawn evenly."""
+    """The batch with a random symmetry applied to each row."""
     if len(tables.scalars) == 1:
         return dict(batch)
     chosen = jax.random.randint(key, batch["weight"].shape, 0, len(tables.scalars))

@@ -137,7 +137,7 @@ def test_the_trainer(disk: Disk) -> None:
         disk.free()
         spoiled_files.until_it_waits(part)
         part.flush()
-        epochs, step = part._place.epoch, part.trainer.step
+        epochs, step = part._state.epoch, part.trainer.step
     finally:
         part.close()
     assert epochs >= 2

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import TengenError
-from tengen.loop.parts import running
 from tengen.loop.parts.running import Speaker, is_full, pause, run
 from tengen.run.part import Progress, Show, unseen, waiting
 from tengen.run.part_status import StatusWriter
@@ -178,13 +177,6 @@ def test_short_waits_in_between_do_not_flood() -> None:
     for n in range(100):
         told.tell(A if n % 2 else waiting(f"{n} rows"), n)
     assert len(told.said) <= 2 * 100 / 10 + 2
-
-
-def test_a_part_is_closed_whatever_happens() -> None:
-    part = Scripted()
-    with pytest.raises(ValueError, match="x"), running.closing(part):
-        raise ValueError("x")
-    assert part.closed == 1
 
 
 def test_share() -> None:

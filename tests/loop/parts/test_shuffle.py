@@ -83,7 +83,7 @@ def test_old_ones_are_removed_unless_somebody_reads_them(tmp_path: Path) -> None
     add_rows(tmp_path, 5, 4)
     part.run_once()
     assert len(folders(tmp_path)) == 1
-    assert f"removed, since nobody reads it any more: {first.folder}" in said
+    assert f"removed, since it is no longer read: {first.folder}" in said
 
 
 def test_a_spoiled_chunk_is_named_once(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_spoiled_index_stops_neither_shuffle_nor_trainer(tmp_path: Path, what:
         assert learning._files.shuffle.name == good.name
         assert any(bad.name in text for text in said), said
         before = len(said)
-        learning._let_go()
+        learning._release()
         learning._open_newest()
         assert len(said) == before, "it is said once"
         add_chunk(tmp_path, seed=100)
@@ -150,11 +150,11 @@ def test_a_truncated_shuffled_file_is_passed_over_and_no_other_is_learned_from_t
     try:
         waited = until_it_waits(part)
         assert waited.words.startswith(f"a newer shuffle than {made.name}"), waited.words
-        assert part._place.used == [file.sha256 for file in made.train], "each once, in order"
+        assert part._state.used == tuple(file.sha256 for file in made.train), "each once, in order"
         good = sum(file.rows for file in made.train[1:])
         assert part.trainer.samples == good // 16 * 16
-        assert part._place.epoch, "an epoch has ended, and was validated"
-        reasons = [text for text in said if text.startswith("passed over")]
+        assert part._state.epoch, "an epoch has ended, and was validated"
+        reasons = [text for text in said if text.startswith("skipped")]
         assert sorted(str(file.path) in "".join(reasons) for file in (first, *made.validation)) == [True] * len(reasons)
         part.flush()
     finally:
@@ -176,7 +176,7 @@ def test_files_that_are_all_spoiled_are_given_up_and_the_next_shuffle_is_learned
         words = until_it_waits(part, most=3).words
         assert words.startswith(f"a newer shuffle than {made.name}"), words
         assert part.trainer.step == 0
-        assert len(part._place.used) == len(made.train)
+        assert len(part._state.used) == len(made.train)
         for seed in range(100, 110):
             add_chunk(tmp_path, seed=seed)
         shuffling.run_once()

@@ -13,10 +13,10 @@ from tengen.data.format import chunk
 from tengen.data.shuffle.folders import newest
 from tengen.errors import TengenError
 from tengen.loop.fused import Fused
-from tengen.loop.parts import train
 from tengen.loop.parts.export import LEFT, ExportPart
 from tengen.nets import saving
 from tengen.run import metrics, registry
+from tengen.train import session
 from tests.helpers.pipelines import BATCH, Trainer, add_rows, ring_config, shuffled
 from tests.helpers.tiny_runs import Listener
 
@@ -31,7 +31,7 @@ def single(monkeypatch: pytest.MonkeyPatch) -> None:
         def after(self, *_: object) -> "One":
             return self
 
-    monkeypatch.setattr(train, "Pace", lambda *_, **__: One())
+    monkeypatch.setattr(session, "Pace", lambda *_, **__: One())
 
 
 @pytest.fixture
@@ -266,8 +266,8 @@ def test_a_spoiled_file_is_named_and_passed_over(base: Path, single: None, which
     progress = one.run()
     good = [0 if place == which else 32 for place in range(6)]
     path.write_bytes(b"")
-    assert [said for said in one.said if said.startswith("passed over: ")]
-    assert str(path) in next(said for said in one.said if said.startswith("passed over: "))
+    assert [said for said in one.said if said.startswith("skipped: ")]
+    assert str(path) in next(said for said in one.said if said.startswith("skipped: "))
     assert len(one.learned) == len(set(one.learned)) == sum(good), "no row twice"
     assert "whose files have all been learned from" in progress.words
     one.stop()
@@ -343,21 +343,21 @@ def test_roles(base: Path, role: Any, folder: str | None) -> None:
     assert export.run_once().worked == (folder is not None)
     there = {name for name in (registry.CANDIDATES, registry.EXTRA, registry.ACCEPTED) if (base / name).exists()}
     assert there == ({folder} if folder else set())
-    assert one.part.hand_on_now() is False, "nothing was learned since"
+    assert one.part.export_now() is False, "nothing was learned since"
 
 
 def test_handing_on_in_the_middle_of_an_epoch(base: Path, single: None) -> None:
     one = Trainer(base)
     one.run(calls=2)
-    assert one.part.hand_on_now()
+    assert one.part.export_now()
     assert left(base) == ["tic_tac_toe-main-s32-d232"]
-    assert not one.part.hand_on_now()
+    assert not one.part.export_now()
     one.stop()
     again = Trainer(base)
-    assert not again.part.hand_on_now()
+    assert not again.part.export_now()
     only = Trainer(base, name="b", role="trainonly")
     only.run(calls=2)
-    assert not only.part.hand_on_now()
+    assert not only.part.export_now()
 
 
 def test_trainers_of_different_sizes_in_one_run(base: Path) -> None:
@@ -396,7 +396,7 @@ def test_the_fused_loop_does_not_take_over(base: Path) -> None:
     one.run()
     one.stop()
     with (
-        pytest.raises(TengenError, match="was trained by a part of a ring; go on with --mode sync or async"),
+        pytest.raises(TengenError, match="was trained by a part of a pipeline; go on with --mode sync or async"),
         Fused(ring_config(), base, Listener()) as fused,
     ):
         fused.prepare()

@@ -2,7 +2,7 @@
 
 A trainer leaves its weights in RUN/train/<name>/export/<network>/. The export reads them back, tries the network, and
 makes a folder of it with how it was made: in RUN/candidates for the gate, or in RUN/models if there is no gate, or in
-RUN/extra for trainers that feed nobody. What was left is removed when the network is there.
+RUN/extra for trainers whose networks do not play. What was left is removed when the network is there.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
 from tengen.run import registry
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
 
@@ -40,12 +40,12 @@ _POSITIONS = 8  # that a network is tried on
 
 
 def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
-    """Leave the weights of a trainer for the export; `facts` say how they came about, in JSON values."""
+    """Leave the weights of a trainer for the export; `facts` (JSON values) describe how they came about."""
     registry.publish(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
 
 
 def clean(folder: Path) -> None:
-    """Remove what a trainer that was killed has left half-written; nobody else writes there."""
+    """Remove what a killed trainer has left half-written; no other process writes there."""
     files.remove_parts([folder / LEFT], older_than=0)
 
 
@@ -55,33 +55,28 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / "config.yaml").exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / "config.yaml")
-    game = games.make(config.game.name, **asdict(config.game.options))
-    spec = nets.spec(config.net.name, config.net.heads)
-    trained = AlphaZeroTrainer(AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype))
-    checkpoints = Checkpoints(folder, config.train.checkpoints, read_only=True)  # the trainer may be at work
-    try:
-        found, _ = trained.resume(checkpoints)
-    finally:
-        checkpoints.close()
-    if found is None:
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+    with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
+        resumed = trained.resume(checkpoints)
+    if resumed is None:
         raise TengenError(f"{folder}: there is no checkpoint yet")
+    found, _ = resumed
     name = registry.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
     role = found.get("ring", {}).get("role", "main" if trainer == "main" else "extra")
     facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
     facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
     if registry.known(base, name) is None:
-        leave(folder, name, trained.network(), game, facts)
+        leave(folder, name, trained.network(), trained.config.game, facts)
     return folder / LEFT / name
 
 
-class ExportPart:
+class ExportPart(Part):
     """Exports for all trainers, or for the one with that name."""
 
     kind = "export"
 
     def __init__(self, config: Config, base: Path, stop: Stop, say: Say, *, name: str | None = None) -> None:
         self.name = name or "all"
-        self.show: Show = unseen
         self._config, self._base, self._stop, self._say, self._trainer = config, base, stop, say, name
         self._game = games.make(config.game.name, **asdict(config.game.options))
         self._bad: set[Path] = set()
@@ -105,12 +100,6 @@ class ExportPart:
             return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
         who = f"trainer {self._trainer}" if self._trainer else "a trainer"
         return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
-
-    def flush(self) -> None:
-        """Networks are written one at a time and at once."""
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
 
     def _waiting(self) -> Iterator[Path]:
         """What trainers have left, the least trained first."""
@@ -147,7 +136,7 @@ class ExportPart:
 def write(
     base: Path, target: Path, net: nets.Network, game: Game, facts: Mapping[str, Any], made_with: str, why: str
 ) -> None:
-    """Make the folder of a network, with how it was made; one among RUN/models is accepted, for the reason given."""
+    """Write the folder of a network with how it was made; one in RUN/models is accepted, for the reason `why`."""
 
     def fill(folder: Path) -> None:
         saving.save(net, folder, game, _info(facts))
@@ -161,7 +150,7 @@ def write(
 
 
 def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the network's own file says of it; `step` and `seconds` as those of the fused loop have them."""
+    """The header of the network's file; `step` and `seconds` as in files of the fused loop."""
     kept = ("run", "trainer", "role", "samples", "rows", "epoch")
     steps, seconds = facts.get("steps"), facts.get("seconds")
     return {name: facts[name] for name in kept if name in facts} | {
@@ -171,7 +160,7 @@ def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(net: nets.Network, game: Game, left: Path) -> None:
-    """TengenError unless the network, folded as players use it, says the same as the trained one, in numbers."""
+    """TengenError unless the network, folded as players use it, gives the same finite numbers as the trained one."""
     graph, state = nnx.split(net)
     with jax.default_device(_host()):
         one, other = _both(game, graph, jax.device_get(state))
@@ -182,7 +171,7 @@ def check(net: nets.Network, game: Game, left: Path) -> None:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
-    """What the network says about some positions as it is, and folded."""
+    """The network's outputs for some positions, as trained and folded."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
     seen = jax.vmap(game.look)(states).observation
     trained = nnx.merge(graph, state)
@@ -190,7 +179,7 @@ def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
 
 
 def _host() -> Any:
-    """The CPU, if JAX may use it besides the accelerator: compiling for it takes less long."""
+    """The CPU, if JAX may use it besides the accelerator: compiling for it is faster."""
     try:
         return jax.local_devices(backend="cpu")[0]
     except RuntimeError:
@@ -198,7 +187,7 @@ def _host() -> Any:
 
 
 def _is_bad(left: Path, game: Game) -> bool:
-    """Whether it is the weights that are no good, and not the disk."""
+    """Whether the weights are bad, rather than the disk."""
     try:
         check(saving.load(left, game, dtype="float32"), game, left)
     except TengenError:

@@ -1,34 +1,33 @@
-"""Lets one part work until it is done or a person has had enough, and never leaves anybody guessing."""
+"""Drives one part until it is done or interrupted, and always shows what it does or waits for."""
 
-import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tengen.errors import TengenError
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.part_status import StatusWriter, alike
 
 NO_SPACE = "space on the disk"
-"""How the words of a part begin that waits for it."""
+"""How the words of a part begin that waits for space."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_LOOK = 0.1  # seconds between two looks at whether to stop
-_LONGEST = 600.0  # seconds without a word
+_LOOK = 0.1  # seconds between two checks whether to stop
+_LONGEST = 600.0  # seconds between two lines about the same wait
 Say = Callable[[str], None]
 
 
-def run(part: Part, notice: StatusWriter, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
+def run(part: Part, status: StatusWriter, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
     """Call `run_once` until the part has ended, or `stop`; with `once`, until it has nothing more to do.
 
-    What it does is told through the notice and, when it changes, through `say`. While the disk is full it waits.
+    What it does is shown in its status file and, when it changes, through `say`. While the disk is full it waits.
     """
     speaker = Speaker(say)
     last = worked = Progress("starting")
 
     def show(progress: Progress) -> None:
-        notice.show(progress)
-        speaker.tell(progress, notice.seconds)
+        status.show(progress)
+        speaker.tell(progress, status.seconds)
 
     part.show = show
     while not stop():
@@ -46,14 +45,14 @@ def run(part: Part, notice: StatusWriter, stop: Stop, say: Say, poll: float, *, 
         ended = attempt(lambda: (part.flush(), last)[1])
         if ended is last or stop():
             if ended is not last:
-                part.flush()  # says what is lost
+                part.flush()  # raises an error about what is lost
             return worked if once and worked.words != "starting" else last
         show(ended)
         pause(poll, stop)
 
 
 def attempt(work: Callable[[], Progress]) -> Progress:
-    """What the work gives; while the disk is full that is waited for."""
+    """What the work gives, or that it waits for space if the disk is full."""
     try:
         return work()
     except TengenError as error:
@@ -67,7 +66,7 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
-        if any(os.strerror(number) in str(error) for number in _FULL):  # of libraries with errors of their own
+        if any(os.strerror(number) in str(error) for number in _FULL):  # libraries may raise other errors
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -81,31 +80,22 @@ def pause(seconds: float, stop: Stop) -> None:
 
 
 class Speaker:
-    """Prints what a part does: at once when it begins to wait for something else, and now and then while it works."""
+    """Prints what a part does: at once when it begins to wait for something else, and sometimes while it works."""
 
     def __init__(self, say: Say, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._every, self._clock = say, every, clock
-        self._before = Progress("")  # what was told last, and when
-        self._told = self._due = -every
+        self._before = Progress("")  # the last that was printed, and when
+        self._printed = self._due = -every
         self._pause = every  # until the next line about the same wait
 
     def tell(self, progress: Progress, seconds: float = 0.0) -> None:
         now, before = self._clock(), self._before
         begins = not progress.worked and (before.worked or not alike(before.words, progress.words))
-        # After a long wait, of which little was told, work is told of as soon as any.
-        due = self._told + self._every if progress.worked else self._due
+        # After a long wait with few lines, work is printed at once.
+        due = self._printed + self._every if progress.worked else self._due
         if not (begins or progress.event or progress.ended or now >= due):
             return
         since = f" (for {seconds:,.0f} s)" if not progress.worked and seconds >= self._every else ""
         self._say(("" if progress.worked else "waiting: ") + progress.words + since)
         self._pause = self._every if progress.worked or begins else min(2 * self._pause, _LONGEST)
-        self._before, self._told, self._due = progress, now, now + self._pause
-
-
-@contextlib.contextmanager
-def closing(part: Part) -> Iterator[Part]:
-    """The part, closed at the end."""
-    try:
-        yield part
-    finally:
-        part.close()
+        self._before, self._printed, self._due = progress, now, now + self._pause

@@ -1,6 +1,6 @@
-"""Self-play as a part: plays with the newest accepted network, and writes what it teaches.
+"""Self-play as a part: plays with the newest accepted network, and writes rows and games.
 
-Any number of processes do so in the same run, on any machines, without knowing of each other: the names of their files
+Any number of processes do so in the same run, on any machines, independently of each other: the names of their files
 differ, and so do the numbers of their games.
 """
 
@@ -20,16 +20,16 @@ from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.run import registry, safe_exit
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
 from tengen.selfplay.finished import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
-_LOOK = 0.02  # seconds between two looks at whether all is written
+_LOOK = 0.02  # seconds between two checks whether everything is written
 
 
-class SelfplayPart:
+class SelfplayPart(Part):
     """One worker."""
 
     kind = "selfplay"
@@ -45,7 +45,6 @@ class SelfplayPart:
         max_rows: int | None = None,
     ) -> None:
         self.name = secrets.token_hex(4)
-        self.show: Show = unseen
         self.network = registry.RANDOM  # that plays
         self.games = self.rows = 0  # finished by this process, in files or not
         self._config, self._base, self._say = config, base, say
@@ -66,15 +65,8 @@ class SelfplayPart:
         check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
-            self._base,
-            self._store,
-            self._playing.game,
-            self._playing.form,
-            self._writer,
-            self._config.data,
-            self.network,
-            self._session,
-            self._playing.opponents,
+            *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
+            *(self.network, self._session, self._playing.opponents),
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
@@ -94,7 +86,7 @@ class SelfplayPart:
             with safe_exit.possible(not self._rounds.compiled):
                 self._pending = self._rounds.play(self._weights, self._collect)
         except NoFiniteNumbers as error:
-            with contextlib.suppress(TengenError):  # what is wrong is told below
+            with contextlib.suppress(TengenError):  # the error below matters more
                 self.flush()  # games that ended before
             path = self._base / registry.ACCEPTED / self.network
             advice = "remove it, and self-play goes on with the one before it"
@@ -108,16 +100,16 @@ class SelfplayPart:
 
     @property
     def evaluate(self) -> Any:
-        """How the network is asked."""
+        """The evaluator that self-play uses."""
         return self._playing.evaluate
 
     @property
     def spec(self) -> Any:
-        """Of the network."""
+        """The network's spec."""
         return self._playing.spec
 
     def no_weights(self) -> Any:
-        """Of the network that plays before there is one."""
+        """Weights of the network that plays before there is a trained one."""
         return self._playing.no_weights()
 
     def board(self) -> str:
@@ -125,7 +117,7 @@ class SelfplayPart:
         return self._rounds.board()
 
     def look_now(self) -> None:
-        """Look for a newer network before the next call, whenever the last look was."""
+        """Look for a newer network before the next call."""
         self._looked = -1e9
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""The shuffle as a part: when enough new rows have come, the window is drawn from and put in random order."""
+"""The shuffle as a part: when enough new rows have come, it draws from the window and puts rows in random order."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,18 +14,18 @@ from tengen.data.store.store import Store
 from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 
-_NAMED = 5  # chunks that are not used, so many are named at once
+_NAMED = 5  # chunks that are not used are named at once
 
 
-class ShufflePart:
+class ShufflePart(Part):
     """One process. Several at once do no harm, but twice the work."""
 
     kind, name = "shuffle", "shuffle"
 
     def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
-        """`single`: one shuffle, however few rows are new, is all that is wanted (others may play on meanwhile)."""
+        """`single`: make one shuffle, however few rows are new."""
         self._settings, self._window = config.shuffle, config.data.window
         self._first = config.data.first_rows
         self._after, self._single = 1 if single else config.ring.shuffle_rows, single
@@ -34,10 +34,9 @@ class ShufflePart:
         self._survey = WindowSurvey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
         self._watch = LeaseWatch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
-        self.show: Show = unseen
 
     def plan(self) -> ShufflePlan:
-        """What a shuffle would do now; `str` says it in words."""
+        """What a shuffle would do now; `str` describes it."""
         return plan(self._survey, self._settings, self._window)
 
     def run_once(self) -> Progress:
@@ -60,7 +59,7 @@ class ShufflePart:
             f"shuffled {rows['train']:,} rows to train with and {rows['validation']:,} to validate with: {made.name}"
         )
         for path in removed:
-            self._say(f"removed, since nobody reads it any more: {path}")
+            self._say(f"removed, since it is no longer read: {path}")
         figures = {"shuffle": made.name, "rows": total}
         return Progress(words, event=True, ended=self._single, figures=figures)
 
@@ -71,16 +70,10 @@ class ShufflePart:
         return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
 
     def _name_problems(self, reasons: Iterable[str]) -> None:
-        """Say once of each chunk that it is not used."""
+        """Name each chunk that is not used once."""
         new = [reason for reason in reasons if reason not in self._named]
         self._named |= set(new)
         for reason in new[:_NAMED]:
             self._say(f"not used: {reason}")
         if len(new) > _NAMED:
             self._say(f"and {len(new) - _NAMED:,} more files are not used")
-
-    def flush(self) -> None:
-        """There is nothing that waits to be written."""
-
-    def close(self) -> None:
-        """There is nothing to let go of."""

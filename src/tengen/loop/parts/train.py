@@ -1,4 +1,4 @@
-"""Learning as a part: trains on the newest shuffle, and hands its network on every few epochs.
+"""Learning as a part: trains on the newest shuffle, and leaves its network for the export every few epochs.
 
 Everything that must not be forgotten is in the checkpoint: which files were learned from (by their content), how far
 the epoch is, and how much the rows so far allow. What was learned after the last checkpoint is learned again.
@@ -7,13 +7,11 @@ the epoch is, and how much the rows so far allow. What was learned after the las
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from tengen import games, nets
 from tengen.config.sections import Config
 from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.identity import GameIdentity
@@ -21,53 +19,67 @@ from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import FileList
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile, ShuffleGone, newest
-from tengen.errors import Diverged, TengenError
+from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
-from tengen.loop.resuming import refuse_to_forget
 from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
-from tengen.selfplay.lanes import boards
-from tengen.selfplay.pacing import Pace
+from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.checkpoints import Checkpoints
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
-_SECONDS = 1.0  # of learning in one piece of work, about
 _REMEMBERED = 20_000  # files that were learned from
 
 
-@dataclass
-class _Place:
-    """Where a trainer stands besides its trainer's own state."""
+@dataclass(frozen=True)
+class EpochState:
+    """How far a trainer is, besides its own state; part of every checkpoint."""
 
-    epoch: int = 0  # that are done
-    steps: int = 0  # of the present one
-    used: list[str] = field(default_factory=list)  # sha256 of files, oldest first
-    exported: int = 0  # samples of the network that was handed on last
+    epoch: int = 0  # finished
+    steps: int = 0  # of the current one
+    used: tuple[str, ...] = ()  # sha256 of the files that were learned from, oldest first
+    exported: int = 0  # samples of the network that was exported last
 
     def to_dict(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "steps": self.steps, "used": self.used[-_REMEMBERED:], "exported": self.exported}
+        return {**asdict(self), "used": list(self.used[-_REMEMBERED:])}
 
     @staticmethod
-    def of(extras: Mapping[str, Any], folder: Path) -> "_Place":
-        """As a checkpoint has it; that of a fused run has none."""
+    def of(extras: Mapping[str, Any], folder: Path) -> "EpochState":
+        """From a checkpoint; one of a fused run has none."""
         found = extras.get("ring")
         if found is None:
-            return _Place()
+            return EpochState()
         try:
-            used = [str(text) for text in found["used"]]
-            return _Place(int(found["epoch"]), int(found["steps"]), used, int(found["exported"]))
+            used = tuple(str(text) for text in found["used"])
+            return EpochState(int(found["epoch"]), int(found["steps"]), used, int(found["exported"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"{folder}: the checkpoint is not of such a training ({error})") from None
+            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
 
 
-class TrainPart:
+@dataclass
+class EpochSums:
+    """What this process has measured of the current epoch, which another process may have begun."""
+
+    figures: dict[str, float] = field(default_factory=dict)  # sums over the steps
+    steps: int = 0
+    waited: float = 0.0  # seconds for batches
+    worked: float = 0.0  # seconds of learning, waiting included
+
+    def add(self, figures: Mapping[str, float], steps: int) -> None:
+        self.steps += steps
+        for name, figure in figures.items():
+            self.figures[name] = self.figures.get(name, 0.0) + steps * figure
+
+    def means(self) -> dict[str, float]:
+        return {name: total / self.steps for name, total in self.figures.items()}
+
+
+class TrainPart(Part):
     """One trainer. `role`: `main` is exported for the gate, `extra` aside, `trainonly` not at all."""
 
     kind = "train"
@@ -85,48 +97,32 @@ class TrainPart:
         end_when_limited: bool = False,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`elapsed` tells the seconds of the run, for schedules that end with it; else it is the trainer's own time."""
+        """`elapsed` gives the seconds of the run, for schedules that end with it; by default those of the trainer."""
         self.name, self.role = name, role
-        self.show: Show = unseen
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
-        self._game = games.make(config.game.name, **asdict(config.game.options))
-        self._form = RowFormat.of(self._game, config.net.heads)
-        self._identity = GameIdentity.of(self._game)
-        spec = nets.spec(config.net.name, config.net.heads)
-        smaller = tuple(board.game for board in boards(self._game, config.selfplay)[1:])
-        self.trainer = AlphaZeroTrainer(
-            AlphaZeroConfig(self._game, spec, config.train, config.run.seed, config.net.dtype, smaller)
-        )
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        self._game = self.trainer.config.game
+        self._form, self._identity = RowFormat.of(self._game, config.net.heads), GameIdentity.of(self._game)
         self.folder = base / "train" / name
         with contextlib.ExitStack() as closing:
-            self._closing = closing
-            self._open()
+            self._metrics = closing.enter_context(Metrics(self.folder))
+            export.clean(self.folder)
+            self.session = TrainingSession(self.trainer, self.folder, config.train.checkpoints, say)
+            closing.callback(self.session.close)
+            self._state = EpochState.of(self.session.extras or {}, self.folder)
             self._closing = closing.pop_all()
+        if self.session.extras is not None:
+            say(f"going on from step {self.trainer.step:,}")
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
-        self._saved = self.trainer.step
-        self._pace = Pace(_SECONDS, amount=10)
-        self._files: _Files | None = None
-        self.figures: dict[str, float] = {}
-        self._epoch_sums: dict[str, float] = {}
-        self._summed = 0  # steps that they are of: fewer than the epoch's, if it was begun by another process
-        self._waited = self._worked = 0.0  # seconds for batches, and in all, of this epoch
-        self._complaints: set[str] = set()  # that were said
+        self._files: ShuffledRows | None = None
+        self._sums = EpochSums()
+        self._complaints: set[str] = set()  # made so far
 
-    def _open(self) -> None:
-        """The trainer's folder, and the checkpoint in it to go on from."""
-        self._metrics = self._closing.enter_context(Metrics(self.folder))
-        export.clean(self.folder)
-        self._checkpoints = Checkpoints(self.folder, self._config.train.checkpoints)
-        self._closing.callback(self._checkpoints.close)
-        found, set_aside = self.trainer.resume(self._checkpoints)
-        for text in set_aside:
-            self._say(f"a damaged checkpoint: {text}")
-        self._place = _Place.of(found or {}, self.folder)
-        if found is None:
-            refuse_to_forget(self.folder)
-        else:
-            self._say(f"going on from step {self.trainer.step:,}")
+    @property
+    def figures(self) -> dict[str, float]:
+        """The trainer's last figures."""
+        return self.session.figures
 
     @property
     def epoch_steps(self) -> int:
@@ -135,111 +131,94 @@ class TrainPart:
 
     def run_once(self) -> Progress:
         """A second of learning, or the end of an epoch."""
-        try:
-            return self._once()
-        except Diverged as error:
-            for text in self.trainer.set_dead_ends_aside(self._checkpoints, error):
-                self._say(text)
-            raise
+        with self.session.watching():
+            if self._max_epochs is not None and self._state.epoch >= self._max_epochs:
+                return self._progress(f"{self._max_epochs:,} epochs are done", ended=True)
+            if self._state.steps >= self.epoch_steps:
+                return self._end_epoch()
+            look = self._files is None or self._state.steps == 0 or not self.trainer.affordable
+            if look and (missing := self._open_newest()):
+                return missing
+            if not self.trainer.affordable:
+                return self._limited()
+            assert self._files is not None
+            return self._learn(self._files)
 
-    def _once(self) -> Progress:
-        if self._max_epochs is not None and self._place.epoch >= self._max_epochs:
-            return self._tell(f"{self._max_epochs:,} epochs are done", ended=True)
-        if self._place.steps >= self.epoch_steps:
-            return self._end_epoch()
-        look = self._files is None or self._place.steps == 0 or not self.trainer.affordable
-        if look and (missing := self._open_newest()):
-            return missing
-        if not self.trainer.affordable:
-            return self._limited()
-        assert self._files is not None
-        return self._learn(self._files)
-
-    def hand_on_now(self) -> bool:
-        """Leave the network as it is for the export, unless that was done since the last step; whether it was."""
-        if self.role == "trainonly" or self._place.exported == self.trainer.samples:
+    def export_now(self) -> bool:
+        """Leave the current network for the export, unless that was done since the last step; whether it was."""
+        if self.role == "trainonly" or self._state.exported == self.trainer.samples:
             return False
-        self._hand_on({"epoch": self._place.epoch, **self._counts(), "losses": losses(self.figures)})
+        self._leave({"epoch": self._state.epoch, **self._counts(), "losses": losses(self.figures)})
         self._checkpoint()
         return True
 
     def flush(self) -> None:
-        """A checkpoint of all that was learned."""
+        """Write a checkpoint of all that was learned."""
         self._checkpoint()
-        with self._saving():
-            self._checkpoints.wait()
+        self.session.wait()
 
     def close(self) -> None:
-        self._let_go()
+        self._release()
         self._closing.close()
 
-    def _learn(self, files: "_Files") -> Progress:
-        steps = min(self._pace.units, self.epoch_steps - self._place.steps, self.trainer.affordable)
-        if not self._pace.calls:
-            self.show(self._tell("compiling the learner"))
+    def _learn(self, files: "ShuffledRows") -> Progress:
+        session, compiles = self.session, not self.session.started
+        steps = min(session.pace.units, self.epoch_steps - self._state.steps, self.trainer.affordable)
+        if compiles:
+            self.show(self._progress("compiling the learner"))
         counts = RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
         self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
         began, waited = time.monotonic(), files.waited
-        before = self.trainer.step
-        with safe_exit.possible(not self._pace.calls):
-            figures = self.trainer.learn(files.blocks(steps))
-        made, seconds = self.trainer.step - before, time.monotonic() - began
-        self._place.used += files.begun()
-        for reason in files.bad():
+        taken = session.learn(steps, lambda steps: self.trainer.learn(files.blocks(steps)))
+        seconds = time.monotonic() - began
+        self._state = replace(self._state, steps=self._state.steps + taken, used=(*self._state.used, *files.begun()))
+        for reason in files.damaged():
             self._complain(reason)
-        if not made:  # what is left of the files is less than a batch, or no good
-            self._let_go()
+        if not taken:  # the rest of the files is less than a batch, or damaged
+            self._release()
             return Progress(f"all files of {files.shuffle.name} have been learned from")
-        if self._pace.calls:
-            self._waited, self._worked = self._waited + files.waited - waited, self._worked + seconds
-        self._pace = self._pace.after(made, seconds)
-        self.figures = figures
-        self._place.steps += made
-        for name, figure in figures.items():
-            self._epoch_sums[name] = self._epoch_sums.get(name, 0.0) + made * figure
-        self._summed += made
-        due = self.trainer.step - self._saved >= self._config.train.checkpoints.interval
-        if due and self._place.steps < self.epoch_steps:  # there is one at the end of an epoch, which says so
+        if not compiles:
+            self._sums.waited += files.waited - waited
+            self._sums.worked += seconds
+        self._sums.add(self.figures, taken)
+        if session.due and self._state.steps < self.epoch_steps:  # the end of an epoch has a checkpoint anyway
             self._checkpoint()
-        return self._tell(f"learning, {made / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
+        return self._progress(f"learning, {taken / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
 
     def _end_epoch(self) -> Progress:
-        """Validate, write it down, and hand the network on if it is time."""
-        self.show(self._tell("validating"))
-        means = {name: total / self._summed for name, total in self._epoch_sums.items()}
-        validation = self._validate()
-        epoch = self._place.epoch + 1
+        """Validate, write the metrics, and leave the network for the export if it is time."""
+        self.show(self._progress("validating"))
+        means, validation, sums = self._sums.means(), self._validate(), self._sums
+        epoch = self._state.epoch + 1
         line = {
             "epoch": epoch,
             **self._counts(),
             "losses": losses(means),
             "validation": losses(validation),
             "learning_rate": self.figures.get("learning_rate"),
-            "waited_for_batches": self._waited / self._worked if self._worked else None,
+            "waited_for_batches": sums.waited / sums.worked if sums.worked else None,
             "shuffle": self._files.shuffle.name if self._files else None,
         }
         # The epoch is not over before all of this is written: with a full disk it is done again.
         exported = ""
         if self.role != "trainonly" and epoch % self._config.ring.epochs_per_export == 0:
-            exported = self._hand_on(line)
+            exported = self._leave(line)
         self._metrics.write("epoch", {**line, "network": exported or None})
-        self._place.epoch, self._place.steps = epoch, 0
-        self._epoch_sums, self._summed, self._waited, self._worked = {}, 0, 0.0, 0.0
-        seen = f", on rows that were not learned from {validation['loss']:.3f}" if validation else ""
-        mean = means.get("loss")
-        loss = "" if mean is None else f": loss {mean:.3f}{seen}"
+        self._state, self._sums = replace(self._state, epoch=epoch, steps=0), EpochSums()
+        validated = f", on rows that were not learned from {validation['loss']:.3f}" if validation else ""
+        loss = f": loss {means['loss']:.3f}{validated}" if "loss" in means else ""
         self._say(f"epoch {epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else ""))
         self._checkpoint()
-        return self._tell("an epoch has ended")
+        return self._progress("an epoch has ended")
 
-    def _hand_on(self, line: dict[str, Any]) -> str:
+    def _leave(self, line: dict[str, Any]) -> str:
         """Leave the averaged weights for the export; the name of the network."""
         name = registry.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
         if registry.known(self._base, name) is None:
             facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
             facts["seconds"] = self._elapsed()
             export.leave(self.folder, name, self.trainer.network(), self._game, facts)
-        self._place.exported = self.trainer.samples
+        self._state = replace(self._state, exported=self.trainer.samples)
         return name
 
     def _validate(self) -> dict[str, float]:
@@ -248,14 +227,18 @@ class TrainPart:
             return {}
         batch = self._config.train.batch
         settings = LoaderSettings(batch=batch, rest="pad", readers=1)
-        paths, most = _listed(files.shuffle.validation)
-        with Loader(FileList(paths), self._form, self._identity, settings, max_chunk_rows=most) as loader:
-            count = -(-wanted // batch)
+        with self._loader(files.shuffle.validation, settings) as loader:
+            cutter = BatchCutter(batch, partial(next_rows, loader))
             with safe_exit.possible():
-                figures = self.trainer.validate(_rows(loader, count))
+                figures = self.trainer.validate(cutter.blocks(-(-wanted // batch)))
             for bad in loader.get_stats().last_rejected:
                 self._complain(bad.reason)
             return figures
+
+    def _loader(self, files: Sequence[ShuffledFile], settings: LoaderSettings) -> Loader:
+        most = max((file.rows for file in files), default=0)
+        paths = FileList([file.path for file in files])
+        return Loader(paths, self._form, self._identity, settings, max_chunk_rows=most)
 
     def _open_newest(self) -> Progress | None:
         """Take the newest shuffle, if it is another one; what is waited for, if there is nothing to learn from."""
@@ -269,30 +252,28 @@ class TrainPart:
             )
         if self._files is None or found.name != self._files.shuffle.name:
             self.trainer.earn(max(found.total_rows - self.trainer.bucket.rows, 0))
-            used = set(self._place.used)
+            used = set(self._state.used)
             fresh = [file for file in found.train if file.sha256 not in used]
             if not fresh:
                 if self._files is None:
                     return self._waiting(f"a newer shuffle than {found.name}, whose files have all been learned from")
                 return None
-            self._let_go()
+            self._release()
+            batch, rows = self._config.train.batch, sum(file.rows for file in fresh)
+            if rows < batch:
+                return self._waiting(f"a larger shuffle: {found.name} has {rows:,} new rows, of {batch:,} for a step")
+            settings = LoaderSettings(batch=batch * self.trainer.learner.block, readers=_READERS)
             try:
-                block = self.trainer.learner.block
-                self._files = _Files(found, fresh, self._form, self._identity, self._config.train.batch, block)
+                self._files = ShuffledRows(found, fresh, batch, lambda: self._loader(fresh, settings))
             except ShuffleGone:
                 return Progress(f"{found.name} is being removed")
-            if self._files.total < self._config.train.batch:
-                words = f"a larger shuffle: {found.name} has {self._files.total:,} new rows"
-                batch = self._config.train.batch
-                self._let_go()
-                return self._waiting(f"{words}, of {batch:,} for a step")
         return None
 
     def _complain(self, reason: str) -> None:
-        """Say once of a shuffle, or of a file of one, that it is passed over."""
+        """Report once that a shuffle, or a file of one, is skipped."""
         if reason not in self._complaints:
             self._complaints.add(reason)
-            self._say(f"passed over: {reason}")
+            self._say(f"skipped: {reason}")
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
@@ -303,35 +284,23 @@ class TrainPart:
         return self._waiting(words, bucket.level, batch)
 
     def _checkpoint(self) -> None:
-        if self.trainer.step > self._saved:
-            with self._saving():
-                self._checkpoints.save(self.trainer.checkpoint({"ring": {**self._place.to_dict(), "role": self.role}}))
-            self._saved = self.trainer.step
+        self.session.checkpoint({"ring": {**self._state.to_dict(), "role": self.role}})
 
-    @contextlib.contextmanager
-    def _saving(self) -> Iterator[None]:
-        """A checkpoint that could not be written, this one or the one before, is not saved."""
-        try:
-            yield
-        except TengenError:
-            self._saved = -1
-            raise
-
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._files is not None:
             self._files.close()
         self._files = None
 
-    def _tell(self, words: str, *, ended: bool = False) -> Progress:
-        done, of = self._place.steps * self._config.train.batch, self.epoch_steps * self._config.train.batch
+    def _progress(self, words: str, *, ended: bool = False) -> Progress:
+        done, of = self._state.steps * self._config.train.batch, self.epoch_steps * self._config.train.batch
         loss = f", loss {self.figures['loss']:.3f}" if "loss" in self.figures else ""
-        text = f"{words}: epoch {self._place.epoch + 1:,}, {done:,} of {of:,} samples{loss}"
+        text = f"{words}: epoch {self._state.epoch + 1:,}, {done:,} of {of:,} samples{loss}"
         return Progress(text, done=done, of=of, ended=ended, figures=self._numbers())
 
     def _waiting(self, words: str, done: float | None = None, of: float | None = None) -> Progress:
-        """What is waited for; the end, if nothing shall be."""
+        """Progress that waits; the end, if the trainer should not wait."""
         if self._end_when_limited:
-            return self._tell(f"nothing to learn now, which would take {words}", ended=True)
+            return self._progress(f"nothing to learn now, which would take {words}", ended=True)
         return waiting(words, done, of, **self._numbers())
 
     def _counts(self) -> dict[str, int]:
@@ -342,69 +311,55 @@ class TrainPart:
         return {
             **self._counts(),
             "bucket": round(bucket.level),
-            "epochs": self._place.epoch,
+            "epochs": self._state.epoch,
             "role": self.role,
             "losses": losses(self.figures),
             "learning_rate": self.figures.get("learning_rate"),
         }
 
 
-def _listed(files: Sequence[ShuffledFile]) -> tuple[list[Path], int]:
-    """The paths of these files, and the most rows that one of them has by the shuffle's index."""
-    return [file.path for file in files], max((file.rows for file in files), default=0)
-
-
-class _Files:
-    """Files of one shuffle, being read in order; nobody removes them meanwhile."""
+class ShuffledRows:
+    """The rows of some files of one shuffle, read in order; the shuffle is not removed meanwhile."""
 
     def __init__(
-        self, shuffle: Shuffle, files: list[ShuffledFile], form: RowFormat, game: GameIdentity, batch: int, block: int
+        self, shuffle: Shuffle, files: Sequence[ShuffledFile], batch: int, make_loader: Callable[[], Loader]
     ) -> None:
-        """`block`: so many batches of `batch` rows at a time."""
-        self.shuffle, self.waited = shuffle, 0.0
-        self._files, self._batch = files, batch
-        self.total = sum(file.rows for file in files)
-        self._rows = 0  # that were handed out
-        self._begun = 0  # files of which some were, or that are no good
+        self.shuffle, self.waited = shuffle, 0.0  # seconds for batches
+        self._files = files
+        self._rows = 0  # handed out
+        self._begun = 0  # files of which rows were handed out, or that are damaged
         self._begun_rows = 0  # in those of them that are good
-        self._bad: dict[Path, str] = {}  # files that are no good, and why
-        self._kept: Mapping[str, np.ndarray] = {}  # of the last block, what is left
-        self._closing = contextlib.ExitStack()
-        self._closing.enter_context(shuffle.open())
-        settings = LoaderSettings(batch=batch * block, readers=_READERS)
-        paths, most = _listed(files)
-        self._loader = self._closing.enter_context(Loader(FileList(paths), form, game, settings, max_chunk_rows=most))
-        self._loader.start()
+        self._damaged: dict[Path, str] = {}  # why
+        self._cutter = BatchCutter(batch, self._read)
+        with contextlib.ExitStack() as closing:
+            closing.enter_context(shuffle.open())
+            self._loader = closing.enter_context(make_loader())
+            self._loader.start()
+            self._closing = closing.pop_all()
 
-    def blocks(self, steps: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """The next rows, for so many steps, or fewer if there are no more."""
-        while steps:
-            there = len(self._kept["ply"]) // self._batch if self._kept else 0
-            if not there:
-                began = time.monotonic()
-                found = self._loader.get_next_batch()
-                self.waited += time.monotonic() - began
-                if found is None:
-                    self._rows = self.total + 1  # so that all have begun, even empty ones
-                    return
-                self._kept = dict(zip(self._loader.names, found, strict=True))
-                continue
-            taken = min(there, steps)
-            cut = taken * self._batch
-            yield {name: values[:cut] for name, values in self._kept.items()}
-            self._kept = {name: values[cut:] for name, values in self._kept.items()}
-            self._rows += cut
-            steps -= taken
+    def blocks(self, batches: int) -> Iterator[HostRows]:
+        """The next rows, for up to `batches` batches."""
+        for block in self._cutter.blocks(batches):
+            yield block
+            self._rows += len(block["ply"])
+
+    def _read(self) -> HostRows | None:
+        began = time.monotonic()
+        found = next_rows(self._loader)
+        self.waited += time.monotonic() - began
+        if found is None:
+            self._rows = sum(file.rows for file in self._files) + 1  # so that all have begun, even empty ones
+        return found
 
     def begun(self) -> list[str]:
-        """Files of which rows were handed out for the first time since this was asked, by content.
+        """Files of which rows were handed out for the first time since the last call, by content.
 
-        Files that turned out to be no good are among them: nobody needs to try them again.
+        Damaged files are among them: there is no need to try them again.
         """
-        self._bad |= {bad.path: bad.reason for bad in self._loader.get_stats().last_rejected}
+        self._damaged |= {bad.path: bad.reason for bad in self._loader.get_stats().last_rejected}
         new = []
         for file in self._files[self._begun :]:
-            if file.path not in self._bad:
+            if file.path not in self._damaged:
                 if self._begun_rows >= self._rows:
                     break
                 self._begun_rows += file.rows
@@ -412,16 +367,9 @@ class _Files:
             self._begun += 1
         return new
 
-    def bad(self) -> list[str]:
-        """What is wrong with files that turned out to be no good."""
-        return list(self._bad.values())
+    def damaged(self) -> list[str]:
+        """What is wrong with damaged files."""
+        return list(self._damaged.values())
 
     def close(self) -> None:
         self._closing.close()
-
-
-def _rows(loader: Loader, count: int) -> Iterator[dict[str, np.ndarray]]:
-    for _ in range(count):
-        if (batch := loader.get_next_batch()) is None:
-            return
-        yield dict(zip(loader.names, batch, strict=True))

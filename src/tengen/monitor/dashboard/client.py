@@ -21,7 +21,7 @@ from tengen import files
 from tengen.monitor.dashboard.model import Garbled, Note, ProcessEnded, ProcessStarted, Said
 from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
 from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
-from tengen.run.children import PARENT
+from tengen.run.children import PARENT, signal_name
 
 Hear = Callable[[Any], None]
 Given = TypeVar("Given")
@@ -126,10 +126,7 @@ class StatusClient(abc.ABC):
     def _how(self, code: int) -> ProcessEnded:
         """It ended with that code."""
         if code < 0:
-            known = {number.value for number in signal.Signals}
-            return ProcessEnded(
-                f"{self.name} was killed by {signal.Signals(-code).name if -code in known else f'signal {-code}'}", code
-            )
+            return ProcessEnded(f"{self.name} was killed by {signal_name(-code)}", code)
         return ProcessEnded(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
 
 

@@ -22,7 +22,8 @@ from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.roles import replay, rules
 from tengen.roles.replay import Replay, ReplaySample
 from tengen.roles.rules import Parameters
-from tengen.roles.schedules import Schedule
+from tengen.train import optimizers
+from tengen.train.schedules import Schedule
 
 
 class Nets(NamedTuple):
@@ -91,9 +92,7 @@ class QLearner:
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, (errors, played)), change = gradient(nets.parameters, others, nets.target, drawn)
         rate = self.lr(step)
-        updates, optimizer = self.optimizer.update(change, nets.optimizer, nets.parameters)
-        updates = jax.tree.map(lambda x: x * rate, updates)
-        parameters: Parameters = optax.apply_updates(nets.parameters, updates)  # type: ignore[assignment]
+        parameters, optimizer = optimizers.step(self.optimizer, change, nets.optimizer, nets.parameters, rate)
         target = self.follow(nets.target, {**parameters, **others}, step)
         figures = {
             "loss": loss,

@@ -209,7 +209,9 @@ def _both() -> train.DQNTrainer:
 
 
 def test_hosts_are_opponents_of_agents_only() -> None:
-    pairs = [label for role in ("host", "agent") for label, _, _ in _both()._pairings(role)]
+    trainer = _both()
+    pairings = (trainer._evaluation.pairings(role, trainer._reward) for role in ("host", "agent"))
+    pairs = [label for each in pairings for label, _, _ in each]
     assert pairs == ["host_vs_agent", "host_vs_first", "agent_vs_host", "agent_vs_zeillinger", "agent_vs_first"]
 
 

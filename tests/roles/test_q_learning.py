@@ -12,10 +12,10 @@ from flax import nnx
 from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
-from tengen.roles.dqn.learning import Nets, QLearner
+from tengen.roles.q_learning import Nets, QLearner
 from tengen.roles.replay import ReplaySample
-from tengen.roles.schedules import Schedule
 from tengen.train import optimizers
+from tengen.train.schedules import Schedule
 from tests.helpers.toy_trainers import small
 
 _SCALARS, _ACTIONS, _BATCH = 4, 5, 32

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from tengen.config.settings.dqn import DQNRoleSettings
 from tengen.errors import Diverged, OptionError, TengenError
-from tengen.roles.dqn.learning import Nets, QLearner
+from tengen.roles.q_learning import Nets, QLearner
 from tengen.roles.role import Role
 from tengen.roles.trainer import Trainer
 from tengen.train.base import Metrics
@@ -38,7 +38,7 @@ class DQNTrainer(Trainer["DQNConfig"]):
         which = self.roles[role]
         if which.settings is not None:
             self._check_dueling(which)
-            # A buffer of its own each, because nothing else may hold what is saved and restored.
+            # A copy, because nothing else may hold what is saved and restored.
             self.extra[role] = jax.tree.map(jnp.copy, {**which.parameters, **which.others})
 
     def _check_dueling(self, role: Role) -> None:
@@ -88,7 +88,7 @@ class DQNTrainer(Trainer["DQNConfig"]):
                 self.collect(role.name, settings.roll_out_samples)
 
     def _learn(self, role: Role, steps: int, named: bool) -> dict[str, Any]:
-        """So many steps on what the buffer has."""
+        """Take steps on samples of the buffer."""
         assert role.replay_buffer is not None
         if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
             self._collect(role)

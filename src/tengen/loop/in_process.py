@@ -1,0 +1,181 @@
+"""What runs in one process have in common: how they are opened, reported, rated and closed."""
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import jax
+
+from tengen.analysis import run_chart
+from tengen.errors import TengenError
+from tengen.loop.rating import UNTRAINED, Rater
+from tengen.monitor.progress import Display, Goal, RatedNetwork
+from tengen.monitor.reporting import RunReporter, RunStanding
+from tengen.run import counts as counting
+from tengen.run import safe_exit
+from tengen.run.counts import RunCounts
+from tengen.run.metrics import Metrics, TensorBoard
+from tengen.run.networks import RunNetworks
+from tengen.run.part import Stop
+from tengen.run.part_status import StatusWriter
+from tengen.run.time_budget import TimeBudget
+
+TRAINER = "main"
+SESSION = "session"  # the kind of metrics with which every start of a run begins
+
+
+class InProcessRun:
+    """One run in the directory `base`. A subclass has `prepare`, which resumes it, and `run`, until the goal."""
+
+    kind = ""  # as `tengen status` shows it
+    trainer: Any
+
+    def __init__(
+        self, config: Any, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
+    ) -> None:
+        """`began` is when the process did, by `time.monotonic`."""
+        self.config, self.base, self._began = config, base, began
+        self.counts = RunCounts()
+        self._display, self._tensorboard = display, tensorboard
+        self._closing = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object = None, error: BaseException | None = None, trace: object = None) -> None:
+        if error is None:
+            self._closing.close()
+        else:  # what went wrong first is what the reader must see
+            with contextlib.suppress(TengenError):
+                self._closing.close()
+
+    def _open(self, *, parts_report: bool = False) -> None:
+        """Open the metrics and the status file. With `parts_report`, the status shows what the parts say."""
+        closing = self._closing
+        tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
+        self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
+        self._notice = closing.enter_context(StatusWriter(self.base, self.kind, self.kind))
+        self.reporter = RunReporter(
+            self._display,
+            self._metrics,
+            Goal(**asdict(self.config.goal)),
+            tensorboard,
+            notice=None if parts_report else self._notice,
+        )
+        for note in self._metrics.notes:
+            self.reporter.say(note)
+
+    def _before_exit(self, *flushes: Callable[[], object]) -> None:
+        """While the run is open, a process that must end at once calls these, the last one first, and reports."""
+        for callback in (lambda: self.reporter.report(self._standing(), now=True), *flushes):
+            self._closing.enter_context(safe_exit.before(callback))
+
+    @property
+    def reason(self) -> str:
+        """Which part of the goal is reached, in words; empty if none is."""
+        return counting.reached(self.config.goal, self._planned(), self.trainer.step)
+
+    def _now(self) -> RunCounts:
+        """The counts with the current time."""
+        return replace(self.counts, seconds=self._metrics.elapsed)
+
+    def _planned(self) -> RunCounts:
+        """The counts against which the goal is checked."""
+        return self._now()
+
+    def _standing(self) -> RunStanding:
+        raise NotImplementedError
+
+    def _draw(self) -> None:
+        """Write RUN/chart.svg."""
+        if note := run_chart.write(self.base, self.config.run.name):
+            self.reporter.say(note)
+
+
+class RatedRun(InProcessRun):
+    """A run whose networks are rated now and then, within a goal of minutes if it has one."""
+
+    networks: RunNetworks
+    rater: Rater
+
+    def __init__(self, config: Any, base: Path, display: Display, **options: Any) -> None:
+        super().__init__(config, base, display, **options)
+        self._budget = TimeBudget.of(config.goal, config.rating.minutes)
+        self._rated_at = 0.0  # seconds of the run
+
+    def _open_rater(self, game: Any, spec: Any, evaluate: Any) -> None:
+        config = self.config
+        self.networks = RunNetworks(self.base / "models", game, spec, config.net.dtype)
+        self.rater = Rater(self.base / "ratings", game, evaluate, config.search, config.rating, self.networks)
+
+    def _is_new(self) -> bool:
+        """Whether nothing was learned or rated yet, so that the untrained network is to be rated."""
+        return not (self.trainer.step or self.networks.newest or self.rater.rating(UNTRAINED))
+
+    def _end(self) -> float:
+        """Seconds to reserve for the last rating and for writing everything."""
+        raise NotImplementedError
+
+    def _planned(self) -> RunCounts:
+        """The counts, as if the time that the end takes were over when it begins."""
+        now = self._now()
+        return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
+
+    @property
+    def _left(self) -> float:
+        """Seconds until the end begins."""
+        return (self._budget.goal or math.inf) - self._planned().seconds
+
+    @property
+    def _rating_is_due(self) -> bool:
+        # Shortly before the end it is the last rating that counts.
+        every = self._budget.every
+        return self._now().seconds - self._rated_at >= every and self._left > every / 2
+
+    def _for_rating(self) -> float:
+        """Seconds that a rating may take now."""
+        return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
+
+    def _play_matches(self, name: str, weights: Any, seconds: float, show: Callable[[str], None], stop: Stop) -> None:
+        """Rate a network with these weights, for at most so long."""
+        end = self._metrics.elapsed + seconds
+        key, self.key = jax.random.split(self.key)
+        matches = self.rater.rate(name, weights, key, left=lambda: end - self._metrics.elapsed, show=show, stop=stop)
+        for match in matches:
+            self.reporter.say(str(match))
+        for note in self.rater.notes:
+            self.reporter.say(note)
+        self.rater.notes.clear()
+        self.counts = self._now()
+        self._rated_at = self.counts.seconds
+        self.reporter.paused()
+        rated = self._show_rating(name)
+        if rated is not None:
+            figures = {"network": name, "elo": rated.elo, "error": rated.error, "against": rated.against}
+            self.reporter.write("rating", {**figures, "steps": self.trainer.step})
+        self._draw()
+
+    def _show_rating(self, name: str) -> RatedNetwork | None:
+        ratings, rating = self.rater.ratings, self.rater.rating(name)
+        if ratings is None or rating is None:
+            return None
+        rated = RatedNetwork(rating.elo, rating.error, ratings.anchor)
+        self.reporter.rated(rated)
+        return rated
+
+    def _use_up(self, over: bool) -> None:
+        """If the time of the run is over, what was reserved for the end and not needed counts as used."""
+        if over and self._budget.goal is not None:
+            self._metrics.reach(self._budget.goal)
+        self.counts = self._now()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._left <= 0
+
+    def _draw(self) -> None:
+        if note := run_chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
+            self.reporter.say(note)

@@ -1,1 +1,0 @@
-"""Deep Q-learning: the network of a role learns what each of its actions is worth."""
