@@ -26,7 +26,7 @@ from tengen.loop.fused import Fused
 from tengen.match import players
 from tengen.monitor.progress import display
 from tengen.nets.evaluators import saved
-from tengen.run import finding
+from tengen.run import networks
 from tengen.run.counts import RunCounts
 
 
@@ -55,7 +55,7 @@ def train(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Matches between the newest networks of runs, and ratings."""
-    found = [(run.name, finding.find(run)) for run in args.runs]
+    found = [(run.name, networks.find(run)) for run in args.runs]
     game = games.make(found[0][1].saved.game, **found[0][1].saved.options)
     settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
     entered = []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tengen.commands import main as tengen
 from tengen.errors import TengenError
-from tengen.run.finding import find
+from tengen.run.networks import find
 
 _KO = {"simple": "--simple-ko", "positional": "--positional-superko", "situational": "--situational-superko"}
 

@@ -46,10 +46,7 @@ def save_json(path: Path | str, data: Any) -> None:
 
 def save_bytes(path: Path, content: bytes) -> None:
     """A file that is complete or as it was before. TengenError says why it cannot be written."""
-    try:
-        files.write_bytes(path, content)
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
+    files.write_bytes(path, content)
 
 
 def to_png(svg: str) -> bytes:

@@ -98,13 +98,13 @@ def _select(args: argparse.Namespace, game: Any) -> int:
     """Choose, then measure what was chosen again in games from other starts: the best of many was also lucky."""
     from tengen.match import hironaka
     from tengen.match.hironaka_players import ROLES
-    from tengen.run import finding
+    from tengen.run import networks
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
-    roles: Sequence[hironaka.Role] = [role for role in ROLES if finding.networks(base, role)] or ROLES
+    roles: Sequence[hironaka.Role] = [role for role in ROLES if networks.usable(base, role)] or ROLES
     found = []
     for role in roles:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)

@@ -68,7 +68,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
-    from tengen.run import directory
+    from tengen.files import lock
     from tengen.sweep import machine
     from tengen.sweep.driver import Driver
     from tengen.sweep.executor import LocalExecutor
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     count = machine.usual(devices, cores) if args.parallel is None else args.parallel
     if not 1 <= count <= 1000:
         raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
-    with directory.locked(folder.path, what=f"the sweep in {folder.path}"):
+    with lock.locked(folder.path, what=f"the sweep in {folder.path}"):
         planned = folder.open() if planned is None else folder.begin(planned)
         driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, cores)), say)
         if args.retry:

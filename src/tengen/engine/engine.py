@@ -19,7 +19,7 @@ from tengen.engine.search_report import NetworkView, SearchReport, candidates
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 BLOCK_SECONDS = 0.05
 """How long a compiled block of simulations may run: nobody who wants to stop waits for longer."""

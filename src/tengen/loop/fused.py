@@ -76,7 +76,7 @@ class Fused(Closing):
         self.parts = Components(config)
         self.parts.check_memory()
         self.trainer, game = self.parts.trainer, self.parts.game
-        self.networks = RunNetworks(self.base / "models", game, self.parts.spec, config.net.dtype)
+        self.networks = RunNetworks(self.base, game, self.parts.spec, config.net.dtype)
         self.rater = Rater(
             self.base / "ratings", game, self.parts.evaluate, config.search, config.rating, self.networks
         )

@@ -21,7 +21,7 @@ from tengen.monitor.progress import Display, Goal, figure
 from tengen.monitor.reporting import RunReporter, RunStanding
 from tengen.roles.dqn.trainer import DQNTrainer
 from tengen.roles.trainer import Trainer
-from tengen.run import counts, leftovers, registry, safe_exit
+from tengen.run import counts, leftovers, networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part_status import StatusWriter
@@ -145,8 +145,8 @@ class RoleRun(Closing):
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
                 learned = self.trainer.step * getattr(role.settings, "batch", 1)
-                called = registry.name_of(self.config.run.name, name, learned, self.trainer.samples)
-                folder = self.base / registry.ACCEPTED / called
+                called = networks.name_of(self.config.run.name, name, learned, self.trainer.samples)
+                folder = self.base / networks.ACCEPTED / called
                 self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
                 self.networks.append(folder)
 

@@ -25,7 +25,7 @@ from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED, Rater
 from tengen.monitor.progress import Display, Goal, RatedNetwork
 from tengen.monitor.reporting import RunReporter, RunStanding
-from tengen.run import counts, registry, safe_exit
+from tengen.run import counts, networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
@@ -81,10 +81,10 @@ class Sync:
         self.gate = self._part(GatePart(config, base, stop, say))
         self.reporter.write(resuming.SESSION, {"steps": self.trainer.step, "mode": "sync"})
         spec = nets.spec(config.net.name, config.net.heads)
-        self.networks = RunNetworks(base / registry.ACCEPTED, game, spec, config.net.dtype)
+        self.networks = RunNetworks(base, game, spec, config.net.dtype)
         self.rater = Rater(base / "ratings", game, self.selfplay.evaluate, config.search, config.rating, self.networks)
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
-        self._rated = newest.name if (newest := registry.newest(base)) else ""
+        self._rated = newest.name if (newest := networks.newest(base)) else ""
         closing.enter_context(safe_exit.before(lambda: self.reporter.report(self._standing(), now=True)))
         for part in (self.selfplay, self.train):
             closing.enter_context(safe_exit.before(part.flush))
@@ -108,7 +108,7 @@ class Sync:
     @property
     def network_path(self) -> Path | None:
         """Where the newest accepted network is."""
-        found = registry.newest(self.base)
+        found = networks.newest(self.base)
         return found.path if found else None
 
     @property
@@ -200,7 +200,7 @@ class Sync:
 
     def _rate_newest(self, seconds: float) -> None:
         """The newest network, if it was not rated yet."""
-        found = registry.newest(self.base)
+        found = networks.newest(self.base)
         if found is None or found.name == self._rated or self._stop():
             return
         self.networks.look()

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 from tengen import files
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.files import lock
 from tengen.match import results
 from tengen.match.game_record import PlayedGame, from_line
 from tengen.match.tally import Tally
-from tengen.run import directory
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
@@ -44,7 +44,7 @@ class MatchFolder:
 
         TengenError if another process uses it, another match is in it, or it is damaged.
         """
-        with directory.locked(folder, other="--out"):
+        with lock.locked(folder, other="--out"):
             _check(folder / _ABOUT, {"a": names[0], "b": names[1], "games": games, **json.loads(json.dumps(about))})
             yield cls(folder, names, games, _read(folder / _GAMES, games))
 

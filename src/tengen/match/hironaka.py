@@ -18,7 +18,7 @@ from tengen.match import hironaka_players as arena
 from tengen.match.hironaka_players import Role, names
 from tengen.match.players import Player
 from tengen.match.rho import Rho, rho
-from tengen.run import finding
+from tengen.run import networks
 from tengen.schema import quote
 
 __all__ = [
@@ -48,10 +48,10 @@ def player(text: str, role: Role, game: Hironaka, simulations: int = 0) -> Playe
     if not os.path.exists(text):
         known = ", ".join(names(role))
         raise OptionError(f"{quote(text)}: no {role} has that name, expected one of {known}, or a network or a run")
-    return network(finding.find(text, role), game, simulations)
+    return network(networks.find(text, role), game, simulations)
 
 
-def network(found: finding.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
+def network(found: networks.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
     """A network on disk as a player in either role; 0 simulations: without search."""
     return arena.network(found.path, found.name, game, simulations)
 
@@ -112,13 +112,13 @@ def select(
 
     The newest network is always one of those, if there are any. TengenError if the run has no network for the role.
     """
-    all_of_it = finding.networks(run, role)
+    all_of_it = networks.usable(run, role)
     if not all_of_it:
         raise TengenError(f"{run}: no networks to choose from for the {role}, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
     other: Role = "agent" if role == "host" else "host"
     fixed = [player(name, other, game) for name in names(other)]
-    rivals = finding.networks(run, other)
+    rivals = networks.usable(run, other)
     opponents = [*fixed, *(network(rivals[n], game, simulations) for n in spread(len(rivals), earlier))]
     key = jax.random.key(seed)
 

@@ -14,7 +14,7 @@ from tengen.match import player_spec
 from tengen.match.engines import engine
 from tengen.match.player_spec import PlayerSpec
 from tengen.match.ratings import plain_anchor
-from tengen.run import finding, registry
+from tengen.run import networks
 
 if TYPE_CHECKING:
     from tengen.config.sections import Config
@@ -85,17 +85,17 @@ def gather(
     TengenError if it is no run, or has no network, or (unless `configured` is False) has a configuration of no use.
     """
     config, problems = _configuration(run, configured)
-    found, notes = finding.survey(run, (registry.ACCEPTED, registry.REJECTED))
+    found, notes = networks.survey(run, (networks.ACCEPTED, networks.REJECTED))
     notes = [*problems, *notes]
     if not found:
         if notes:
             raise TengenError("\n".join([*notes, f"{run}: none of its networks can be used"]))
         what = "a run without a network so far" if config else "not a run (a folder with config.yaml and models/)"
         raise TengenError(f"{run}: {what}")
-    networks = [PlayerSpec(str(one.path), one.name, one) for one in sorted(found, key=age)]
+    players = [PlayerSpec(str(one.path), one.name, one) for one in sorted(found, key=age)]
     if only is not None:
-        networks = [one for one in networks if fnmatch.fnmatchcase(one.name, only)]
-        if not networks:
+        players = [one for one in players if fnmatch.fnmatchcase(one.name, only)]
+        if not players:
             raise TengenError(f"--only {only}: none of the {len(found)} networks has such a name")
     if anchors is None:
         anchors = [player_spec.read(text) for text in (config.rating.references if config else ANCHORS)]
@@ -104,7 +104,7 @@ def gather(
     else:
         game, options = found[-1].saved.game, found[-1].saved.options
     anchors = [player_spec.informed(one, game, options) for one in anchors]
-    return League(run, config, tuple(networks), tuple(_besides(networks, anchors)), tuple(notes))
+    return League(run, config, tuple(players), tuple(_besides(players, anchors)), tuple(notes))
 
 
 def _configuration(run: Path, needed: bool) -> "tuple[Config | None, list[str]]":
@@ -121,10 +121,10 @@ def _configuration(run: Path, needed: bool) -> "tuple[Config | None, list[str]]"
         return None, [f"{path}: {error}"]
 
 
-def age(network: finding.FoundNetwork) -> tuple[float, float, str]:
+def age(network: networks.FoundNetwork) -> tuple[float, float, str]:
     """What networks of a run are sorted by: samples learned, then steps."""
     info = network.saved.info
-    named = registry.parse(network.name)
+    named = networks.parse(network.name)
     samples = info.get("samples", named[0] if named else None)
     return *(float(x) if isinstance(x, int | float) else -1.0 for x in (samples, info.get("step"))), network.name  # pyright: ignore[reportReturnType]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from tengen.files import lock
 from tengen.match import results
 from tengen.match.results import MatchResult
-from tengen.run import directory
 
 FOLDER = "ratings"
 _RUNS_OWN = "results.jsonl"
@@ -63,5 +63,5 @@ def file_of(run: Path, simulations: int) -> Path:
 @contextlib.contextmanager
 def locked(run: Path) -> Iterator[None]:
     """Only one process adds results; the run itself may go on meanwhile."""
-    with directory.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run"):
+    with lock.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run"):
         yield

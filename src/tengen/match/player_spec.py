@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
 from tengen.match.engines import engine
-from tengen.run.finding import FoundNetwork, find
+from tengen.run.networks import FoundNetwork, find
 
 if TYPE_CHECKING:
     from tengen.config.settings.search import SearchSettings

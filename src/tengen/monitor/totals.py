@@ -10,7 +10,7 @@ from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
 from tengen.data.store.store import CORRUPT, Store
 from tengen.match.ratings import Ratings, anchor
 from tengen.monitor.summary import RatingPoint
-from tengen.run import registry
+from tengen.run import networks
 from tengen.run.chunk_counts import ChunkCounts
 
 SELFPLAY = "selfplay"
@@ -89,7 +89,7 @@ def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
 
     known = {rating.name: rating for rating in ratings.players} if ratings else {}
     found = []
-    for entry in registry.accepted(base):
+    for entry in networks.accepted(base):
         if entry.name in known:
             seconds = saving.read(entry.path).info.get("seconds")
             if isinstance(seconds, int | float) and 0 <= seconds < math.inf:

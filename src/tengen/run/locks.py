@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tengen.errors import OptionError
-from tengen.run import directory, leftovers
+from tengen.files import lock
+from tengen.run import leftovers
 
 _NAME = re.compile(r"[A-Za-z0-9]{1,40}")
 
@@ -33,7 +34,7 @@ def following(
             try:
                 stack.enter_context(taking_part(base, only))
                 break
-            except directory.InUse as error:
+            except lock.InUse as error:
                 if not error.here or stop() or time.monotonic() >= end:
                     raise
                 if not said:
@@ -47,10 +48,10 @@ def following(
 def taking_part(base: Path, only: str = "") -> Iterator[None]:
     """Be a part of the run. `only` names what one process may be at a time, as `train-main`."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(directory.locked(base, shared=True))
+        stack.enter_context(lock.locked(base, shared=True))
         if only:
             kind, _, name = only.partition("-")
             what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
-            stack.enter_context(directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
+            stack.enter_context(lock.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
         leftovers.clean(base)
         yield

@@ -1,9 +1,10 @@
-"""How a setting is declared, and what a declaration says in words."""
+"""How a setting is declared, and its declaration in words."""
 
 import dataclasses
+import functools
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,21 +18,21 @@ _METADATA = "tengen.schema"
 
 @dataclass(frozen=True)
 class Rule:
-    """What a setting is for, and what it allows beyond its type."""
+    """What a setting is for, and the values it allows beyond its type."""
 
-    help: str
-    low: float | None
-    high: float | None
-    choices: tuple[Any, ...] | None
-    multiple_of: float | None
-    pattern: str | None
-    words: str | None
+    help: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] | None = None
+    multiple_of: float | None = None
+    pattern: str | None = None
+    words: str | None = None
     before: Any = None
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Settings that stand in the same mapping and depend on the value of the setting `by`."""
+    """Settings in the same mapping that depend on the value of the setting `by`."""
 
     by: str
     class_of: Callable[[str], type]
@@ -57,7 +58,7 @@ class Described(NamedTuple):
 
 def setting(
     default: Any,
-    help: str,
+    help: str = "",
     *,
     low: float | None = None,
     high: float | None = None,
@@ -69,8 +70,8 @@ def setting(
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 
-    `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for. `before`
-    is for a setting that is newer than others of its section: the value that files written before it existed stand for.
+    `pattern` is a regular expression for a whole text, and `words` describes it in messages. `before` is for a setting
+    that is newer than others of its section: the value that applies to files written before it existed.
     """
     allowed = None if choices is None else tuple(choices)
     rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before)
@@ -80,17 +81,21 @@ def setting(
 def variant(by: str, class_of: Callable[[str], type]) -> Any:
     """A dataclass field for the settings that go with one value of the setting `by`, declared before it.
 
-    `class_of` gives the dataclass that declares them, or raises ValueError for a value it does not know.
-    Their keys are written next to `by`, not one level below: `game: {name: go, size: 9, komi: 7.0}`.
+    `class_of` returns the dataclass that declares them, or raises ValueError for an unknown value. Their keys are
+    written next to `by`, not one level below: `game: {name: go, size: 9, komi: 7.0}`.
     """
     return dataclasses.field(metadata={_METADATA: Variant(by, class_of)})
 
 
-def declared(cls: type) -> Iterator[Declared]:
-    """Every field of `cls`, in order."""
+@functools.cache
+def declared(cls: type) -> tuple[Declared, ...]:
+    """Every field of `cls`, in order. One without `setting` allows all values of its type."""
     hints = typing.get_type_hints(cls)
+    found = []
     for field in dataclasses.fields(cls):
-        yield Declared(field.name, hints[field.name], field.metadata[_METADATA], field.default)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        found.append(Declared(field.name, hints[field.name], field.metadata.get(_METADATA) or Rule(), default))
+    return tuple(found)
 
 
 def describe(cls: type) -> list[Described]:
@@ -113,8 +118,14 @@ def expected(annotation: Any, rule: Rule | None = None) -> str:
     inner = without_none(annotation)
     if inner is not None:
         return f"{expected(inner, rule)} or null"
+    if annotation is Any:
+        return "any value"
+    if is_mapping(annotation):
+        return "a mapping"
     if typing.get_origin(annotation) is tuple:
-        return f"a list, each item {expected(item_type(annotation), rule)}"
+        length = fixed_length(annotation)
+        items = "a list" if length is None else f"a list of {length}"
+        return f"{items}, each item {expected(item_type(annotation), rule)}"
     if dataclasses.is_dataclass(annotation):
         fields = declared(typing.cast(type, annotation))
         keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
@@ -148,12 +159,23 @@ def without_none(annotation: Any) -> Any | None:
     return inner[0]
 
 
+def is_mapping(annotation: Any) -> bool:
+    """Whether it is `dict[str, T]` or `Mapping[str, T]`."""
+    return typing.get_origin(annotation) in (dict, Mapping)
+
+
 def item_type(annotation: Any) -> Any:
-    """T, for an annotation `tuple[T, ...]`."""
+    """T, for an annotation `tuple[T, ...]`, or `tuple[T, T]` of any fixed length."""
     args = typing.get_args(annotation)
-    if len(args) != 2 or args[1] is not Ellipsis:
+    if len({arg for arg in args if arg is not Ellipsis}) != 1:
         raise TypeError(f"a setting cannot be declared as {annotation}, only as tuple[T, ...]")
     return args[0]
+
+
+def fixed_length(annotation: Any) -> int | None:
+    """2 for `tuple[T, T]`; None for `tuple[T, ...]`."""
+    args = typing.get_args(annotation)
+    return None if args[-1] is Ellipsis else len(args)
 
 
 def _in_words(field: Declared, rule: Rule) -> Described:

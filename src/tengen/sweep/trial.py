@@ -23,7 +23,8 @@ from typing import Any, Literal
 from tengen import files
 from tengen import match as arena
 from tengen.errors import TengenError
-from tengen.run import directory, metrics
+from tengen.files import lock
+from tengen.run import metrics
 from tengen.run.children import GRACE, PARENT, PATIENCE
 
 Stop = Callable[[], bool]
@@ -174,9 +175,9 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            with directory.locked(folder):
+            with lock.locked(folder):
                 return True
-        except directory.InUse:
+        except lock.InUse:
             if time.monotonic() > end:
                 raise
         if stop():

@@ -240,7 +240,7 @@ def test_files(tmp_path: Path) -> None:
         writer.put(lambda: save_records(tmp_path / "a" / "games.sgf", records[1:]))
     assert load_records(tmp_path / "a" / "games.txt") == records
     assert load_records(tmp_path / "a" / "games.sgf") == records[1:]
-    with pytest.raises(RecordError, match=r"none\.sgf: cannot be read: No such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.sgf: cannot be read: No such file"):
         load_records(tmp_path / "none.sgf")
     (tmp_path / "bad.txt").write_bytes(b"tengen record 1\n\xff")
     with pytest.raises(RecordError, match=r"bad\.txt: expected text in UTF-8, byte 16"):

@@ -105,11 +105,8 @@ def write_chunk(
     meta = Meta(game, form, network, count, count_games(host["game"]), dict(more or {}))
     file = io.BytesIO()
     pack(file, meta, ((name, host[name]) for name in form.fields), compress=compress)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(path, file.getvalue())
-    except OSError as error:
-        raise TengenError(cannot_write(path, error)) from error
+    files.make_folder(path.parent)
+    files.write_bytes(path, file.getvalue())
     return meta
 
 
@@ -163,12 +160,6 @@ def count_games(game: np.ndarray) -> int:
     """How many different games there are in the field `game` of rows."""
     number = game.astype(np.uint64)
     return len(np.unique((number[:, 0] << np.uint64(32)) | number[:, 1]))
-
-
-def cannot_write(path: Path, error: OSError) -> str:
-    """What to tell somebody whose file could not be written."""
-    advice = "change its permissions" if isinstance(error, PermissionError) else "make room or choose another place"
-    return f"{path}: cannot be written: {error.strerror or error}; {advice}, then start the run again"
 
 
 def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:

@@ -71,10 +71,7 @@ def load_records(path: Path) -> list[Record]:
     """The games in a file, SGF or plain text, which is seen from its content. RecordError names the file."""
     from tengen.data.records import sgf_reader, text
 
-    try:
-        content = files.read_bytes(path)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    content = files.read_bytes(path)
     try:
         return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
     except RecordError as error:
@@ -107,7 +104,7 @@ def save_records(path: Path, records: Iterable[Record]) -> None:
 
     write = sgf.write if path.suffix.lower() == ".sgf" else text.write
     content = write(records).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path.parent)
     files.write_bytes(path, content)
 
 

@@ -18,7 +18,7 @@ from tengen import files
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.store.store import inside, last_number
+from tengen.data.store.store import last_number
 from tengen.errors import OptionError, TengenError
 from tengen.files import lease
 
@@ -138,7 +138,7 @@ def newest(
 
 def new_name(base: Path) -> str:
     """A name that sorts after all that were made, unfinished ones too. Two processes never get the same."""
-    names = [path.name.removeprefix(".") for path in inside(base / FOLDER)]
+    names = [path.name.removeprefix(".") for path in files.inside(base / FOLDER)]
     taken = [int(name[:8]) for name in names if _NAME.match(name)]
     return f"{last_number(taken, 10**8) + 1:08d}-{secrets.token_hex(4)}"
 
@@ -169,7 +169,7 @@ def clean(base: Path, settings: ShuffleSettings, watch: lease.LeaseWatch | None 
     removed = [path for place in places for path in _remove_abandoned(place, watch)]
     complete = _complete(base / FOLDER)
     old = complete[: -settings.keep_shuffles]
-    begun = [p for p in inside(base / FOLDER) if _NAME.fullmatch(p.name) and p not in complete]
+    begun = [p for p in files.inside(base / FOLDER) if _NAME.fullmatch(p.name) and p not in complete]
     for folder in [*begun, *old]:
         if not watch.living(folder / READERS) and _remove_unread(folder, watch):
             removed.append(folder)
@@ -178,7 +178,7 @@ def clean(base: Path, settings: ShuffleSettings, watch: lease.LeaseWatch | None 
 
 def _remove_abandoned(place: Path, watch: lease.LeaseWatch) -> list[Path]:
     """Remove the unfinished shuffles of dead processes, and then their leases."""
-    found = [(path, match[1]) for path in inside(place) if (match := _PART.fullmatch(path.name))]
+    found = [(path, match[1]) for path in files.inside(place) if (match := _PART.fullmatch(path.name))]
     removed = [path for path, name in found if not watch.living(place / _OWNERS, name) and _remove(path)]
     watch.sweep(place / _OWNERS)
     return removed
@@ -204,5 +204,5 @@ def _remove(folder: Path) -> bool:
 
 def _complete(folder: Path) -> list[Path]:
     """All complete shuffles, oldest first."""
-    found = (path for path in inside(folder) if _NAME.fullmatch(path.name))
+    found = (path for path in files.inside(folder) if _NAME.fullmatch(path.name))
     return sorted(path for path in found if (path / INDEX).exists() and not (path / _REMOVING).exists())

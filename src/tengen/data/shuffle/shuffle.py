@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tengen import files
-from tengen.data.format.chunk import cannot_write
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle
 from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem, in_bytes
@@ -59,7 +58,7 @@ def shuffle(
     except ShuffleStopped:
         return None
     except OSError as error:
-        raise TengenError(cannot_write(Path(error.filename or final), error)) from error
+        raise files.cannot_write(error.filename or final, error) from error
     return Shuffle.load(final)
 
 

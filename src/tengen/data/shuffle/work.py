@@ -195,16 +195,13 @@ class ShuffleWork:
         del block
         meta = chunk.Meta(self._plan.game, form, _NETWORK, count, chunk.count_games(fields["game"]))
         path = self._part / side / f"{number:05d}.npz"
-        try:
-            with path.open("x+b") as file:
-                chunk.pack(file, meta, fields.items(), compress=self._plan.settings.compress)
-                file.flush()
-                file.seek(0)
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                os.fsync(file.fileno())
-                return ShuffledFile(path, count, file.tell(), digest)
-        except OSError as error:
-            raise TengenError(chunk.cannot_write(path, error)) from error
+        with files.writing(path), path.open("x+b") as file:
+            chunk.pack(file, meta, fields.items(), compress=self._plan.settings.compress)
+            file.flush()
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+            return ShuffledFile(path, count, file.tell(), digest)
 
 
 def _keep_freed_memory() -> None:
@@ -218,15 +215,12 @@ def _keep_freed_memory() -> None:
 
 def _save_block(path: Path, block: np.ndarray, there: np.ndarray) -> None:
     """Write the rows that are there, in order."""
-    try:
-        with path.open("xb") as file:
-            if there.all():
-                file.write(block.data)
-            else:
-                for begin in range(0, len(block), _STEP):
-                    file.write(block[begin : begin + _STEP][there[begin : begin + _STEP]].data)
-    except OSError as error:
-        raise TengenError(chunk.cannot_write(path, error)) from error
+    with files.writing(path), path.open("xb") as file:
+        if there.all():
+            file.write(block.data)
+        else:
+            for begin in range(0, len(block), _STEP):
+                file.write(block[begin : begin + _STEP][there[begin : begin + _STEP]].data)
 
 
 def _load_block(spans: list[tuple[Path, int, int]], row_bytes: int) -> np.ndarray:
@@ -238,12 +232,9 @@ def _load_block(spans: list[tuple[Path, int, int]], row_bytes: int) -> np.ndarra
         at += end - begin
         if not piece.size:
             continue
-        try:
-            with files.open_buffered(path) as file:
-                file.seek(begin * row_bytes)
-                complete = file.readinto(piece.data) == piece.nbytes
-        except OSError as error:
-            raise TengenError(f"{path}: cannot be read: {error.strerror or error}") from error
+        with files.reading(path), files.open_buffered(path) as file:
+            file.seek(begin * row_bytes)
+            complete = file.readinto(piece.data) == piece.nbytes
         if not complete:
             raise TengenError(f"{path}: somebody has changed this file while it was needed")
     return block

@@ -142,7 +142,7 @@ class Store:
 
     def clean(self, older_than: float = 3600.0) -> list[Path]:
         """Remove what killed writers left half-written more than so many seconds ago, and say what it was."""
-        return files.remove_parts(inside(self.folder), older_than)
+        return files.remove_parts(files.inside(self.folder), older_than)
 
     def _counted(self, items: Iterable[Chunk], corrupt: list[Path]) -> Iterator[tuple[Chunk, int]]:
         """Each chunk with its rows; those that turn out corrupt are set aside, listed, and left out."""
@@ -179,19 +179,9 @@ class Store:
 
     def files(self) -> Iterator[Path]:
         """All files in the folders of the networks, whatever they are."""
-        for folder in inside(self.folder):
+        for folder in files.inside(self.folder):
             if folder.is_dir():
-                yield from inside(folder)
-
-
-def inside(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing if it is not there."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise TengenError(f"{folder}: cannot be read: {error.strerror or error}") from error
+                yield from files.inside(folder)
 
 
 def last_number(taken: Iterable[int], numbers: int) -> int:

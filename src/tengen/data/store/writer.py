@@ -6,11 +6,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from tengen.data.format.chunk import cannot_write
+from tengen import files
 from tengen.errors import TengenError
 
 Job = Callable[[], object]
@@ -132,7 +131,7 @@ class Writer:
         others = len(self._errors) - 1
         more = f" (and {others} more files were not written)" if others else ""
         if isinstance(error, OSError):
-            raise TengenError(cannot_write(Path(what or error.filename or "a file"), error) + more) from error
+            raise TengenError(f"{files.cannot_write(what or error.filename or 'a file', error)}{more}") from error
         if isinstance(error, TengenError):
             raise TengenError(f"{error}{more}") from error
         raise error

@@ -13,17 +13,17 @@ from tengen.engine.gtp.go_commands import GoCommands
 from tengen.engine.gtp.input import standard_input
 from tengen.engine.gtp.session import GtpSession
 from tengen.errors import TengenError
-from tengen.run import finding
+from tengen.run import networks
 
 
-def make(found: finding.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
+def make(found: networks.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
     """The commands for the game that the network plays."""
     return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
 
 
 def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None) -> None:
     """Answer what comes in. The first search is compiled before the first command, which may come with a clock."""
-    found = finding.find(net)
+    found = networks.find(net)
     with ExitStack() as stack:
         logged = None if log is None else stack.enter_context(_opened(log))
         dialect = make(found, play, engine)

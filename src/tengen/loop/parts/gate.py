@@ -18,7 +18,6 @@ import numpy as np
 from tengen import games
 from tengen import match as arena
 from tengen.config.sections import Config
-from tengen.data.format.chunk import cannot_write
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.loop.parts.running import Say, is_full
@@ -27,9 +26,9 @@ from tengen.match.gate_match import GateMatch
 from tengen.match.players import Player
 from tengen.match.results import MatchResult
 from tengen.nets import evaluators
-from tengen.run import registry, safe_exit
+from tengen.run import networks, safe_exit
+from tengen.run.networks import NetworkEntry
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
-from tengen.run.registry import Entry
 
 _PASSING = (
     errno.EACCES,
@@ -47,7 +46,7 @@ _PASSING = (
 class _Running:
     """The match that is being played."""
 
-    entry: Entry
+    entry: NetworkEntry
     newest: str  # accepted when it began
     contest: GateMatch
     seconds: float = 0.0
@@ -74,11 +73,11 @@ class GatePart:
 
     def run_once(self) -> Progress:
         """Play one round, or see to one candidate that needs none."""
-        candidates = registry.candidates(self._base)
+        candidates = networks.candidates(self._base)
         self._waiting = max(len(candidates) - 1, 0)
         for entry in candidates:
-            if registry.is_judged(self._base, entry):
-                registry.drop(entry)
+            if networks.is_judged(self._base, entry):
+                networks.drop(entry)
                 return self._did(f"{entry.name} was judged before: this copy of it is removed")
             if entry.accepted is not None:
                 return self._settle(entry)
@@ -95,7 +94,7 @@ class GatePart:
     def close(self) -> None:
         self._running, self._loaded = None, {}
 
-    def _begin(self, entry: Entry) -> Progress:
+    def _begin(self, entry: NetworkEntry) -> Progress:
         """See whether the candidate can play, and against whom."""
         try:
             candidate = self._player(entry)
@@ -105,12 +104,12 @@ class GatePart:
             return self._decide(entry, False, f"it cannot be used: {error}")
         if self._settings.kind == "none":
             return self._decide(entry, True, "gate.kind is none: every network is accepted")
-        accepted = registry.accepted(self._base)
+        accepted = networks.accepted(self._base)
         if not accepted:
             return self._decide(entry, True, "it is the first network: there is none to play against")
         opponent = self._opponent(accepted)
         if opponent is None:
-            return waiting(f"none of the {len(accepted)} networks in {registry.ACCEPTED}/ can be read", **self._figures)
+            return waiting(f"none of the {len(accepted)} networks in {networks.ACCEPTED}/ can be read", **self._figures)
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
         contest = GateMatch(self._game, candidate, opponent, self._settings, key)
         self._running = _Running(entry, accepted[-1].name, contest)
@@ -140,7 +139,7 @@ class GatePart:
 
     def _seen(self, running: _Running, over: int) -> None:
         """A second of a round has gone by."""
-        self._compiled, self._waiting = True, max(len(registry.candidates(self._base)) - 1, 0)
+        self._compiled, self._waiting = True, max(len(networks.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
     def _underway(self, running: _Running, over: int) -> Progress:
@@ -153,22 +152,22 @@ class GatePart:
         more = f"; {self._waiting:,} more wait" if self._waiting else ""
         return Progress(words + more, done=done, of=most, figures=dict(self._figures))
 
-    def _decide(self, entry: Entry, accepted: bool, why: str, told: dict[str, Any] | None = None) -> Progress:
+    def _decide(self, entry: NetworkEntry, accepted: bool, why: str, told: dict[str, Any] | None = None) -> Progress:
         """Write the verdict, and do what it says."""
-        number = {"number": registry.next_number(self._base)} if accepted else {}
+        number = {"number": networks.next_number(self._base)} if accepted else {}
         told = told or {"opponent": None, "games": 0, "seconds": 0.0}
         about = {"kind": self._settings.kind, "why": why, **told, "settings": asdict(self._settings)}
-        registry.decide(entry, {"accepted": accepted, **number, **about})
+        networks.decide(entry, {"accepted": accepted, **number, **about})
         self._running = None
         return self._settle(entry)
 
-    def _settle(self, entry: Entry) -> Progress:
+    def _settle(self, entry: NetworkEntry) -> Progress:
         """What is left to do for a candidate that has a verdict."""
-        verdict = registry.verdict(entry.path)
+        verdict = networks.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
             self._add(result)
-        registry.move(self._base, entry)
+        networks.move(self._base, entry)
         self._loaded = {name: player for name, player in self._loaded.items() if accepted == (name == entry.name)}
         self._figures["accepted" if accepted else "rejected"] += 1
         counts = "" if result is None else f" {_counted(result)};"
@@ -189,22 +188,19 @@ class GatePart:
 
     def _write_games(self, running: _Running) -> None:
         path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
-        try:
-            save_records(path, running.contest.records())
-        except OSError as error:
-            raise TengenError(cannot_write(path, error)) from error
+        save_records(path, running.contest.records())
 
-    def _forget_if_changed(self, candidates: list[Entry]) -> None:
+    def _forget_if_changed(self, candidates: list[NetworkEntry]) -> None:
         """A match goes on as long as its candidate waits and nobody has put another network in place."""
         running = self._running
         if running is None:
             return
-        newest = registry.newest(self._base)
+        newest = networks.newest(self._base)
         there = any(entry.name == running.entry.name for entry in candidates)
         if not there or newest is None or newest.name != running.newest:
             self._running = None
 
-    def _opponent(self, accepted: list[Entry]) -> Player | None:
+    def _opponent(self, accepted: list[NetworkEntry]) -> Player | None:
         """The newest accepted network that can play."""
         for entry in reversed(accepted):
             try:
@@ -215,7 +211,7 @@ class GatePart:
                     self._say(f"an accepted network cannot play, an older one does instead: {error}")
         return None
 
-    def _player(self, entry: Entry) -> Player:
+    def _player(self, entry: NetworkEntry) -> Player:
         """TengenError says why it cannot play."""
         if entry.name not in self._loaded:
             evaluate, params = evaluators.saved(entry.path, self._game, self._config.net.dtype)
@@ -224,7 +220,7 @@ class GatePart:
         return self._loaded[entry.name]
 
     def _nothing_to_test(self) -> Progress:
-        newest = registry.newest(self._base)
+        newest = networks.newest(self._base)
         if newest is None:
             return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
         return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
