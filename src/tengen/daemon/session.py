@@ -26,8 +26,7 @@ from tengen.daemon.uploads import Uploads
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader, LoaderTimeout
-from tengen.data.loader.sources import Folder
-from tengen.data.loader.splits import SPLITS, Split, share_of
+from tengen.data.loader.sources import SPLITS, Folder, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export

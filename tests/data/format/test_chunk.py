@@ -1,4 +1,4 @@
-"""Chunks come back as they were written, or not at all and with a reason."""
+"""Chunks: what is written is read, and nothing else is."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from tengen.data.format.chunk import (
 )
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
-from tests.helpers import paths
+from tests.helpers import paths, rows
 from tests.helpers import rows as made
 
 
@@ -323,3 +325,21 @@ def test_killed_while_writing(tmp_path: Path, after: float) -> None:
     assert found
     for path in found:
         assert made.same(read_chunk(path, made.FORM, made.GAME)[0], made.rows(3000))
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns far more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_many_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    write_chunk(path, rows.FORM, rows.rows(8), rows.GAME, network="n")
+    with ThreadPoolExecutor(4) as threads:
+        found = [threads.submit(read_chunk, path, rows.FORM, rows.GAME) for _ in range(600)]
+        assert all(future.result()[1].rows == 8 for future in found)

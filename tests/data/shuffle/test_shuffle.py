@@ -25,7 +25,7 @@ from tengen.data.format import chunk
 from tengen.data.format.chunk import read_chunk, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.splits import split_of
+from tengen.data.loader.sources import split_of
 from tengen.data.shuffle.draw import shares
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile, clean, newest
 from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, plan

@@ -12,7 +12,7 @@ from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.splits import split_of
+from tengen.data.loader.sources import split_of
 from tengen.data.store.store import Chunk, Store
 from tengen.data.store.window import power_law
 from tengen.errors import OptionError
