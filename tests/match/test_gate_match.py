@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from tengen.config.settings.parts import GateSettings
+from tengen.config.settings.gate import GateSettings
 from tengen.errors import OptionError
 from tengen.match.gate_match import GateMatch, GatePlan, decide, needed_points
 from tests.helpers.game_recording import make

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from tengen import match as arena
-from tengen.config.sections import RatingSection
+from tengen.config.settings.rating import RatingSection
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.games.core import Game
