@@ -16,7 +16,7 @@ from tengen import config, files
 from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon.http import HttpSender
 from tengen.daemon.senders import CopySender
-from tengen.data.format import chunk, peek
+from tengen.data.format import chunk
 from tengen.data.records.records import load_records
 from tengen.data.shuffle import folders
 from tengen.engine.gtp import serving
@@ -79,7 +79,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a chunk": ("a.npz", chunk.read_chunk),
     "the meta of a chunk": ("a.npz", chunk.read_meta),
-    "a glance at a chunk": ("a.npz", peek.read_meta),
+    "a glance at a chunk": ("a.npz", chunk.peek_meta),
     "a configuration": ("a.yaml", config.load),
     "the configuration of a run": ("config.yaml", lambda path: directory.check(config.load("go5"), path.parent)),
     "the lock of a run": (".lock", lambda path: locked(path.parent)),
@@ -234,7 +234,7 @@ def test_unfinished_files_are_removed_when_they_are_old(tmp_path: Path) -> None:
 # Where files are opened without `tengen.files`, and why that is right.
 ALLOWED = {
     "files/__init__.py": "it is this module",
-    "data/shuffle/work.py": "makes new files",
+    "data/shuffle/shuffle.py": "makes new files",
     "data/format/chunk.py": "writes into an open zip",
     "config/source.py": "reads what is installed with the package",
     "lazy.py": "reads what is installed with the package",

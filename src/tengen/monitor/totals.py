@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tengen import match
-from tengen.data.format import peek
-from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
+from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, peek_meta
 from tengen.data.store.store import CORRUPT, Store
 from tengen.match.ratings import Ratings, anchor
 from tengen.monitor.summary import RatingPoint
@@ -68,8 +67,8 @@ class TotalsCounter:
     def _ask(self, path: Path) -> tuple[int, int]:
         """Rows and games of a chunk. Raises ChunkError."""
         if self._memory is None:
-            return _count(peek.read_meta(path))
-        return self._memory.ask(path, lambda: _count(peek.read_meta(path)))
+            return _count(peek_meta(path))
+        return self._memory.ask(path, lambda: _count(peek_meta(path)))
 
 
 def _count(meta: Meta) -> tuple[int, int]:

@@ -1,10 +1,8 @@
 """From plain data to the dataclass that declares it, or to a list of everything that is wrong with the data."""
 
-import dataclasses
 import math
 import numbers
 import re
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -13,15 +11,12 @@ from tengen.errors import OptionError
 from tengen.schema.declaration import (
     REQUIRED,
     Rule,
+    Shape,
     Variant,
-    choices,
     declared,
     describe,
     expected,
-    fixed_length,
-    is_mapping,
-    item_type,
-    without_none,
+    shape,
 )
 from tengen.schema.words import Path, dotted, quote, unknown
 
@@ -76,7 +71,7 @@ class _Checker:
 
     def result(self, cls: type[T], data: object, what: str) -> T:
         """`cls`, or OptionError with all problems."""
-        instance = self._value(cls, Rule(), data, ())
+        instance = self._value(shape(cls), Rule(), data, ())
         if self.problems:
             listed = "; ".join(f"{dotted(path)}: {message}" if path else message for path, message in self.problems)
             raise OptionError(f"{what}: {listed}" if what else listed)
@@ -85,7 +80,7 @@ class _Checker:
     def section(self, cls: type[T], data: object, path: Path) -> T | None:
         """`cls` from a mapping with exactly its keys; None if something is wrong."""
         if not isinstance(data, Mapping):
-            self._report(path, f"expected {expected(cls)}, got {quote(data)}")
+            self._report(path, f"expected {expected(shape(cls))}, got {quote(data)}")
             return None
         instance, known = self._fields(cls, data, path)
         if known is not None and self.strict:
@@ -102,7 +97,7 @@ class _Checker:
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
-        for name, annotation, rule, default in declared(cls):
+        for name, kind, rule, default in declared(cls):
             if isinstance(rule, Variant):
                 found[name], inner = self._variant(rule, found.get(rule.by), data, path)
                 known += inner or []
@@ -110,11 +105,11 @@ class _Checker:
                 continue
             known.append(name)
             if name in data:
-                found[name] = self._value(annotation, rule, data[name], (*path, name))
+                found[name] = self._value(kind, rule, data[name], (*path, name))
             elif self.old and rule.before is not None:
                 found[name] = rule.before
             elif not self.defaults or default is REQUIRED:
-                self._report((*path, name), f"missing{owner}, expected {expected(annotation, rule)}")
+                self._report((*path, name), f"missing{owner}, expected {expected(kind, rule)}")
         instance = None
         if len(self.problems) == before:
             instance = cls(**found)
@@ -140,34 +135,33 @@ class _Checker:
             return None, None
         return self._fields(cls, data, path, owner=f" (needed by {chosen})")
 
-    def _value(self, annotation: Any, rule: Rule, value: object, path: Path) -> Any:
+    def _value(self, found: Shape, rule: Rule, value: object, path: Path) -> Any:
         """`value` as its declared type; None, with the problems reported, if it is not that."""
-        inner = without_none(annotation)
-        kind = annotation if inner is None else inner
-        if inner is not None and value is None:
-            return None
-        if dataclasses.is_dataclass(kind):
-            return self.section(typing.cast(type, kind), value, path)
-        is_list = typing.get_origin(kind) is tuple and isinstance(value, list | tuple)
-        if is_list and fixed_length(kind) in (None, len(value)):
-            return tuple(self._value(item_type(kind), rule, v, (*path, i)) for i, v in enumerate(value))
-        if is_mapping(kind) and isinstance(value, Mapping):
-            inner = typing.get_args(kind)[1]
-            return {str(key): self._value(inner, rule, v, (*path, str(key))) for key, v in value.items()}
-        if kind is Any:
+        kind = found.kind
+        if kind is Any or (found.optional and value is None):
             return value
-        good = _scalar(kind, rule, value)
+        if found.section:
+            return self.section(kind, value, path)
+        if found.container == "mapping" and isinstance(value, Mapping):
+            if found.item is Any:
+                return dict(value)
+            inner = shape(found.item)
+            return {str(key): self._value(inner, rule, v, (*path, str(key))) for key, v in value.items()}
+        if found.container == "tuple" and isinstance(value, list | tuple) and found.length in (None, len(value)):
+            inner = shape(found.item)
+            return tuple(self._value(inner, rule, v, (*path, i)) for i, v in enumerate(value))
+        good = None if found.container else _scalar(found, rule, value)
         if good is None:
-            self._report(path, f"expected {expected(annotation, rule)}, got {quote(value)}")
+            self._report(path, f"expected {expected(found, rule)}, got {quote(value)}")
         return good
 
     def _report(self, path: Path, message: str) -> None:
         self.problems.append(Problem(path, message))
 
 
-def _scalar(kind: Any, rule: Rule, value: object) -> Any | None:
-    """`value` as a `kind` within its limits, or None."""
-    allowed = choices(kind, rule)
+def _scalar(found: Shape, rule: Rule, value: object) -> Any | None:
+    """`value` as a scalar of that shape within its limits, or None."""
+    kind, allowed = found.kind, found.choices or rule.choices
     if allowed is not None:
         # 1 == True in Python, but nobody who may write 1 may write true.
         return next((choice for choice in allowed if type(choice) is type(value) and choice == value), None)

@@ -42,7 +42,7 @@ class Declared(NamedTuple):
     """One field of a class that declares settings."""
 
     name: str
-    annotation: Any
+    shape: "Shape"
     rule: Rule | Variant
     default: Any
 
@@ -94,7 +94,7 @@ def declared(cls: type) -> tuple[Declared, ...]:
     found = []
     for field in dataclasses.fields(cls):
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        found.append(Declared(field.name, hints[field.name], field.metadata.get(_METADATA) or Rule(), default))
+        found.append(Declared(field.name, shape(hints[field.name]), field.metadata.get(_METADATA) or Rule(), default))
     return tuple(found)
 
 
@@ -113,43 +113,35 @@ def values(instance: Any) -> Iterator[tuple[Described, Any]]:
             yield from values(value)
 
 
-def expected(annotation: Any, rule: Rule | None = None) -> str:
+def expected(found: "Shape", rule: Rule | None = None) -> str:
     """What a value must be, to follow the word "expected"."""
-    inner = without_none(annotation)
-    if inner is not None:
-        return f"{expected(inner, rule)} or null"
-    if annotation is Any:
+    kind = found.kind
+    if found.optional:
+        return f"{expected(found._replace(optional=False), rule)} or null"
+    if kind is Any:
         return "any value"
-    if is_mapping(annotation):
+    if found.container == "mapping":
         return "a mapping"
-    if typing.get_origin(annotation) is tuple:
-        length = fixed_length(annotation)
-        items = "a list" if length is None else f"a list of {length}"
-        return f"{items}, each item {expected(item_type(annotation), rule)}"
-    if dataclasses.is_dataclass(annotation):
-        fields = declared(typing.cast(type, annotation))
+    if found.container == "tuple":
+        items = "a list" if found.length is None else f"a list of {found.length}"
+        return f"{items}, each item {expected(shape(found.item), rule)}"
+    if found.section:
+        fields = declared(kind)
         keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
         return f"a section with the keys {', '.join(keys)}"
-    allowed = choices(annotation, rule)
+    allowed = found.choices or (rule.choices if rule else None)
     if allowed is not None:
         return f"one of {', '.join(c if isinstance(c, str) else quote(c) for c in allowed)}"
-    if annotation is bool:
+    if kind is bool:
         return "true or false"
-    if annotation is str:
+    if kind is str:
         return rule.words or "text" if rule else "text"
-    if annotation in (int, float):
-        return _number(annotation, rule)
-    raise TypeError(f"a setting cannot be declared as {annotation}")
+    if kind in (int, float):
+        return _number(kind, rule)
+    raise TypeError(f"a setting cannot be declared as {kind}")
 
 
-def choices(annotation: Any, rule: Rule | None) -> tuple[Any, ...] | None:
-    """The only values allowed, if they are listed."""
-    if typing.get_origin(annotation) is Literal:
-        return typing.get_args(annotation)
-    return rule.choices if rule else None
-
-
-def without_none(annotation: Any) -> Any | None:
+def _without_none(annotation: Any) -> Any | None:
     """T, for an annotation `T | None`; None for any other annotation."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return None
@@ -159,27 +151,38 @@ def without_none(annotation: Any) -> Any | None:
     return inner[0]
 
 
-def is_mapping(annotation: Any) -> bool:
-    """Whether it is `dict[str, T]` or `Mapping[str, T]`."""
-    return typing.get_origin(annotation) in (dict, Mapping)
+class Shape(NamedTuple):
+    """The structure of an annotation."""
+
+    kind: Any  # the annotation without None
+    optional: bool
+    section: bool  # a dataclass
+    item: Any = None  # T of tuple[T, ...] or dict[str, T]
+    length: int | None = None  # 2 for tuple[T, T]
+    container: Literal["tuple", "mapping"] | None = None
+    choices: tuple[Any, ...] | None = None  # of a Literal
 
 
-def item_type(annotation: Any) -> Any:
-    """T, for an annotation `tuple[T, ...]`, or `tuple[T, T]` of any fixed length."""
-    args = typing.get_args(annotation)
+@functools.cache
+def shape(annotation: Any) -> Shape:
+    """The structure of an annotation. TypeError if no setting can be declared so."""
+    inner = _without_none(annotation)
+    kind = annotation if inner is None else inner
+    found = Shape(kind, inner is not None, dataclasses.is_dataclass(kind))
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is Literal:
+        return found._replace(choices=args)
+    if typing.get_origin(kind) in (dict, Mapping):
+        return found._replace(container="mapping", item=args[1])
+    if typing.get_origin(kind) is not tuple:
+        return found
     if len({arg for arg in args if arg is not Ellipsis}) != 1:
         raise TypeError(f"a setting cannot be declared as {annotation}, only as tuple[T, ...]")
-    return args[0]
-
-
-def fixed_length(annotation: Any) -> int | None:
-    """2 for `tuple[T, T]`; None for `tuple[T, ...]`."""
-    args = typing.get_args(annotation)
-    return None if args[-1] is Ellipsis else len(args)
+    return found._replace(container="tuple", item=args[0], length=None if args[-1] is Ellipsis else len(args))
 
 
 def _in_words(field: Declared, rule: Rule) -> Described:
-    return Described(field.name, expected(field.annotation, rule), field.default, rule.help)
+    return Described(field.name, expected(field.shape, rule), field.default, rule.help)
 
 
 def _number(annotation: Any, rule: Rule | None) -> str:
