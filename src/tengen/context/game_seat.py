@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tengen.data.records import sgf, text
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record, RecordError
-from tengen.data.records.starts import start_of
 from tengen.games.core import Game
 
 COLOURS = ("black", "white")

@@ -46,7 +46,7 @@ class PlayedGame:
         """For people; `names` of A and B."""
         import numpy as np
 
-        from tengen.data.records.starts import start_of
+        from tengen.data.records.moves import start_of
 
         notes = {"reason": self.reason} if self.reason else {}
         notes |= {f"final score by {names['ab'.index(side)]}": text for side, text in self.opinions.items()}

@@ -128,7 +128,7 @@ def expected(found: "Shape", rule: Rule | None = None) -> str:
     if found.section:
         fields = declared(kind)
         keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
-        return f"a section with the keys {', '.join(keys)}"
+        return f"a section with the keys {', '.join(keys)}" if keys else "an empty section"
     allowed = found.choices or (rule.choices if rule else None)
     if allowed is not None:
         return f"one of {', '.join(c if isinstance(c, str) else quote(c) for c in allowed)}"

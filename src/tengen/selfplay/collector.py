@@ -12,8 +12,8 @@ from tengen.config.settings.data import DataSection
 from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record, file_name, save_records
-from tengen.data.records.starts import start_of
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
 from tengen.games.core import Game
