@@ -368,7 +368,7 @@ def test_a_disk_that_refuses_ends_the_run_with_a_message(
 
     def refuse(path: Path, data: bytes) -> None:
         if path.suffix == ".npz":
-            raise error
+            raise files.cannot_write(path, error)
         write(path, data)
 
     monkeypatch.setattr(files, "write_bytes", refuse)

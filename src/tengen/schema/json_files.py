@@ -28,5 +28,7 @@ def read_json(cls: type[T], path: Path, limit: int | None = None) -> T:
 
 def write_json(path: Path, content: Any, indent: int | None = 1) -> None:
     """Write a dataclass, mapping or list as JSON. Raises FileError, and ValueError for numbers that are not finite."""
-    data = dataclasses.asdict(content) if dataclasses.is_dataclass(content) else content
+    data = (
+        dataclasses.asdict(content) if dataclasses.is_dataclass(content) and not isinstance(content, type) else content
+    )
     files.write_bytes(path, json.dumps(data, indent=indent, allow_nan=False).encode() + b"\n")

@@ -48,7 +48,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     write = files.write_bytes
 
     def full(path: Path, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        raise files.cannot_write(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)))
 
     yield Disk(
         tmp_path,

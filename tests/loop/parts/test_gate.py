@@ -320,7 +320,7 @@ def test_a_full_disk_costs_no_games(base: Path, rounds: list[str]) -> None:
         with pytest.MonkeyPatch.context() as patch:
 
             def full(path: Path, data: bytes) -> None:
-                raise OSError(errno.ENOSPC, "No space left on device")
+                raise files.cannot_write(path, OSError(errno.ENOSPC, "No space left on device"))
 
             patch.setattr(files, "write_bytes", full)
             with pytest.raises(TengenError, match="No space left"):

@@ -1,4 +1,4 @@
-"""Files written in the background, while the device plays on."""
+"""Files written in the background, while the device continues to play."""
 
 import atexit
 import sys
@@ -23,9 +23,9 @@ class _Task(NamedTuple):
 class Writer:
     """A thread that does one job after the other.
 
-    A job that fails is told to the caller at its next `put`, `flush` or `close`, and from then on nothing more is
-    accepted; jobs that wait are still tried, since a file elsewhere may succeed. Whatever waits when the program ends
-    is finished first.
+    The error of a failed job is raised at the next `put`, `flush` or `close`, and nothing more is accepted from then
+    on; waiting jobs are still tried, since a file elsewhere may succeed. Jobs that wait when the program ends are
+    finished first.
     """
 
     def __init__(self, limit: int = 8) -> None:
@@ -44,7 +44,7 @@ class Writer:
         atexit.register(self._at_exit)
 
     def put(self, job: Job, what: str | PathLike[str] = "") -> None:
-        """Have `job` done later; `what` is the file that it writes, for messages.
+        """Do `job` later; `what` is the file that it writes, for messages.
 
         TengenError if an earlier job could not write its file; other errors of earlier jobs are raised as they are.
         """
