@@ -142,7 +142,7 @@ def _file(path: Path) -> Path:
 def _opened(file: Path) -> Iterator[Any]:
     try:
         files.check_regular(file)
-        with safe_open(file, framework="numpy") as opened:
+        with files.reading(file), safe_open(file, framework="numpy") as opened:
             yield opened
     except FileNotFoundError:
         raise TengenError(f"{file}: there is no such file, expected a network that Tengen saved") from None
