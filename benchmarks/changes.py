@@ -24,7 +24,7 @@ from tengen.jax_setup import keep_compiled
 from tengen.loop.fused import Fused
 from tengen.match import players
 from tengen.monitor.progress import display
-from tengen.run import finding
+from tengen.run import networks
 from tengen.run.counts import RunCounts
 
 
@@ -32,7 +32,7 @@ class Timed(Fused):
     """A run whose clock stands still while something is compiled or matches are played."""
 
     def _now(self) -> RunCounts:
-        return dataclasses.replace(self.counts, seconds=sum(self._seconds))
+        return dataclasses.replace(self.counts, seconds=self._playing + self.session.seconds)
 
 
 def train(args: argparse.Namespace) -> None:
@@ -53,7 +53,7 @@ def train(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Matches between the newest networks of runs, and ratings."""
-    found = [(run.name, finding.find(run)) for run in args.runs]
+    found = [(run.name, networks.find(run)) for run in args.runs]
     game = games.make(found[0][1].saved.game, **found[0][1].saved.options)
     settings = players.strongest(SearchSettings(algorithm="gumbel"), args.simulations)
     entered = [players.saved(name, network.path, game, settings, "bfloat16") for name, network in found]

@@ -23,7 +23,7 @@ from tengen.config.settings.engine import EngineSettings
 from tengen.engine import device
 from tengen.engine.engine import Engine
 from tengen.nets import saving
-from tengen.run.finding import find
+from tengen.run.networks import find
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 

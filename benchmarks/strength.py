@@ -17,7 +17,7 @@ from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.match import player_spec, players
-from tengen.run import finding
+from tengen.run import networks
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--perfect", action="store_true", help="try all lines of play against it; small games only")
     args = parser.parse_args()
     try:
-        found = finding.find(args.net)
+        found = networks.find(args.net)
         game = games.make(found.saved.game, **found.saved.options)
         search = players.strongest(SearchSettings(algorithm=args.algorithm), args.simulations)
         player = players.saved(found.name, found.path, game, search)

@@ -1,21 +1,21 @@
-"""Errors that are meant for the person at the keyboard, not for a programmer."""
+"""Errors for users."""
 
 
 class TengenError(Exception):
-    """Something the user can put right. The command line prints it without a traceback and exits with 2."""
+    """An error that the user can fix. The command line prints it without a traceback and exits with 2."""
 
 
 class OptionError(TengenError, ValueError):
-    """Options that a game, or another thing declared with `tengen.schema`, cannot accept."""
+    """Invalid options of a game, or of anything else declared with `tengen.schema`."""
 
 
 class Diverged(TengenError):
-    """The numbers of a training are not finite any more, so it cannot go on from here."""
+    """Numbers of the training are no longer finite, so it cannot continue."""
 
     BEGINNING = "training diverged"
-    """How its message begins, also in the log of a process that ended with it."""
+    """The beginning of its message, also in the log of a process that ended with it."""
 
     @classmethod
     def at(cls, step: int, what: str) -> "Diverged":
-        """By the step at which that was found."""
+        """The error for the step at which this was noticed."""
         return cls(f"{cls.BEGINNING} at step {step:,}: {what}")

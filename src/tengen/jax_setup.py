@@ -1,7 +1,4 @@
-"""Before a command computes: whether there is a device to compute on, and where compiled programs are kept.
-
-Also what to tell a person whose device is too small for them.
-"""
+"""Setting up JAX: checking for a device, caching compiled programs, and explaining a lack of device memory."""
 
 import contextlib
 import os
@@ -27,7 +24,7 @@ def device_problem() -> str:
 
 
 def backend_elsewhere() -> str:
-    """What JAX computes on in a process of its own, as `cpu`: this one must not take the device's memory.
+    """The backend of JAX, such as `cpu`, found in a child process: this one must not take the device's memory.
 
     Raises TengenError if it cannot compute.
     """
@@ -42,7 +39,7 @@ def backend_elsewhere() -> str:
 
 
 def check_device_elsewhere() -> None:
-    """TengenError if processes that this one starts will not find the device that JAX_PLATFORMS asks for."""
+    """TengenError if child processes will not find the device that JAX_PLATFORMS names."""
     if os.environ.get(_PLATFORMS, "").lower() not in ("", "cpu"):
         backend_elsewhere()
 
@@ -57,7 +54,7 @@ def _problem(error: str) -> str:
 
 
 def keep_compiled() -> None:
-    """Let JAX keep what it compiles in the user's cache folder, unless the user has said where.
+    """Cache compiled programs in the user's cache folder, unless JAX is configured otherwise.
 
     Raises TengenError if there is no device, so commands call this before they write anything.
     """
@@ -75,7 +72,7 @@ def keep_compiled() -> None:
 def explaining_memory(
     lower: str = "selfplay.games, search.simulations, train.batch or data.ring_rows",
 ) -> Iterator[None]:
-    """Around work on the device: an error for people if its memory is not enough, and what they may `lower`."""
+    """Around work on the device: a TengenError if it has too little memory, naming the settings to `lower`."""
     import jax
 
     try:
@@ -85,5 +82,5 @@ def explaining_memory(
             raise
         first = str(error).strip().splitlines()[0][:200]
         raise TengenError(
-            f"the device has not enough memory ({first}): lower {lower}, or end other programs that use it"
+            f"the device has too little memory ({first}): lower {lower}, or end other programs that use it"
         ) from error

@@ -27,10 +27,8 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = origins[name]
-        if module == package:
-            found = importlib.import_module(f"{package}.{attribute}")
-        else:
-            found = getattr(importlib.import_module(module), attribute)
+        known = vars(importlib.import_module(module))
+        found = known[attribute] if attribute in known else importlib.import_module(f"{module}.{attribute}")
         setattr(sys.modules[package], name, found)
         return found
 

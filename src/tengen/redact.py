@@ -1,4 +1,4 @@
-"""Keeps passwords and tokens out of messages and files. Knows nobody.
+"""Keeps passwords and tokens out of messages and files.
 
 An address may hold secrets in two places: before the host (`https://me:password@host`) and in a parameter whose name
 says so (`?token=...`). A command may also spell out a header (`Authorization: Bearer ...`). `secret_in` finds them, so

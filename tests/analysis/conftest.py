@@ -5,7 +5,7 @@ import pytest
 from tengen.analysis import query
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 
 @pytest.fixture(scope="session")

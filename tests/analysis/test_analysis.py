@@ -8,7 +8,7 @@ from tengen.analysis import picture, query, report, saving
 from tengen.analysis.analysis import Analysis, analyze, as_dict
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tests.helpers.analyses import elements
 
 QUICK = EngineSettings(leaves=4, slots=2048)

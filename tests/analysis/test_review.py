@@ -12,7 +12,7 @@ from tengen.analysis.review import Review, as_dict, review
 from tengen.engine.engine import Engine
 from tengen.engine.search_report import Candidate, SearchReport
 from tengen.match.solvers import tic_tac_toe as solver
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 MOVES = "a1 b1 a2 b2 c3 b3"
 """b1 loses by force, c3 instead of a3 gives the win away, and b3 then wins for o."""

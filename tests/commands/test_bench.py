@@ -56,4 +56,4 @@ def test_results_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "file").write_text("")
     out = tmp_path / "file" / "results.json"
     assert main(["bench", "games", "tic_tac_toe", "--no-pgx", "--json", str(out), *QUICK]) == 2
-    assert "cannot write the results" in capsys.readouterr().err
+    assert "cannot be written" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
-from tengen.run import locks, registry
+from tengen.run import locks, networks
 from tests.helpers.pipeline_data import GATE, network, put, sharing_one_game
 from tests.helpers.tiny_runs import settings
 
@@ -26,7 +26,7 @@ def arguments(base: Path, *more: str) -> list[str]:
 def base(tmp_path: Path) -> Path:
     """A run with two candidates."""
     for seed in (1, 2):
-        put(tmp_path / "run", registry.CANDIDATES, 100 * seed, network(tmp_path / str(seed), seed))
+        put(tmp_path / "run", networks.CANDIDATES, 100 * seed, network(tmp_path / str(seed), seed))
     return tmp_path / "run"
 
 
@@ -37,7 +37,7 @@ def test_all_that_wait_are_judged_and_it_ends(base: Path, capsys: pytest.Capture
     assert "tic_tac_toe-main-s100-d200 is accepted: it is the first network" in out
     assert "tic_tac_toe-main-s200-d400 is " in out
     assert " against tic_tac_toe-main-s100-d200; it has " in out
-    assert registry.candidates(base) == []
+    assert networks.candidates(base) == []
     assert (base / "config.yaml").exists()
     assert list((base / "parts").iterdir()) == [], "its notice is taken away"
     assert "nothing to test" not in out
@@ -56,7 +56,7 @@ def test_there_is_one_gate_for_a_run(base: Path, capsys: pytest.CaptureFixture[s
     with locks.taking_part(base, "gate"):
         assert main(arguments(base, "--once")) == 2
     assert f"{base}: gate: is being used by process " in capsys.readouterr().err
-    assert len(registry.candidates(base)) == 2
+    assert len(networks.candidates(base)) == 2
 
 
 def test_a_run_of_something_else(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,9 @@ from tengen import nets
 from tengen.commands import main
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
+from tengen.files import lock
 from tengen.nets import saving
-from tengen.run import directory, locks, registry
+from tengen.run import locks, networks
 from tests.helpers.pipeline_data import GATE, sharing_one_game
 from tests.helpers.pipelines import add_rows
 from tests.helpers.tiny_runs import settings
@@ -59,7 +60,7 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     out = tengen("selfplay", "--max-rows", "60")
     assert f"{base}: there was no run, so a new one begins here" in out
     assert re.search(r"60 rows are played: \d+ games, \d+ rows \(0 not written yet\)", out)
-    played = rows(base, registry.RANDOM)
+    played = rows(base, networks.RANDOM)
     assert played >= 60
 
     out = tengen("shuffle", "--dry-run")
@@ -82,22 +83,22 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     about = json.loads((base / "candidates" / name / "made.json").read_text())
     assert (about["trainer"], about["samples"], about["rows"]) == ("main", 64, played)
 
-    waiting = [entry.name for entry in registry.candidates(base)]
+    waiting = [entry.name for entry in networks.candidates(base)]
     out = tengen("gate", "--once")
     assert f"{name} is accepted: it is the first network" in out
     assert all(f"{each} is " in out for each in waiting)
-    best = registry.newest(base).name
+    best = networks.newest(base).name
 
     out = tengen("selfplay", "--max-games", "3")
     assert f"playing with {best}\n" in out
     assert "3 games are played: " in out
     assert rows(base, best) > 0
-    assert rows(base, registry.RANDOM) == played
+    assert rows(base, networks.RANDOM) == played
     assert list((base / "parts").iterdir()) == [], "no part is left"
 
     tengen("export", "--now")
     last = max(int(path.name.removeprefix("step_")) for path in (base / "train" / "main").glob("step_*"))
-    assert registry.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
+    assert networks.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
 
 
 def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> None:
@@ -107,10 +108,10 @@ def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> Non
     out = tengen("train", *more, sets=sets)
     assert "1 epochs are done" in out
     tengen("export", "--once")
-    (made,) = registry.extra(base)
+    (made,) = networks.extra(base)
     assert made.name == "tic_tac_toe-big-s64-d100"
     assert saving.read(made.path).spec == nets.spec("b2c8")
-    assert registry.candidates(base) == []
+    assert networks.candidates(base) == []
     assert "train/big/config.yaml: this run has other settings" in tengen("train", "--name", "big", fails=True)
     tengen("train", *more, "--role", "trainonly", sets=sets)
     out = tengen("train", "--name", "limited", "--stop-when-limited", "--role", "trainonly")
@@ -128,7 +129,7 @@ def test_two_trainers_of_one_name(base: Path, tengen: Command) -> None:
 
 
 def test_what_the_fused_loop_uses_is_not_for_parts(base: Path, tengen: Command) -> None:
-    with directory.locked(base):
+    with lock.locked(base):
         for part in PARTS:
             assert f"{base}: is being used by process " in tengen(part, "--once", fails=True)
 

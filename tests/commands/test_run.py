@@ -177,4 +177,4 @@ def test_a_device_that_is_too_small(
 
     monkeypatch.setattr(fused, "Components", fail)
     assert main(arguments(tmp_path / "b")) == 2
-    assert "the device has not enough memory (RESOURCE_EXHAUSTED: Out of memory" in capsys.readouterr().err
+    assert "the device has too little memory (RESOURCE_EXHAUSTED: Out of memory" in capsys.readouterr().err

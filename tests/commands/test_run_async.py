@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
-from tengen.run import directory, locks, metrics
+from tengen.files import lock
+from tengen.run import locks, metrics
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.tiny_runs import settings
 from tests.loop.test_asynchronous import ENDLESS, add_rows
@@ -85,7 +86,7 @@ def test_one_driver_leads_and_others_may_join(tmp_path: Path, capsys: pytest.Cap
         assert main(arguments(tmp_path, "--parts", "selfplay")) == 0
         assert "nothing to do: 20 rows are played" in capsys.readouterr().out
     assert not (tmp_path / "metrics.jsonl").exists()
-    with directory.locked(tmp_path):  # as the fused loop has it
+    with lock.locked(tmp_path):  # as the fused loop has it
         assert main(arguments(tmp_path, "--parts", "selfplay")) == 2
         assert "is being used by process" in capsys.readouterr().err
 

@@ -13,10 +13,14 @@ from tengen import games, schema
 from tengen.config import load, render
 from tengen.config.reader import parse
 from tengen.config.rendering import render_value
-from tengen.config.sections import Config, DataSection, GameSection, GoalSection, NetSection, RatingSection, RunSection
+from tengen.config.sections import Config
 from tengen.config.settings.daemon import DaemonSettings, UploadSettings
-from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.parts import GateSettings, PipelineSettings
+from tengen.config.settings.data import DataSection, WindowSettings
+from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.net import NetSection
+from tengen.config.settings.rating import RatingSection
+from tengen.config.settings.ring import PipelineSettings
+from tengen.config.settings.run import GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings as SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.config.settings.shuffle import ShuffleSettings
@@ -210,4 +214,4 @@ def test_every_key_is_explained_in_one_column() -> None:
 def test_a_long_value_has_its_explanation_above() -> None:
     lines = render(load("go9", [f"run.about={'long ' * 20}"])).splitlines()
     about = next(index for index, line in enumerate(lines) if line.startswith("  about: "))
-    assert lines[about - 1].startswith("  # what the run is for: ")
+    assert lines[about - 1].startswith("  # purpose of the run: ")

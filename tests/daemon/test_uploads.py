@@ -10,7 +10,7 @@ import pytest
 from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon.uploads import Uploads
 from tengen.protocol import messages
-from tengen.run import registry
+from tengen.run import networks
 from tests.helpers.daemon_data import chunks, running
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.upload_receiver import receiving
@@ -18,7 +18,7 @@ from tests.helpers.upload_receiver import receiving
 
 def network(base: Path, number: int, size: int = 1000) -> str:
     """Something with the name and the file of a network."""
-    name = registry.name_of("r", "main", number, number)
+    name = networks.name_of("r", "main", number, number)
     folder = base / "models" / name
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(f"{number}".encode() * size)
@@ -113,7 +113,7 @@ def test_nothing_is_lost_and_nothing_is_sent_twice_over_restarts(tmp_path: Path)
         eventually(lambda: all("failed" in uploads.state(name) for name in names))
     assert waiting(tmp_path) == sorted(names)
     (tmp_path / "uploads" / "notes.txt").write_text("mine")
-    (tmp_path / "uploads" / f"{registry.name_of('r', 'main', 9, 9)}.json").write_text("{}")  # never made
+    (tmp_path / "uploads" / f"{networks.name_of('r', 'main', 9, 9)}.json").write_text("{}")  # never made
     with receiving() as receiver:
         send(tmp_path, http(receiver.address), *names)
         assert [path.split("-s")[1][0] for path in receiver.asked] == ["1", "2", "3"]  # in the order of training

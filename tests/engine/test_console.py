@@ -10,7 +10,7 @@ from tengen.data.records.moves import replay
 from tengen.data.records.records import load_records
 from tengen.engine.console import Console
 from tengen.engine.engine import Engine
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import QUICK, untrained
 
 

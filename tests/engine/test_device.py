@@ -9,7 +9,7 @@ import pytest
 
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import device
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 _BOTH = """
 import sys
@@ -18,7 +18,7 @@ jax.config.update("jax_compilation_cache_dir", sys.argv[2])
 from tengen import search
 from tengen.engine import device
 from tengen.engine.engine import Engine
-from tengen.run.finding import find
+from tengen.run.networks import find
 from tengen.config.settings.engine import EngineSettings
 
 def play(engine):

@@ -11,7 +11,7 @@ from tengen.engine.engine import Engine
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import QUICK, untrained
 
 

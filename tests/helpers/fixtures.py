@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tengen.selfplay import Selfplay, driver
 from tengen.train import alpha_zero
 from tengen.train.learner import Learner

@@ -12,9 +12,9 @@ import pytest
 
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.rows import Rows
-from tengen.data.loader.batches import Batch
 from tengen.data.loader.loader import Loader, LoaderTimeout
-from tengen.data.loader.splits import Split
+from tengen.data.loader.mixing import Batch
+from tengen.data.loader.sources import Split
 from tests.helpers import rows as made
 from tests.helpers.patience import LONG, eventually
 

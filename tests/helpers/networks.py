@@ -8,7 +8,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.config.settings.engine import EngineSettings
 from tengen.nets import saving
-from tengen.run.finding import FoundNetwork, find
+from tengen.run.networks import FoundNetwork, find
 
 QUICK = EngineSettings(visits=30, leaves=2, slots=256)
 

@@ -15,7 +15,7 @@ from tengen.config.sections import Config
 from tengen.loop.parts import gate
 from tengen.loop.parts.gate import GatePart
 from tengen.nets import saving
-from tengen.run import registry
+from tengen.run import networks
 from tengen.run.part import Progress
 from tests.helpers.game_recording import make
 from tests.helpers.tiny_runs import never, tiny
@@ -49,15 +49,15 @@ def network(folder: Path, seed: int, spec: str = "b1c8", game: str = "tic_tac_to
     return saving.save(nets.build(nets.spec(spec), made, nnx.Rngs(seed), dtype="float32"), folder, made)
 
 
-def put(base: Path, folder: str, samples: int, file: Path | None, **verdict: Any) -> registry.Entry:
+def put(base: Path, folder: str, samples: int, file: Path | None, **verdict: Any) -> networks.NetworkEntry:
     """A network in RUN/<folder>; without a file it is but a folder."""
-    path = base / folder / registry.name_of("tic_tac_toe", "main", samples, 2 * samples)
+    path = base / folder / networks.name_of("tic_tac_toe", "main", samples, 2 * samples)
     path.mkdir(parents=True)
     if file is not None:
         shutil.copy(file, path / saving.FILE_NAME)
-    entry = registry.Entry(path, "main", samples, 2 * samples)
+    entry = networks.NetworkEntry(path, "main", samples, 2 * samples)
     if verdict:
-        registry.decide(entry, verdict)
+        networks.decide(entry, verdict)
     return entry
 
 

@@ -13,7 +13,7 @@ from tengen.config.sections import Config
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.splits import split_of
+from tengen.data.loader.sources import split_of
 from tengen.data.shuffle.folders import Shuffle, newest
 from tengen.data.store.store import Store
 from tengen.loop.parts.shuffle import ShufflePart

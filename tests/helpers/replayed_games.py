@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.data.records.starts import start_of
+from tengen.data.records.moves import start_of
 from tests.helpers import game_recording
 from tests.helpers.selfplay_plans import Played
 

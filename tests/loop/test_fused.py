@@ -368,12 +368,12 @@ def test_a_disk_that_refuses_ends_the_run_with_a_message(
 
     def refuse(path: Path, data: bytes) -> None:
         if path.suffix == ".npz":
-            raise error
+            raise files.cannot_write(path, error)
         write(path, data)
 
     monkeypatch.setattr(files, "write_bytes", refuse)
     with (
-        pytest.raises(TengenError, match=r"\.npz: cannot be written: .*then start the run again"),
+        pytest.raises(TengenError, match=r"\.npz: cannot be written: .*then start again"),
         prepared(base, "goal.rows=100000") as loop,
     ):
         loop.run(never)

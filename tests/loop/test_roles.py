@@ -21,7 +21,7 @@ from tengen.loop.roles import RoleRun, make, results
 from tengen.match import players
 from tengen.match.device_match import play
 from tengen.roles.rules import load_player
-from tengen.run import finding, metrics
+from tengen.run import metrics, networks
 from tests.helpers.tiny_runs import Listener, after, never
 
 TINY = (
@@ -67,7 +67,7 @@ def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
     names = sorted(path.name for path in (whole.base / "models").iterdir())
     played = whole.trainer.samples
     assert [name.partition("-d")[0] for name in names] == ["dqn_hironaka2-agent-s160", "dqn_hironaka2-agent-s80"]
-    found = finding.find(whole.base)
+    found = networks.find(whole.base)
     assert found.name == f"dqn_hironaka2-agent-s160-d{played}"
     assert found.saved.info["role"] == "agent"
     shown: Any = whole._display

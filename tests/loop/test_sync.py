@@ -10,7 +10,7 @@ import pytest
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.loop.sync import Sync
-from tengen.run import metrics, registry
+from tengen.run import metrics, networks
 from tengen.run.part import Progress, waiting
 from tests.helpers.pipeline_data import GATE
 from tests.helpers.tiny_runs import Listener, after, never, tiny
@@ -70,11 +70,11 @@ def test_the_parts_in_turn(done: Ring) -> None:
     base = done.base
     assert newest(base).total_rows >= 100
     assert done.trainer.step >= 20
-    assert registry.candidates(base) == []
-    accepted = registry.accepted(base)
+    assert networks.candidates(base) == []
+    accepted = networks.accepted(base)
     assert accepted, "what was trained was exported and judged"
     assert done.network_path == accepted[-1].path
-    assert max(entry.samples for entry in (*accepted, *registry.rejected(base))) == done.trainer.samples, (
+    assert max(entry.samples for entry in (*accepted, *networks.rejected(base))) == done.trainer.samples, (
         "and so was the last state"
     )
 
@@ -87,7 +87,7 @@ def test_it_counts_what_is_on_the_disk(done: Ring) -> None:
     assert kinds[0] == "session"
     assert {"progress", "rating"} <= set(kinds)
     rated = [line["network"] for line in metrics.read(done.base / metrics.NAME).lines if line["kind"] == "rating"]
-    assert (rated[0], rated[-1]) == ("untrained", registry.newest(done.base).name)
+    assert (rated[0], rated[-1]) == ("untrained", networks.newest(done.base).name)
     assert done.rater.curve()[0].elapsed == 0.0
     assert (done.base / "chart.svg").read_text().count('class="network"') == len(done.rater.curve())
 
@@ -101,7 +101,7 @@ def test_it_goes_on_where_it_stopped(done: Ring, ring: Any, tmp_path: Path) -> N
     again.run(never)
     assert again.stages == [], "there is nothing to do"
     more = ring(base, f"goal.steps={step + 8}")
-    newest_before = registry.newest(base).name
+    newest_before = networks.newest(base).name
     more.run(never)
     assert more.trainer.step >= step + 8
     assert more.counts.rows > rows
@@ -131,7 +131,7 @@ def test_a_goal_of_rows_is_learned_from_to_the_end(tmp_path: Path, ring: Any) ->
     one.run(never)
     assert one.trainer.step > 0
     assert one.stages[:5] == ["selfplay", "shuffle", "train", "export", "gate"]
-    assert registry.newest(tmp_path) is not None
+    assert networks.newest(tmp_path) is not None
 
 
 def test_a_full_disk_is_waited_for_without_haste(tmp_path: Path, ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:

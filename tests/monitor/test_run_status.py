@@ -14,7 +14,7 @@ from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.monitor import run_status
-from tengen.run import metrics, registry
+from tengen.run import metrics, networks
 from tengen.run.part import Progress, waiting
 from tengen.run.part_status import PartStatus, StatusWriter
 from tests.helpers import rows
@@ -99,11 +99,11 @@ def test_words_about_a_part() -> None:
 def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
     base = a_run(tmp_path)
     good = {"schema": 1, "accepted": True, "number": 1, "share": 0.56, "games": 200, "opponent": "random", "why": "x"}
-    add_network(base, registry.ACCEPTED, OLD, good)
-    add_network(base, registry.REJECTED, "go-main-s3000-d900", {"schema": 1, "accepted": False, "share": 0.41})
-    add_network(base, registry.CANDIDATES, NEW)
-    add_network(base, registry.EXTRA, "go-main-s4000-d900")
-    add_network(base, registry.ACCEPTED, "no network of ours")
+    add_network(base, networks.ACCEPTED, OLD, good)
+    add_network(base, networks.REJECTED, "go-main-s3000-d900", {"schema": 1, "accepted": False, "share": 0.41})
+    add_network(base, networks.CANDIDATES, NEW)
+    add_network(base, networks.EXTRA, "go-main-s4000-d900")
+    add_network(base, networks.ACCEPTED, "no network of ours")
     match.append(base / "ratings" / "results.jsonl", match.MatchResult(OLD, "random", 90, 0, 10))
     found = run_status.look(base)
     elo = found.networks[0].elo
@@ -120,7 +120,7 @@ def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
 def test_many_networks(tmp_path: Path) -> None:
     base = a_run(tmp_path)
     for number in range(30):
-        add_network(base, registry.CANDIDATES, f"go-main-s{number}-d0")
+        add_network(base, networks.CANDIDATES, f"go-main-s{number}-d0")
     text = lines(base)
     assert text[1].startswith("go-main-s10-d0 ")
     assert text[21] == "and 10 older ones, which --all shows; together: 30 waiting for the gate"
@@ -165,7 +165,7 @@ def test_the_newest_shuffle(tmp_path: Path) -> None:
 
 def test_a_fused_run(tmp_path: Path) -> None:
     base = a_run(tmp_path)
-    add_network(base, registry.ACCEPTED, OLD)
+    add_network(base, networks.ACCEPTED, OLD)
     with metrics.Metrics(base) as file:
         file.write("progress", {"stage": "playing", "waiting": "5 of 9 rows", "steps": 310})
     text = lines(base)
@@ -192,8 +192,8 @@ def test_garbage_everywhere(tmp_path: Path) -> None:
     (base / "ratings" / "results.jsonl").write_text("no result\n")
     (base / "metrics.jsonl").write_bytes(b"\xff\n" * 1000)
     (base / "link").symlink_to(base / "nowhere")
-    add_network(base, registry.REJECTED, OLD, {"schema": 1, "accepted": True, "share": "x", "games": [], "why": 3})
-    add_network(base, registry.REJECTED, NEW, "[" * 100_000)
+    add_network(base, networks.REJECTED, OLD, {"schema": 1, "accepted": True, "share": "x", "games": [], "why": 3})
+    add_network(base, networks.REJECTED, NEW, "[" * 100_000)
     found = run_status.look(base)
     text = run_status.describe(found)
     for problem in ("results.jsonl, line 1: not the result of a match", "models: cannot be read: Not a directory"):

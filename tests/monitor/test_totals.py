@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tengen import match
-from tengen.data.format import peek
 from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
 from tengen.monitor import totals
@@ -20,8 +19,8 @@ def add(base: Path, rows: int, **more: object) -> Path:
 
 def test_each_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
-    real = peek.read_meta
-    monkeypatch.setattr(peek, "read_meta", lambda path: asked.append(path) or real(path))
+    real = totals.peek_meta
+    monkeypatch.setattr(totals, "peek_meta", lambda path: asked.append(path) or real(path))
     counter = totals.TotalsCounter(tmp_path)
     assert counter.look() == totals.PlayedTotals()
     first = add(tmp_path, 8, finished=9)
@@ -63,9 +62,9 @@ def test_ratings(tmp_path: Path) -> None:
 def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[totals.PlayedTotals, list[str]]:
     """What a new process finds, and the chunks that it had to read."""
     asked: list[str] = []
-    real = peek.read_meta
+    real = totals.peek_meta
     with monkeypatch.context() as patch:
-        patch.setattr(peek, "read_meta", lambda path: asked.append(path.name) or real(path))
+        patch.setattr(totals, "peek_meta", lambda path: asked.append(path.name) or real(path))
         return totals.TotalsCounter(base, memory).look(), asked
 
 

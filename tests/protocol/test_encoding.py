@@ -79,10 +79,10 @@ def test_any_payload_is_a_message_or_a_protocol_error(name: str, payload: Any) -
         ('{"type": 3}', 'expected {"type": ..., "payload": {...}}'),
         ('{"type": "stop_training", "more": 1}', 'expected {"type": ..., "payload": {...}}'),
         ('{"type": "stop_trainin"}', "stop_training"),
-        ('{"type": "start_training"}', "start_training: config_filepath is missing"),
+        ('{"type": "start_training"}', "start_training: config_filepath: missing, expected text"),
         ('{"type": "start_training", "payload": {"config_filepath": 3}}', "config_filepath: expected text, got 3"),
         ('{"type": "stop_training", "payload": {"now": true}}', "now"),
-        ('{"type": "stop_training", "payload": []}', "expected an object"),
+        ('{"type": "stop_training", "payload": []}', "stop_training: expected an empty section, got a list"),
     ],
 )
 def test_what_is_wrong_is_named(line: str, problem: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.config.settings.roles import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
 from tengen.roles.q_learning import Nets, QLearner

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.config.sections import GoalSection
+from tengen.config.settings.run import GoalSection
 from tengen.run.counts import RunCounts, further, progress, reached
 
 NONE = {"minutes": None, "games": None, "rows": None, "steps": None}

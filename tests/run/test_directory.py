@@ -1,20 +1,23 @@
 """A run directory has one configuration, which is never silently replaced."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from tengen import files
-from tengen.config import load
+from tengen.config import load, render
+from tengen.config.loading import load_any
 from tengen.config.problems import ConfigError
-from tengen.run.directory import write
+from tengen.errors import TengenError
+from tengen.run.directory import check, join, write
 
 
 def problems(config: str, base: Path, *overrides: str) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(TengenError) as caught:
         write(load(config, overrides), base, ["later"])
-    return list(caught.value.problems)
+    return str(caught.value).split("\n")
 
 
 def test_writes_what_can_be_loaded_under_its_provenance(tmp_path: Path) -> None:
@@ -101,3 +104,150 @@ def test_what_the_disk_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     (problem,) = problems("go9", tmp_path)
     assert problem.startswith(f"{tmp_path}: {words}")
     assert os.listdir(tmp_path) == []
+
+
+def test_goals_and_ratings_may_change_and_the_file_says_when(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, ["tengen 1", "python 3"])
+    changed = load("go9", ["goal.minutes=77", "rating.games=2"])
+    assert write(changed, tmp_path, ["tengen 2"]) == path
+    assert load(path) == changed
+    lines = path.read_text().splitlines()
+    assert lines[:2] == ["# tengen 1", "# python 3"]
+    assert lines[2].startswith("# changed 20")
+    assert lines[2].split(" UTC: ")[1].startswith("rating.games: ")
+    assert lines[3].endswith(" -> 77.0")
+    assert lines[4].startswith("# A complete Tengen configuration")
+    write(load("go9", ["goal.minutes=78", "rating.games=2"]), tmp_path, [])
+    lines = path.read_text().splitlines()
+    assert lines[4].endswith("goal.minutes: 77.0 -> 78.0")
+    assert lines[5].startswith("# A complete Tengen configuration")
+    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_the_size_of_learning_steps_may_change_and_is_told(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(load("go9"), tmp_path, [], said.append)
+    rate = load("go9").train.optimizer.learning_rate
+    changed = ["train.optimizer.learning_rate=1e-5", "train.optimizer.clip=0.5", "train.schedule.warmup=7"]
+    path = write(load("go9", [*changed, "goal.minutes=77"]), tmp_path, [], said.append)
+    assert load(path).train.optimizer.learning_rate == 1e-5
+    assert said[0] == f"from now on train.optimizer.learning_rate: {rate} -> 1e-05"
+    assert len(said) == 3, "goals are nobody's surprise"
+    with pytest.raises(ConfigError, match="train.optimizer.kind"):
+        write(load("go9", ["train.optimizer.kind=sgd"]), tmp_path, [])
+
+
+def test_so_may_those_of_a_training_of_roles(tmp_path: Path) -> None:
+    said: list[str] = []
+    write(load_any("dqn_tic_tac_toe"), tmp_path, [])
+    write(load_any("dqn_tic_tac_toe", ["host.optimizer.learning_rate=1e-6"]), tmp_path, [], said.append)
+    assert said == ["from now on host.optimizer.learning_rate: 0.001 -> 1e-06"]
+    with pytest.raises(ConfigError, match="host.batch"):
+        write(load_any("dqn_tic_tac_toe", ["host.batch=3"]), tmp_path, [])
+
+
+def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        write(load("go9", ["goal.minutes=77", "run.seed=9"]), tmp_path, [])
+    assert caught.value.problems == (
+        "run.seed: 1 -> 9",
+        f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base",
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_change_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "write_bytes", fail)
+    with pytest.raises(TengenError, match="cannot be written to: No space left on device"):
+        write(load("go9", ["goal.minutes=77"]), tmp_path, [])
+    assert path.read_bytes() == before
+
+
+def without_new_setting(path: Path) -> None:
+    """As an older version wrote it."""
+    lines = [line for line in path.read_text().splitlines(keepends=True) if "max_chunk_rows" not in line]
+    path.write_text("".join(lines))
+
+
+def test_a_run_from_before_a_setting_goes_on(tmp_path: Path) -> None:
+    config = load("go5")
+    path = write(config, tmp_path, ["tengen 1, commit abc", "python 3"])
+    without_new_setting(path)
+    assert config.data.max_chunk_rows == 1_000_000
+    assert load(path) == config  # CONFIG may be this file
+    before = path.read_bytes()
+    write(config, tmp_path, ["tengen 2"])
+    assert path.read_bytes() == before
+    write(load("go5", ["data.max_chunk_rows=20000"]), tmp_path, ["tengen 2"])
+    assert load(path).data.max_chunk_rows == 20_000
+    assert "data.max_chunk_rows: 1000000 -> 20000" in path.read_text()
+
+
+def test_nothing_is_filled_in_for_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(render(load("go5")))
+    without_new_setting(path)
+    with pytest.raises(ConfigError, match=r"data\.max_chunk_rows: missing, expected a whole number from 10000 to"):
+        load(path)
+
+
+def test_a_run_still_needs_all_older_settings(tmp_path: Path) -> None:
+    path = write(load("go5"), tmp_path, ["tengen 1"])
+    path.write_text(path.read_text().replace("  ring_rows:", "  # ring_rows:"))
+    with pytest.raises(ConfigError, match=r"data\.ring_rows: missing"):
+        load(path)
+
+
+def test_the_first_makes_the_run(tmp_path: Path) -> None:
+    base = tmp_path / "new"
+    assert join(load("go9"), base, ["a line"])
+    assert load(base / "config.yaml") == load("go9")
+    assert (base / "config.yaml").read_text().startswith("# a line\n")
+    assert not join(load("go9"), base, [])
+
+
+def test_what_is_free_may_differ_and_the_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+    own = load("go9", ["net.name=b2c16", "train.batch=64", "goal.minutes=7", "ring.poll_seconds=1", "gate.games=2"])
+    assert not join(own, tmp_path, [], ("net", "train"))
+    assert path.read_bytes() == before
+    games = load("go9", ["selfplay.games=8"])
+    join(games, tmp_path, [], ("selfplay.games", "net.dtype"))
+    with pytest.raises(ConfigError):
+        join(games, tmp_path, [], ("selfplay.gam", "self"))
+
+
+def test_what_is_not_free_is_named(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    other = load("go9", ["net.name=b2c16", "train.batch=64", "search.simulations=99"])
+    with pytest.raises(ConfigError) as caught:
+        join(other, tmp_path, [], ("train",))
+    *named, advice = caught.value.problems
+    assert [text.partition(":")[0] for text in named] == ["net.name", "search.simulations"]
+    assert named[1].endswith(" -> 99")
+    assert advice.startswith(f"{path}: this run has other settings; keep to them (CONFIG may be this file)")
+
+
+def test_a_section_of_a_like_name_is_not_meant(tmp_path: Path) -> None:
+    write(load("go9"), tmp_path, [])
+    with pytest.raises(ConfigError, match="selfplay.games"):
+        join(load("go9", ["selfplay.games=8"]), tmp_path, [], ("selfplay.games_room", "net"))
+
+
+def test_only_looking_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run is there"):
+        check(load("go9"), tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+    write(load("go9"), tmp_path, [])
+    check(load("go9", ["goal.minutes=3"]), tmp_path)
+    with pytest.raises(ConfigError, match="this run has other settings"):
+        check(load("tic_tac_toe"), tmp_path)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.problems import ConfigError
-from tengen.errors import OptionError
-from tengen.run import directory, locks
+from tengen.errors import OptionError, TengenError
+from tengen.files import lock
+from tengen.run import locks
 from tests.helpers.patience import LONG
 
 
@@ -18,7 +18,7 @@ def test_only_one_of_a_kind(tmp_path: Path, only: str) -> None:
     with locks.taking_part(tmp_path, only):
         with (
             pytest.raises(
-                ConfigError,
+                TengenError,
                 match=f"{only.replace('train-', 'trainer ')}: is being used by process .*; wait until it ends",
             ),
             locks.taking_part(tmp_path, only),
@@ -33,13 +33,13 @@ def test_only_one_of_a_kind(tmp_path: Path, only: str) -> None:
 def test_the_fused_loop_is_alone(tmp_path: Path) -> None:
     with (
         locks.taking_part(tmp_path),
-        pytest.raises(ConfigError, match="is being used by process"),
-        directory.locked(tmp_path),
+        pytest.raises(TengenError, match="is being used by process"),
+        lock.locked(tmp_path),
     ):
         pass
     with (
-        directory.locked(tmp_path),
-        pytest.raises(ConfigError, match="is being used by process"),
+        lock.locked(tmp_path),
+        pytest.raises(TengenError, match="is being used by process"),
         locks.taking_part(tmp_path),
     ):
         pass
@@ -58,13 +58,13 @@ def test_who_follows_waits_for_a_process_of_this_machine_to_end_and_says_so(tmp_
     thread.start()
     holds.wait()
     with (
-        pytest.raises(directory.InUse),
+        pytest.raises(lock.InUse),
         locks.following(tmp_path, "gate", 0.3, said.append),
     ):
         pass
     assert len(said) == 1
     assert "gate: is being used by process" in said[0]
-    with pytest.raises(directory.InUse), locks.following(tmp_path, "gate", 0.0, said.append):
+    with pytest.raises(lock.InUse), locks.following(tmp_path, "gate", 0.0, said.append):
         pass
     assert len(said) == 1, "nobody waits who was not told to"
     with locks.following(tmp_path, "gate", LONG, lambda _: ended.set()):
@@ -77,7 +77,7 @@ def test_who_follows_does_not_wait_for_another_machine(tmp_path: Path, monkeypat
         (tmp_path / ".lock-gate").write_text("process 17 on elsewhere\n")
         monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
         with (
-            pytest.raises(directory.InUse, match="process 17 on elsewhere"),
+            pytest.raises(lock.InUse, match="process 17 on elsewhere"),
             locks.following(tmp_path, "gate", LONG, print),
         ):
             pass

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen.data.format.rows import RowFormat, blank
-from tengen.data.records.starts import start_of
+from tengen.data.records.moves import start_of
 from tengen.selfplay.finished import Finished, FinishedGames, add, empty, on_host
 from tests.helpers.game_recording import jit, make
 

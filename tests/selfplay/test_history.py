@@ -8,8 +8,8 @@ import pytest
 from tengen.data.format import sanity
 from tengen.data.format.rows import RowFormat, check
 from tengen.data.records import text
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
-from tengen.data.records.starts import start_of
 from tengen.selfplay.finished import Finished
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (

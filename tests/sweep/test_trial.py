@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tengen.run import directory
+from tengen.files import lock
 from tengen.sweep import trial
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, measured, run_trial
 from tests.helpers.patience import LONG
@@ -174,7 +174,7 @@ def test_a_folder_that_is_still_in_use_is_waited_for(
     held, go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with directory.locked(Path(spec.folder)):
+        with lock.locked(Path(spec.folder)):
             held.set()
             go.wait()
 
@@ -187,5 +187,5 @@ def test_a_folder_that_is_still_in_use_is_waited_for(
     assert run_trial(spec, stop=lambda: bool(next(asked) == 2 and go.set())).status == "done"  # it looks again
     holder.join()
     monkeypatch.setattr(trial, "PATIENCE", 0.0)
-    with directory.locked(Path(spec.folder)):
+    with lock.locked(Path(spec.folder)):
         assert "is being used by" in run_trial(spec).why

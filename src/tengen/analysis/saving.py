@@ -51,11 +51,8 @@ def save_json(path: Path | str, data: Any) -> None:
 
 
 def save_bytes(path: Path, content: bytes) -> None:
-    """Write a file, atomically. TengenError says why it cannot be written."""
-    try:
-        files.write_bytes(path, content)
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
+    """A file that is complete or as it was before. TengenError says why it cannot be written."""
+    files.write_bytes(path, content)
 
 
 def save_tree(path: Path, tree: Tree) -> None:

@@ -1,12 +1,11 @@
 """`tengen bench`: measure this machine."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tengen import files
+from tengen import files, schema
 from tengen.commands.thinking import whole
 from tengen.errors import TengenError
 
@@ -132,9 +131,6 @@ def _row(result: Any) -> str:
 
 
 def _write(path: Path, results: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(path, json.dumps(results, indent=2).encode() + b"\n")
-    except OSError as error:
-        raise TengenError(f"{path}: cannot write the results: {error.strerror}") from error
+    files.make_folder(path.parent)
+    schema.write_json(path, results, indent=2)
     print(f"results written to {path}")

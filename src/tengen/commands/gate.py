@@ -25,10 +25,10 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judges candidates until Ctrl-C."""
     if args.quit_if_nothing_to_test:
-        from tengen.run import registry
+        from tengen.run import networks
 
         args.once = True
-        if not registry.candidates(load(args)[1]):
+        if not networks.candidates(load(args)[1]):
             say("nothing to test")
             return 0
 

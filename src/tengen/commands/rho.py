@@ -97,14 +97,14 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
 def _select(args: argparse.Namespace, game: Any) -> int:
     """Chooses, then measures the chosen ones again from other starts: the best of many was also lucky."""
     from tengen.match import hironaka
-    from tengen.run import finding
+    from tengen.run import networks
 
     if len(args.hosts) != 1 or args.agents:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
     roles: Sequence[hironaka.HironakaRole] = [
-        role for role in hironaka.ROLES if finding.networks(base, role)
+        role for role in hironaka.ROLES if networks.usable(base, role)
     ] or hironaka.ROLES
     found = []
     for role in roles:

@@ -138,9 +138,10 @@ def _say(change: str) -> None:
 
 def _fused(args: argparse.Namespace, config: configuration.Config, base: Path) -> int:
     from tengen.config import provenance
+    from tengen.files import lock
     from tengen.run import directory
 
-    with directory.locked(base):
+    with lock.locked(base):
         directory.write(config, base, provenance.lines(), _say)
         return _run(args, config, base)
 
@@ -204,11 +205,11 @@ def _ring_summary(driver: Any, reason: str, commands: dict[str, str]) -> Any:
     from tengen.analysis import run_chart
     from tengen.monitor import totals
     from tengen.monitor.summary import RunSummary
-    from tengen.run import registry
+    from tengen.run import networks
 
-    newest, run = registry.newest(driver.base), configuration.as_config(driver.base)
+    newest, run = networks.newest(driver.base), configuration.as_config(driver.base)
     try:
-        ratings, waiting = totals.ratings(driver.base), registry.candidates(driver.base)
+        ratings, waiting = totals.ratings(driver.base), networks.candidates(driver.base)
         curve = totals.curve(driver.base, ratings)
     except TengenError:  # which `tengen status` tells
         ratings, waiting, curve = None, [], ()
@@ -282,13 +283,14 @@ def _run(args: argparse.Namespace, config: configuration.Config, base: Path) -> 
 def _roles(args: argparse.Namespace, config: configuration.TrainerConfig, base: Path) -> int:
     """A training of roles."""
     from tengen.config import provenance
+    from tengen.files import lock
     from tengen.jax_setup import explaining_memory
     from tengen.loop.roles import RoleRun
     from tengen.monitor import summary
     from tengen.run import directory, safe_exit
     from tengen.run.stopping import Stopping
 
-    with directory.locked(base):
+    with lock.locked(base):
         directory.write(config, base, provenance.lines(), _say)
         with (
             _advising(args, config, base),

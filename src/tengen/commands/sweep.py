@@ -69,7 +69,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
     from tengen.cores import cores
-    from tengen.run import directory
+    from tengen.files import lock
     from tengen.sweep import machine
     from tengen.sweep.driver import Driver
     from tengen.sweep.executor import LocalExecutor
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     count = machine.usual(devices, there) if args.parallel is None else args.parallel
     if not 1 <= count <= 1000:
         raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
-    with directory.locked(folder.path, what=f"the sweep in {folder.path}"):
+    with lock.locked(folder.path, what=f"the sweep in {folder.path}"):
         planned = folder.open() if planned is None else folder.begin(planned)
         driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, there)), say)
         if args.retry:

@@ -1,4 +1,4 @@
-"""What a run is: one exhaustive tree of typed sections, read from YAML.
+"""The configuration of a run: a complete tree of typed sections, read from YAML.
 
 config = load("go9", overrides=["game.komi=5.5"])
 config.game.options.size

@@ -1,4 +1,4 @@
-"""From a file or a shipped name, and overrides from the command line, to a checked configuration."""
+"""Loads and checks a configuration: a file or a shipped name, and overrides from the command line."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 KINDS: dict[str, type[TrainerConfig]] = {"dqn": DQNConfig}
-"""What the key `trainer` of a configuration may say. Without that key it is a `Config`, of self-play."""
+"""Values of the key `trainer`. Without that key a configuration is a `Config`, for self-play."""
 
 
 def load(config: str | Path, overrides: Iterable[str] = ()) -> Config:
-    """The configuration of self-play in a file, or the shipped one of that name, with `section.key=value` overrides.
+    """A configuration of self-play: a file or a shipped name, with `section.key=value` overrides.
 
     Raises ConfigError with every problem, in the order of the file and then of the overrides.
     """
@@ -33,7 +33,7 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | TrainerConfig:
-    """As `load`, but of whatever kind the key `trainer` names."""
+    """As `load`, for the kind that the key `trainer` names."""
     found = source.find(config)
     document = _read_sections(found.text, Config)
     overrides = list(overrides)
@@ -49,7 +49,7 @@ def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | Trai
 
 
 def load_as(cls: type[T], config: str | Path, overrides: Iterable[str] = ()) -> T:
-    """As `load`, but of the kind `cls`: a frozen dataclass of settings, such as one's own `TrainerConfig`."""
+    """As `load`, for the kind `cls`: a frozen dataclass of settings, such as your own `TrainerConfig`."""
     found = source.find(config)
     return _load(cls, found, _read_sections(found.text, cls), overrides)
 
@@ -76,7 +76,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Places:
-    """Finds the place that a person must look at to change a key."""
+    """Finds the place where a key can be changed."""
 
     label: str
     document: reader.Document
@@ -91,7 +91,7 @@ class _Places:
             start = path[:length]
             line = self.document.lines.get(start)
             for index, override in enumerate(self.overrides):
-                # One that sets a key below `start` has made `start` itself, if the file has not.
+                # One that sets a key below `start` has made `start` itself, unless the file did.
                 if override.path == start or (line is None and override.path[:length] == start):
                     return _Place((1, index), override.place)
             if line is not None:
@@ -115,7 +115,7 @@ def _read_sections(text: str, cls: type) -> reader.Document:
 
 
 def _override(document: reader.Document, texts: Iterable[str]) -> tuple[list[Override], list[str]]:
-    """Change the document's data; give the overrides that it took, and what is wrong with the others."""
+    """Change the document's data; returns the overrides that were applied, and problems with the others."""
     overrides, problems = read_overrides(texts)
     applied: list[Override] = []
     for override in overrides:
@@ -128,7 +128,7 @@ def _override(document: reader.Document, texts: Iterable[str]) -> tuple[list[Ove
 
 
 def _is_unread(path: schema.Path, document: reader.Document) -> bool:
-    """Whether the value at `path` is part of something that could not be read, which is said already."""
+    """Whether the value at `path` is part of something unreadable, which is reported already."""
     return any(path[:length] in document.unread for length in range(len(path) + 1))
 
 

@@ -21,7 +21,7 @@ class Override:
 
 
 def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
-    """The overrides in these texts, and a message for everything that is wrong with the texts themselves."""
+    """The overrides in these texts, and a message for each problem with the texts themselves."""
     found: dict[Path, Override] = {}
     problems: list[str] = []
     for text in texts:
@@ -42,10 +42,7 @@ def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
 
 
 def apply(override: Override, data: dict[str, Any]) -> str | None:
-    """Put the value into `data`, or say why that cannot be done.
-
-    A key that `data` does not have is added: the checks of the whole will say what is wrong with it.
-    """
+    """Put the value into `data`; returns a message if that is impossible. Unknown keys are found by later checks."""
     *sections, key = override.path
     here: Any = data
     for depth, name in enumerate(sections, start=1):

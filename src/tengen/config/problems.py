@@ -1,4 +1,4 @@
-"""What a person is told when a configuration cannot be used."""
+"""The error for configurations that cannot be used."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What code, on what machinery and when, made a run: the lines at the top of its configuration."""
+"""Which code made a run, and when: the lines at the top of its configuration."""
 
 import platform
 import subprocess
@@ -9,12 +9,12 @@ from pathlib import Path
 import tengen
 
 FIRST = "# tengen "
-"""How every file begins that a run has written its configuration to."""
+"""The beginning of every configuration file that a run has written."""
 _CHECKOUT = Path(tengen.__file__).resolve().parents[2]
 
 
 def lines() -> tuple[str, ...]:
-    """One line for each thing that somebody who repeats the run needs to know. Never fails."""
+    """The versions of Tengen, Python and JAX, and the time. Never fails."""
     commit = _commit()
     return (
         f"tengen {tengen.__version__}" + (f", commit {commit}" if commit else ""),
@@ -41,7 +41,7 @@ def _commit() -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says about the checkout; None if it cannot be asked, or has nothing to say."""
+    """The output of git in the checkout; None if it is empty or git fails."""
     command = ["git", "-C", str(_CHECKOUT), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

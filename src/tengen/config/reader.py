@@ -1,11 +1,11 @@
-"""YAML text as plain data, with the line on which every key and item stands.
+"""YAML text as plain data, with the line of every key and item.
 
-Less than all of YAML, on purpose: nothing in a configuration is guessed, or said in one place and meant in
-another. Words and numbers are those of YAML 1.2 (`no` is a word, `010` is not eight, `1e-3` is a number, a
-date is a text); anchors, aliases, merge keys, tags and further documents are refused in words.
+A subset of YAML on purpose, so that nothing is guessed and every value stands where it applies. Words and numbers are
+those of YAML 1.2 (`no` is a word, `010` is not eight, `1e-3` is a number, a date is text); anchors, aliases, merge
+keys, tags and further documents are refused with a message.
 
-PyYAML is asked for its stream of events, not for a tree, so that neither a million brackets nor an alias of
-aliases can hang the reader or overflow the stack: it stops at the first event that goes too deep.
+PyYAML supplies a stream of events, not a tree, so neither a million brackets nor an alias of aliases can hang the
+reader or overflow the stack: it stops at the first event that goes too deep.
 """
 
 import math
@@ -41,10 +41,10 @@ class ReadProblem:
 
 @dataclass
 class Document:
-    """What stands in a text.
+    """The content of a text.
 
-    `data` is made of dict, list, str, int, float, bool and None. `unread` holds the paths whose value could
-    not be read: what `data` has there means nothing, and there is no more to say about it.
+    `data` is made of dict, list, str, int, float, bool and None. `unread` holds the paths whose value could not be
+    read: `data` is meaningless there, and further problems are not reported.
     """
 
     data: Any = None
@@ -63,7 +63,7 @@ class _Unreadable(Exception):
 
 
 def parse(text: str) -> Document:
-    """Read one YAML value. Whatever is wrong with the text stands in the result's `problems`."""
+    """Read one YAML value. Problems with the text are in `problems` of the result."""
     document = Document()
     try:
         _Reader(_events(text), document).read()
@@ -74,7 +74,7 @@ def parse(text: str) -> Document:
 
 
 def plain(text: str) -> Any:
-    """What an unquoted scalar means."""
+    """The value of an unquoted scalar."""
     if text in _PLAIN:
         return _PLAIN[text]
     if _WHOLE.fullmatch(text):

@@ -13,7 +13,7 @@ from tengen import schema
 from tengen.config import reader
 
 HEADER = "# A complete Tengen configuration: every key must be here, nothing is filled in behind your back."
-# Beside a longer entry the explanation would run off the screen; it then stands above.
+# The explanation of a longer entry stands above it, so that it does not run off the screen.
 _WIDEST_ENTRY = 40
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .,+()/-]|:(?=[A-Za-z0-9]))*(?<! )")
 

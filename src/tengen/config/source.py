@@ -1,4 +1,4 @@
-"""Where the text of a configuration comes from: a file, a run, or one of those that ship with the package."""
+"""Where the text of a configuration comes from: a file, a run, or a shipped configuration."""
 
 import os.path
 import re
@@ -14,35 +14,35 @@ from tengen.schema import quote, unknown
 RUN_FILE = "config.yaml"
 """The file that makes a folder a run."""
 _SUFFIXES = (".yaml", ".yml")
-# A configuration takes a few thousand bytes. Whoever names a disk or a network by mistake should not wait.
+# A configuration has some ten thousand bytes. This makes naming a disk or a network by mistake harmless.
 _MAX_BYTES = 100_000
 
 
 @dataclass(frozen=True)
 class ConfigSource:
-    """The text of a configuration, and what to call the place it comes from."""
+    """The text of a configuration, and its place for messages."""
 
     label: str
     text: str
 
     @property
     def is_of_a_run(self) -> bool:
-        """Whether a run wrote it, which then was complete; it may lack settings that are newer."""
+        """Whether a run wrote it: then it was complete, but may lack newer settings."""
         return self.text.startswith(provenance.FIRST)
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the configurations that ship with the package, go9 before go19."""
+    """The names of the shipped configurations, go9 before go19."""
     files = resources.files("tengen.configs").iterdir()
     found = [file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")]
     return tuple(sorted(found, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(4), name)))
 
 
 def find(config: str | Path) -> ConfigSource:
-    """The configuration with this path or shipped name. The path may be that of a run, whose configuration is meant.
+    """The configuration with this path or shipped name. The path may also be that of a run.
 
-    A Path, or a text with a slash or a YAML suffix, is always a path; anything else is always a name, so that
-    a file that happens to lie in the current folder never takes the place of a shipped one.
+    A Path, or text with a slash or a YAML suffix, is always a path; anything else is always a name, so that a file in
+    the current folder never takes the place of a shipped configuration.
     """
     label = str(config)
     if is_path(config):
@@ -95,10 +95,8 @@ def _read(path: str) -> bytes:
         data = files.read_bytes(path, _MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError([f"{path}: there is no such file"]) from None
-    except IsADirectoryError:
-        raise ConfigError([f"{path}: is a folder, expected a YAML file"]) from None
-    except files.NotAFile as error:
-        raise ConfigError([f"{path}: {error.strerror}; expected a YAML file"]) from None
+    except (IsADirectoryError, files.NotAFile) as error:
+        raise ConfigError([f"{error}; expected a YAML file"]) from None
     except PermissionError:
         raise ConfigError([f"{path}: may not be read, ask its owner for permission"]) from None
     except (OSError, ValueError) as error:  # ValueError: no path can have a NUL in it

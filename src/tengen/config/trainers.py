@@ -1,6 +1,6 @@
-"""The configurations of trainers of roles, told from those of self-play by their key `trainer`.
+"""Configurations of trainers of roles, which have the key `trainer`. Their sections are declared in config/settings.
 
-A trainer of one's own: derive from `TrainerConfig`, add what it needs, and read it with `load_as`.
+For your own trainer, derive from `TrainerConfig`, add its settings, and read the file with `load_as`.
 """
 
 from collections.abc import Iterator
@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from tengen import nets
-from tengen.config.sections import GameSection, GoalSection, RunSection
-from tengen.config.settings.dqn import DQNRoleSettings
-from tengen.config.settings.roles import EvaluationSection, PlayersSection, RoleSettings
+from tengen.config.settings.roles import DQNRoleSettings, EvaluationSection, PlayersSection, RoleSettings
+from tengen.config.settings.run import GameSection, GoalSection, RunSection
 from tengen.config.settings.train import CheckpointSettings
 from tengen.schema import REQUIRED, setting
 
@@ -19,24 +18,23 @@ ROLES = ("host", "agent")
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """Everything that makes a training of roles what it is."""
+    """All settings of a training of roles."""
 
-    trainer: str = setting(REQUIRED, "how it is learned", pattern=r"[a-z0-9_]{1,60}", words="the name of a trainer")
+    trainer: str = setting(REQUIRED, "the algorithm", pattern=r"[a-z0-9_]{1,60}", words="the name of a trainer")
     reward: Literal["returns", "finished"] = setting(
         REQUIRED,
-        "what an end is worth: the game's result; or (hironaka) 1 to the host and -1 to the agent if one point is left",
+        "reward at the end: the game's result; or (hironaka) 1 to the host and -1 to the agent if one point is left",
     )
-    run: RunSection = setting(REQUIRED, "what this run is")
-    game: GameSection | None = setting(REQUIRED, "which rules are played (null: given by the program)")
-    host: RoleSettings | None = setting(REQUIRED, "how the role that moves first learns (null: it does not)")
-    agent: RoleSettings | None = setting(REQUIRED, "how the other role learns (null: it does not)")
-    players: PlayersSection = setting(REQUIRED, "who plays the roles that do not learn")
-    evaluation: EvaluationSection = setting(REQUIRED, "how good the roles are, measured on the way")
-    checkpoints: CheckpointSettings = setting(REQUIRED, "what is kept to go on from")
-    goal: GoalSection = setting(REQUIRED, "when the run ends: at whichever comes first; rows are samples")
+    run: RunSection = setting(REQUIRED, "the run")
+    game: GameSection | None = setting(REQUIRED, "the game and its rules (null: given by the program)")
+    host: RoleSettings | None = setting(REQUIRED, "the role that moves first (null: it does not learn)")
+    agent: RoleSettings | None = setting(REQUIRED, "the other role (null: it does not learn)")
+    players: PlayersSection = setting(REQUIRED, "players of the roles that do not learn")
+    evaluation: EvaluationSection = setting(REQUIRED, "matches that measure the roles during training")
+    checkpoints: CheckpointSettings = setting(REQUIRED, "checkpoints")
+    goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first; rows are samples")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for sections that do not go together."""
         if self.host is None and self.agent is None:
             yield "host", "expected a section for host or agent, or nobody learns"
         for role in ROLES:
@@ -48,7 +46,7 @@ class TrainerConfig:
             yield from self._nets(self.game)
 
     def _nets(self, section: GameSection) -> Iterator[tuple[str, str]]:
-        """What is wrong with the networks for this game."""
+        """Problems of the networks with this game."""
         from tengen import games
 
         game = games.make(section.name, **asdict(section.options))
@@ -67,6 +65,6 @@ class TrainerConfig:
 class DQNConfig(TrainerConfig):
     """Deep Q-learning."""
 
-    trainer: Literal["dqn"] = setting(REQUIRED, "how it is learned")
-    host: DQNRoleSettings | None = setting(REQUIRED, "how the role that moves first learns (null: it does not)")
-    agent: DQNRoleSettings | None = setting(REQUIRED, "how the other role learns (null: it does not)")
+    trainer: Literal["dqn"] = setting(REQUIRED, "the algorithm")
+    host: DQNRoleSettings | None = setting(REQUIRED, "the role that moves first (null: it does not learn)")
+    agent: DQNRoleSettings | None = setting(REQUIRED, "the other role (null: it does not learn)")

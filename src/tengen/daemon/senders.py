@@ -17,7 +17,6 @@ from tengen import files, redact
 from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon.http import HttpSender, SendError
 from tengen.errors import TengenError
-from tengen.run import registry
 
 _TAIL = 300  # characters of a command's output
 
@@ -71,7 +70,7 @@ class CopySender:
                     files.write_bytes(folder / file.name, files.read_bytes(file))
 
         try:
-            registry.publish(target, write)
+            files.write_folder(target, write)
         except TengenError as error:
             raise SendError(str(error)) from error
 

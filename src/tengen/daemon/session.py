@@ -26,14 +26,13 @@ from tengen.daemon.uploads import Uploads
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader, LoaderTimeout
-from tengen.data.loader.sources import Folder
-from tengen.data.loader.splits import SPLITS, Split, share_of
+from tengen.data.loader.sources import SPLITS, Folder, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
-from tengen.run import directory, locks, registry
+from tengen.run import directory, locks, networks
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
@@ -211,8 +210,8 @@ class DaemonSession:
 
     def export_soon(self) -> bool:
         """Have the current network exported; False if it was already, or is about to be."""
-        name = registry.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
-        if name == self.place.pending or registry.known(self.base, name) is not None:
+        name = networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
+        if name == self.place.pending or networks.known(self.base, name) is not None:
             return False
         self.place = replace(self.place, pending=name)
         return True
@@ -220,9 +219,9 @@ class DaemonSession:
     def export(self) -> MadeNetwork | None:
         """Save, export and upload the pending network; None if it was exported before a kill."""
         name = self.place.pending
-        target = self.base / registry.ACCEPTED / name
+        target = self.base / networks.ACCEPTED / name
         made = None
-        net = None if registry.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
+        net = None if networks.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
         if net is not None:
             with self._advising():
                 self._try(net, target)
@@ -334,7 +333,7 @@ class DaemonSession:
         """Remove networks beyond those to keep; never one that still has to be uploaded."""
         if self.settings.keep_networks is None:
             return
-        ours = [entry for entry in registry.accepted(self.base) if registry.verdict(entry.path).get("why") == _WHY]
+        ours = [entry for entry in networks.accepted(self.base) if networks.verdict(entry.path).get("why") == _WHY]
         for entry in ours[: -self.settings.keep_networks]:
             if self.uploads.state(entry.name) in ("", "done"):
                 shutil.rmtree(entry.path, ignore_errors=True)
@@ -342,7 +341,7 @@ class DaemonSession:
 
 def _made(base: Path) -> Iterator[MadeNetwork]:
     """The last networks of the run, the newest first."""
-    for entry in registry.accepted(base)[: -_REMEMBERED - 1 : -1]:
+    for entry in networks.accepted(base)[: -_REMEMBERED - 1 : -1]:
         about: dict[str, Any] = {}
         when = time.time()
         with contextlib.suppress(OSError, ValueError, RecursionError):

@@ -18,7 +18,7 @@ from tengen.protocol.messages import (
 if TYPE_CHECKING:
     from tengen.daemon.session import DaemonSession
     from tengen.data.loader.loader import LoaderStats
-    from tengen.data.loader.meters import StageStats
+    from tengen.data.loader.stages import StageStats
 
 _SECOND = 0.9  # what the last second is compared with is at least so old
 _NAMED = 5  # files that are no chunks

@@ -6,21 +6,17 @@ what has arrived is not sent again. If the answer was lost, the request asks the
 """
 
 import contextlib
-import json
 import threading
 import time
 from pathlib import Path
 from typing import Any, Self
 
-from tengen import files
+from tengen import files, schema
 from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon import senders
 from tengen.daemon.senders import Sender
-from tengen.data.format.chunk import cannot_write
-from tengen.data.store.store import inside
-from tengen.errors import TengenError
 from tengen.nets.specs import FILE_NAME
-from tengen.run import registry
+from tengen.run import networks
 
 FOLDER, DONE = "uploads", "done"
 _LONGEST = 600.0  # seconds between two attempts
@@ -41,14 +37,14 @@ class Uploads:
         self._thread = threading.Thread(target=self._work, name="tengen-uploads", daemon=True)
 
     def __enter__(self) -> Self:
-        for path in inside(self._folder / DONE):
+        for path in files.inside(self._folder / DONE):
             self._states[path.stem] = "done"
-        for path in sorted(inside(self._folder), key=lambda path: registry.parse(path.stem) or (0, "")):
+        for path in sorted(files.inside(self._folder), key=lambda path: networks.parse(path.stem) or (0, "")):
             if path.suffix != ".json" or path.name.startswith("."):
                 continue
-            if registry.known(self._base, path.stem) is not None:
+            if networks.known(self._base, path.stem) is not None:
                 self._wait(path.stem)
-            elif registry.parse(path.stem) is not None:  # the daemon died before the network was made
+            elif networks.parse(path.stem) is not None:  # the daemon died before the network was made
                 with contextlib.suppress(OSError):
                     path.unlink()
         if self._sender is not None:
@@ -70,11 +66,8 @@ class Uploads:
         if self._sender is None or self.state(name):
             return
         path = self._folder / f"{name}.json"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.write_bytes(path, json.dumps({"schema": 1, "name": name, "since": time.time()}).encode())
-        except OSError as error:
-            raise TengenError(cannot_write(path, error)) from error
+        files.make_folder(path.parent)
+        schema.write_json(path, {"schema": 1, "name": name, "since": time.time()})
         with self._changed:
             self._wait(name)
             self._changed.notify_all()
@@ -95,7 +88,7 @@ class Uploads:
 
     def _work(self) -> None:
         while (name := self._next()) is not None:
-            path = registry.known(self._base, name)
+            path = networks.known(self._base, name)
             assert self._sender is not None
             assert path is not None
             try:
@@ -113,14 +106,14 @@ class Uploads:
                 there = {name: due for name, (due, _) in self._due.items() if self._is_there(name)}
                 ready = [name for name, due in there.items() if due <= now]
                 if ready:
-                    name = min(ready, key=lambda name: (registry.parse(name) or (0, ""), name))
+                    name = min(ready, key=lambda name: (networks.parse(name) or (0, ""), name))
                     self._states[name] = "uploading"
                     return name
                 self._changed.wait(min(there.values()) - now if there else None)
             return None
 
     def _is_there(self, name: str) -> bool:
-        path = registry.known(self._base, name)
+        path = networks.known(self._base, name)
         return path is not None and (path / FILE_NAME).exists()
 
     def _arrived(self, name: str) -> None:
@@ -130,7 +123,7 @@ class Uploads:
             files.sync_folder(self._folder / DONE)
         except OSError as error:
             # It would be sent once more after a restart; this process knows better.
-            self._say("error", cannot_write(self._folder / DONE / f"{name}.json", error))
+            self._say("error", str(files.cannot_write(self._folder / DONE / f"{name}.json", error)))
         with self._changed:
             self._states[name] = "done"
             del self._due[name]

@@ -1,4 +1,4 @@
-"""What is learnt from: rows, in chunks on disk and in a ring on the device, and the records of games.
+"""Training data: rows, in chunks on disk and in a buffer on the device, and game records.
 
     form = data.RowFormat.of(game, heads)
     store = data.Store(run / "selfplay", worker="a")
@@ -9,9 +9,9 @@
     with data.Loader(data.Folder(run / "selfplay"), form, data.GameIdentity.of(game), settings) as loader:
         batch = loader.get_next_batch("train")     # a tuple of arrays, see docs/loader.md
 
-    ring = data.ring.make(form, capacity)          # functions of a device buffer: append, sample, newest
+    rows = data.buffer.make(form, capacity)        # functions of a device buffer: append, sample, newest
 
-Settings need no JAX, which is imported when something else is asked for. See docs/data.md.
+Settings need no JAX, which is imported when something else is used. See docs/data.md.
 """
 
 from tengen import lazy

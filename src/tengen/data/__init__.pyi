@@ -15,13 +15,13 @@ from .format.rows import blank as blank
 from .format.rows import check as check
 from .format.rows import pack_planes as pack_planes
 from .format.rows import unpack_planes as unpack_planes
-from .loader.channels import StageFailed as StageFailed
 from .loader.loader import Loader as Loader
 from .loader.loader import LoaderClosed as LoaderClosed
 from .loader.loader import LoaderStats as LoaderStats
 from .loader.loader import LoaderTimeout as LoaderTimeout
 from .loader.sources import FileList as FileList
 from .loader.sources import Folder as Folder
+from .loader.stages import StageFailed as StageFailed
 from .records.records import Record as Record
 from .records.records import RecordError as RecordError
 from .records.records import load_records as load_records

@@ -19,7 +19,7 @@ from tengen.engine.search_report import NetworkView, SearchReport, candidates
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 BLOCK_SECONDS = 0.05
 """The duration of a compiled block of simulations, after which a search can be stopped."""

@@ -1,14 +1,13 @@
-"""Leases: how a process says that it is using a folder, so that no other removes it.
+"""Leases: a process says that it uses a folder, so that no other process removes it.
 
-A lease is an empty file whose name says who holds it. Its holder gives it a new time every BEAT seconds, and removes it
-at the end. Holders get killed, so others must be able to tell a dead lease:
+A lease is an empty file whose name tells who holds it. The holder changes its time every BEAT seconds, and removes it
+at the end. Others recognise the lease of a killed holder:
 
-- of this machine: it is dead when its process is.
-- of another machine: it is dead when it has not changed for some minutes, by the clock of who watches it and for as
-  long as that one has watched. Its times are counts, not taken from a clock, and only compared with each other; so
-  clocks may differ as they like.
+- on this machine: its process is gone.
+- on another machine: the file has not changed for some minutes by the clock of the watching process. The times are
+  counts and are only compared with each other, so clocks may differ.
 
-Files without content need no space, so a full disk ends no lease; and they are never half-written.
+Empty files need no space, so a full disk ends no lease, and they are never half-written.
 """
 
 import contextlib
@@ -31,10 +30,11 @@ _NAME = re.compile(r"([A-Za-z0-9-]+)~([0-9a-f]{16})~(\d{1,9})~(\d*)\.lease")  # 
 
 @contextlib.contextmanager
 def held(folder: Path, what: str, beat: float = BEAT) -> Iterator[None]:
-    """Hold a lease in `folder`, which is made, but not those above it. May raise OSError."""
-    folder.mkdir(exist_ok=True)
+    """Hold a lease in `folder`, which is made, but not the folders above it."""
     path = folder / f"{what}~{_machine()}~{os.getpid()}~{_started(os.getpid())}.lease"
-    path.touch(exist_ok=False)
+    with files.writing(folder):
+        folder.mkdir(exist_ok=True)
+        path.touch(exist_ok=False)
     ended = threading.Event()
 
     def keep() -> None:
@@ -51,8 +51,7 @@ def held(folder: Path, what: str, beat: float = BEAT) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        files.remove(path)
 
 
 class LeaseWatch:
@@ -61,29 +60,28 @@ class LeaseWatch:
     def __init__(self, minutes: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = 60 * minutes
         self._clock = clock
-        self._seen: dict[Path, tuple[int, float]] = {}  # its time, and when by our clock it was first seen with it
+        self._seen: dict[Path, tuple[int, float]] = {}  # its time, and when our clock first saw it with that time
 
     def living(self, folder: Path, what: str | None = None) -> list[Path]:
         """Leases in `folder`, all or those on `what`, whose holders may be alive."""
         return [path for path, match in _leases(folder) if what in (None, match[1]) and self._lives(path, match)]
 
     def sweep(self, folder: Path) -> None:
-        """Remove the leases of the dead."""
+        """Remove the leases of dead holders."""
         for path, match in _leases(folder):
             if not self._lives(path, match):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                files.remove(path)
 
     def _lives(self, path: Path, match: re.Match[str]) -> bool:
         if match[2] == _machine():
-            # Numbers of processes are used again, so the start must be the same too.
-            return _is_there(int(match[3])) and _started(int(match[3])) in ("", match[4])
+            # Process numbers are used again, so the start must be the same too.
+            return _exists(int(match[3])) and _started(int(match[3])) in ("", match[4])
         try:
             changed = path.stat().st_mtime_ns
         except FileNotFoundError:
             return False
         except OSError:
-            return True  # what cannot be looked at is not for us to judge
+            return True  # unknown, so nothing may be removed
         before = self._seen.get(path)
         if before is None or before[0] != changed:
             self._seen[path] = before = (changed, self._clock())
@@ -91,11 +89,9 @@ class LeaseWatch:
 
 
 def _leases(folder: Path) -> list[tuple[Path, re.Match[str]]]:
-    try:
-        found = sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [(path, match) for path in found if (match := _NAME.fullmatch(path.name))]
+    with contextlib.suppress(NotADirectoryError):
+        return [(path, match) for path in sorted(files.inside(folder)) if (match := _NAME.fullmatch(path.name))]
+    return []
 
 
 @functools.cache
@@ -108,20 +104,20 @@ def _machine() -> str:
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
-def _is_there(process: int) -> bool:
+def _exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # it is there, but is another user's
+        pass  # it exists, but belongs to another user
     return True
 
 
 def _started(process: int) -> str:
     """When a process was started, in ticks since the machine was; empty if the system does not say."""
     try:
-        # The name of the program is in brackets and may hold anything.
+        # The name of the program is in brackets and may contain anything.
         return files.read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""

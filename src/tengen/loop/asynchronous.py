@@ -23,7 +23,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.monitor.pipeline_display import PartRow, PipelineView
 from tengen.monitor.progress import Display, Goal
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
-from tengen.run import children, metrics, part_status, registry
+from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
 from tengen.run.counts import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
@@ -200,12 +200,12 @@ class Asynchronous:
             self._played = self._counter.look()
             for path in self._played.corrupt:
                 self._complain(f"{path}: this chunk is damaged, and is not counted")
-            accepted = registry.accepted(self.base)
+            accepted = networks.accepted(self.base)
             self.ring = replace(
                 self.ring,
                 accepted=len(accepted),
-                rejected=len(registry.rejected(self.base)),
-                candidates=len(registry.candidates(self.base)),
+                rejected=len(networks.rejected(self.base)),
+                candidates=len(networks.candidates(self.base)),
                 network=accepted[-1].name if accepted else "",
             )
         self.counts = RunCounts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())

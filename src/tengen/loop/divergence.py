@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tengen import files
 from tengen.config.sections import Config
 from tengen.config.trainers import ROLES, TrainerConfig
-from tengen.data.store.store import inside
 from tengen.errors import Diverged, TengenError
 
 _STEP = re.compile(r"step_\d+")
@@ -42,8 +42,8 @@ def explained(error: Diverged, folder: Path, how: str, anew: str) -> str:
 
     All checkpoints that are there are from before the divergence, but one may have been on its way.
     """
-    steps = [path for path in inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
-    if not steps and any(path.name.endswith(".corrupt") for path in inside(folder)):
+    steps = [path for path in files.inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
+    if not steps and any(path.name.endswith(".corrupt") for path in files.inside(folder)):
         return f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
     if not steps:
         return f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"

@@ -22,7 +22,7 @@ from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.rating import UNTRAINED
 from tengen.monitor.reporting import RunStanding
 from tengen.run import counts as counting
-from tengen.run import registry, safe_exit
+from tengen.run import networks, safe_exit
 from tengen.run.part import Stop
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
@@ -89,7 +89,7 @@ class Fused(RatedRun):
     @property
     def name(self) -> str:
         """The name of the current network."""
-        return registry.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.counts.rows)
+        return networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.counts.rows)
 
     @property
     def figures(self) -> dict[str, float]:

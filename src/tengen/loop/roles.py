@@ -19,7 +19,7 @@ from tengen.monitor.progress import figure
 from tengen.monitor.reporting import RunStanding
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
-from tengen.run import locks, registry, safe_exit
+from tengen.run import locks, networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.train.session import TrainingSession
 
@@ -109,8 +109,8 @@ class RoleRun(InProcessRun):
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
                 learned = self.trainer.step * getattr(role.settings, "batch", 1)
-                called = registry.name_of(self.config.run.name, name, learned, self.trainer.samples)
-                folder = self.base / registry.ACCEPTED / called
+                called = networks.name_of(self.config.run.name, name, learned, self.trainer.samples)
+                folder = self.base / networks.ACCEPTED / called
                 self.trainer.save_net(name, folder, {"run": self.config.run.name, **asdict(self._now())})
                 self.networks.append(folder)
 

@@ -20,7 +20,7 @@ from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED
 from tengen.monitor.reporting import RunStanding
-from tengen.run import counts, registry
+from tengen.run import counts, networks
 from tengen.run.counts import RunCounts
 from tengen.run.part import Part, Progress, Stop
 
@@ -55,7 +55,7 @@ class Sync(RatedRun):
         self.reporter.write(SESSION, {"steps": self.trainer.step, "mode": "sync"})
         self._open_rater(learned.game, learned.spec, self.selfplay.evaluate)
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
-        newest = registry.newest(base)
+        newest = networks.newest(base)
         self._rated = newest.name if newest else ""
         self._before_exit(self.selfplay.flush, self.train.flush)
         self._untrained = newest is None and self._is_new()
@@ -73,7 +73,7 @@ class Sync(RatedRun):
     @property
     def network_path(self) -> Path | None:
         """Where the newest accepted network is."""
-        found = registry.newest(self.base)
+        found = networks.newest(self.base)
         return found.path if found else None
 
     def _stop(self) -> bool:
@@ -158,7 +158,7 @@ class Sync(RatedRun):
 
     def _rate_newest(self, seconds: float) -> None:
         """Rate the newest network, if it was not rated yet."""
-        found = registry.newest(self.base)
+        found = networks.newest(self.base)
         if found is None or found.name == self._rated or self._stop():
             return
         self.networks.look()

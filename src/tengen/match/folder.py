@@ -18,11 +18,11 @@ from typing import Any, Self
 from tengen import files
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
+from tengen.files import lock
 from tengen.games.core import Game
 from tengen.match import results
 from tengen.match.game_record import PlayedGame
 from tengen.match.match_games import MatchGames
-from tengen.run import directory
 
 _ABOUT, _GAMES, _RESULTS, _SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
 
@@ -41,7 +41,7 @@ class MatchFolder(MatchGames):
 
         TengenError if another process uses the folder, another match is in it, or it is damaged.
         """
-        with directory.locked(folder, other="--out"):
+        with lock.locked(folder, other="--out"):
             _check(folder / _ABOUT, {"a": names[0], "b": names[1], "games": games, **json.loads(json.dumps(about))})
             yield cls(folder, names, games, _read(folder / _GAMES, games))
 

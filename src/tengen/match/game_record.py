@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Ending, Record
-from tengen.data.records.starts import start_of
 from tengen.games.core import Game
 from tengen.match.engines.faults import KINDS
 from tengen.match.results import checked

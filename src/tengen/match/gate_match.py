@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.config.settings.parts import GateSettings
+from tengen.config.settings.gate import GateSettings
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player

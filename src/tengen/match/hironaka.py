@@ -17,7 +17,7 @@ from tengen.games.hironaka import Hironaka
 from tengen.match import player_spec, players
 from tengen.match.players import Player
 from tengen.match.rho import Rho, rho
-from tengen.run import finding
+from tengen.run import networks
 
 HironakaRole = Literal["host", "agent"]
 ROLES: tuple[HironakaRole, ...] = get_args(HironakaRole)
@@ -37,7 +37,7 @@ def player(text: str, role: HironakaRole, game: Hironaka, simulations: int = 0) 
     return network(spec.found, game, simulations) if spec.found else spec.player(game)
 
 
-def network(found: finding.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
+def network(found: networks.FoundNetwork, game: Hironaka, simulations: int = 0) -> Player:
     """A network on disk as a player in either role: its best move, or with simulations the best of a search."""
     if simulations == 0:
         return players.saved(found.name, found.path, game)
@@ -101,13 +101,13 @@ def select(
 
     The newest network is always one of those, if there are any. TengenError if the run has no network for the role.
     """
-    all_of_it = finding.networks(run, role)
+    all_of_it = networks.usable(run, role)
     if not all_of_it:
         raise TengenError(f"{run}: no networks to choose from for the {role}, expected a run that has saved some")
     candidates = [network(found, game, simulations) for found in all_of_it]
     other: HironakaRole = "agent" if role == "host" else "host"
     fixed = [player(name, other, game) for name in NAMES[other]]
-    rivals = finding.networks(run, other)
+    rivals = networks.usable(run, other)
     opponents = [*fixed, *(network(rivals[n], game, simulations) for n in spread(len(rivals), earlier))]
     key = jax.random.key(seed)
 

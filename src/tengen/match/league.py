@@ -15,6 +15,7 @@ from tengen import games
 from tengen.config.sections import Config
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
+from tengen.files import lock
 from tengen.games.core import Game
 from tengen.match import player_spec, ratings, results
 from tengen.match.driver import MatchPlan, Show, play_match
@@ -26,7 +27,7 @@ from tengen.match.player_spec import PlayerSpec
 from tengen.match.players import strongest
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
-from tengen.run import directory, finding, registry
+from tengen.run import networks
 
 SIMULATIONS, OPENING_MOVES, ANCHORS = 64, 2, ("random",)
 """For a run without a configuration."""
@@ -85,17 +86,17 @@ def gather(
     TengenError if it is not a run, or has no network, or (unless `configured` is False) its configuration is unusable.
     """
     config, problems = _configuration(run, configured)
-    found, notes = finding.survey(run, (registry.ACCEPTED, registry.REJECTED))
+    found, notes = networks.survey(run, (networks.ACCEPTED, networks.REJECTED))
     notes = [*problems, *notes]
     if not found:
         if notes:
             raise TengenError("\n".join([*notes, f"{run}: none of its networks can be used"]))
         what = "a run without a network so far" if config else "not a run (a folder with config.yaml and models/)"
         raise TengenError(f"{run}: {what}")
-    networks = [PlayerSpec(str(one.path), one.name, one) for one in sorted(found, key=age)]
+    players = [PlayerSpec(str(one.path), one.name, one) for one in sorted(found, key=age)]
     if only is not None:
-        networks = [one for one in networks if fnmatch.fnmatchcase(one.name, only)]
-        if not networks:
+        players = [one for one in players if fnmatch.fnmatchcase(one.name, only)]
+        if not players:
             raise TengenError(f"--only {only}: matches none of the {len(found)} networks")
     if anchors is None:
         anchors = [player_spec.parse(text) for text in (config.rating.references if config else ANCHORS)]
@@ -104,7 +105,7 @@ def gather(
     else:
         game, options = found[-1].saved.game, found[-1].saved.options
     anchors = [one.told_rules(game, options) for one in anchors]
-    return League(run, config, tuple(networks), tuple(_besides(networks, anchors)), tuple(notes))
+    return League(run, config, tuple(players), tuple(_besides(players, anchors)), tuple(notes))
 
 
 def _configuration(run: Path, needed: bool) -> tuple[Config | None, list[str]]:
@@ -121,10 +122,10 @@ def _configuration(run: Path, needed: bool) -> tuple[Config | None, list[str]]:
         return None, [f"{path}: {error}"]
 
 
-def age(network: finding.FoundNetwork) -> tuple[float, float, str]:
+def age(network: networks.FoundNetwork) -> tuple[float, float, str]:
     """The order of a run's networks: samples learned, then steps."""
     info = network.saved.info
-    named = registry.parse(network.name)
+    named = networks.parse(network.name)
     samples = info.get("samples", named[0] if named else None)
     return *(float(x) if isinstance(x, int | float) else -1.0 for x in (samples, info.get("step"))), network.name  # pyright: ignore[reportReturnType]
 
@@ -179,7 +180,7 @@ class LeagueResults:
 @contextlib.contextmanager
 def locked(run: Path) -> Iterator[None]:
     """Only one process adds results; the run itself may go on meanwhile."""
-    with directory.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run"):
+    with lock.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run"):
         yield
 
 

@@ -18,7 +18,7 @@ from tengen.games.players import Player
 from tengen.match import players
 from tengen.match.engines import engine, rules
 from tengen.match.engines.pool import EnginePool
-from tengen.run.finding import FoundNetwork, find
+from tengen.run.networks import FoundNetwork, find
 
 
 @dataclass(frozen=True)

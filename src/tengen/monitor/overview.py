@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
-from tengen.config.sections import GoalSection
+from tengen.config.settings.run import GoalSection
 from tengen.config.source import as_config
 from tengen.monitor.progress import Goal, Outlook, RatedNetwork, RunProgress, clock
 from tengen.run import counts as counting

@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tengen import files
 from tengen.data.shuffle import folders as shuffled
 from tengen.data.shuffle.plan import in_bytes
-from tengen.data.store.store import inside
 from tengen.errors import TengenError
 from tengen.match.ratings import Rating
 from tengen.monitor import overview, totals
 from tengen.monitor.overview import Overview
 from tengen.monitor.progress import RatedNetwork, clock
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import chunk_counts, metrics, part_status, registry
+from tengen.run import chunk_counts, metrics, networks, part_status
 from tengen.run.part_status import DRIVERS, PartStatus
 
 SCHEMA = 1
@@ -145,16 +145,16 @@ def check(base: Path) -> None:
     raise TengenError(f"{base}: {what}")
 
 
-_STATES: dict[str, Callable[[Path], list[registry.Entry]]] = {
-    "accepted": registry.accepted,
-    "waiting for the gate": registry.candidates,
-    "rejected": registry.rejected,
-    "extra": registry.extra,
+_STATES: dict[str, Callable[[Path], list[networks.NetworkEntry]]] = {
+    "accepted": networks.accepted,
+    "waiting for the gate": networks.candidates,
+    "rejected": networks.rejected,
+    "extra": networks.extra,
 }
 
 
-def _network(state: str, entry: registry.Entry, rated: dict[str, Rating]) -> NetworkInfo:
-    verdict = registry.verdict(entry.path)
+def _network(state: str, entry: networks.NetworkEntry, rated: dict[str, Rating]) -> NetworkInfo:
+    verdict = networks.verdict(entry.path)
     rating = rated.get(entry.name)
     return NetworkInfo(
         name=entry.name,
@@ -186,7 +186,7 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
 
 def _disk(base: Path) -> DiskUse:
     folders = {"": 0}
-    for path in inside(base):
+    for path in files.inside(base):
         with contextlib.suppress(OSError):
             if path.is_dir():  # which may be a link to another disk
                 folders[path.name] = sum(_sizes(path))

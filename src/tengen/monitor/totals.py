@@ -4,13 +4,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tengen.data.format import peek
-from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta
+from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, peek_meta
 from tengen.data.store.store import CORRUPT, Store
 from tengen.match import results
 from tengen.match.ratings import Ratings, rate
 from tengen.monitor.summary import RatingPoint
-from tengen.run import registry
+from tengen.run import networks
 from tengen.run.chunk_counts import ChunkCounts
 
 SELFPLAY = "selfplay"
@@ -68,8 +67,8 @@ class TotalsCounter:
     def _ask(self, path: Path) -> tuple[int, int]:
         """Rows and games of a chunk. Raises ChunkError."""
         if self._memory is None:
-            return _count(peek.read_meta(path))
-        return self._memory.ask(path, lambda: _count(peek.read_meta(path)))
+            return _count(peek_meta(path))
+        return self._memory.ask(path, lambda: _count(peek_meta(path)))
 
 
 def _count(meta: Meta) -> tuple[int, int]:
@@ -88,7 +87,7 @@ def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
 
     known = {rating.name: rating for rating in ratings.players} if ratings else {}
     found = []
-    for entry in registry.accepted(base):
+    for entry in networks.accepted(base):
         if entry.name in known:
             seconds = saving.read(entry.path).info.get("seconds")
             if isinstance(seconds, int | float) and 0 <= seconds < math.inf:

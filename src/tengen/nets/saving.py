@@ -85,11 +85,8 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
     if bad := finite.first_bad(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(file, serialize(tensors, {_KEY: text}))
-    except OSError as error:
-        raise TengenError(f"{file}: the network cannot be written: {error.strerror or error}") from None
+    files.make_folder(file.parent)
+    files.write_bytes(file, serialize(tensors, {_KEY: text}))
     return file
 
 
@@ -145,14 +142,12 @@ def _file(path: Path) -> Path:
 def _opened(file: Path) -> Iterator[Any]:
     try:
         files.check_regular(file)
-        with safe_open(file, framework="numpy") as opened:
+        with files.reading(file), safe_open(file, framework="numpy") as opened:
             yield opened
     except FileNotFoundError:
         raise TengenError(f"{file}: there is no such file, expected a network that Tengen saved") from None
     except SafetensorError as error:
         raise TengenError(f"{file}: not a whole safetensors file ({error})") from None
-    except OSError as error:
-        raise TengenError(f"{file}: cannot be read: {error.strerror or error}") from None
 
 
 def _header(file: Path, opened: Any) -> NetworkFile:

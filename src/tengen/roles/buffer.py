@@ -87,10 +87,7 @@ class ReplayBuffer:
     def save(self, path: Path | str) -> None:
         """Write it as one safetensors file, whole or not at all."""
         about = {"schema": _SCHEMA, "alpha": self.alpha, "least": self.least}
-        try:
-            files.write_bytes(Path(path), serialize(flat(self.state), {_KEY: json.dumps(about)}))
-        except OSError as error:
-            raise TengenError(f"{path}: the buffer cannot be written: {error.strerror or error}") from None
+        files.write_bytes(Path(path), serialize(flat(self.state), {_KEY: json.dumps(about)}))
 
     def load(self, path: Path | str) -> None:
         """Become what was saved, which must have samples of this kind and room for as many."""

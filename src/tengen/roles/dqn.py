@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.config.settings.roles import DQNRoleSettings
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.roles.q_learning import Nets, QLearner
 from tengen.roles.role import Role

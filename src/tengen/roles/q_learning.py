@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from tengen.config.settings.dqn import DQNRoleSettings
+from tengen.config.settings.roles import DQNRoleSettings
 from tengen.roles import replay, rules
 from tengen.roles.replay import Replay, ReplaySample
 from tengen.roles.rules import Parameters

@@ -1,7 +1,7 @@
-"""Rows and games of chunks that were asked before, so that `tengen status` is quick about runs with many chunks.
+"""Rows and games of chunks that were read before, so that `tengen status` is quick for runs with many chunks.
 
-It is kept with the caches of the user, not in the run, which those who look at it may not be allowed to write to. A
-chunk is known by its name, inode, size and time of change; one that is not known exactly so is asked again.
+They are kept in the cache folder of the user, not in the run, which may be read-only. A chunk is identified by its
+name, inode, size and time of change.
 """
 
 import contextlib
@@ -14,21 +14,21 @@ from pathlib import Path
 from tengen import files
 
 _SCHEMA = 1
-_WORTH = 500  # new chunks, for which writing a file is worth it
-_LARGEST = 2**28  # bytes: what is larger is no memory of ours
+_WORTH = 500  # new chunks that make writing worthwhile
+_LARGEST = 2**28  # bytes: a larger file is not ours
 Counts = tuple[int, int]
 
 
 def place(base: Path) -> Path | None:
-    """Where the memory of a run directory is; None if there is no place for it."""
-    with contextlib.suppress(OSError, RuntimeError):  # somebody without a home, say
+    """The cache file of a run directory; None if there is no place for it."""
+    with contextlib.suppress(OSError, RuntimeError):  # a user without a home, for example
         name = hashlib.sha256(os.fsencode(base.resolve())).hexdigest()[:16]
         return files.cache_folder() / "chunks" / f"{name}.json"
     return None
 
 
 class ChunkCounts:
-    """What chunks have said, over processes. Errors of the file are no reason to fail: it is then as good as empty."""
+    """Counts of chunks, over processes. If the file cannot be used, it counts as empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class ChunkCounts:
         self._new = 0
 
     def ask(self, path: Path, count: Callable[[], Counts]) -> Counts:
-        """What is remembered about a chunk, or else what `count` says."""
+        """The known counts of a chunk, or else the result of `count`."""
         try:
             status = os.stat(path)
         except OSError:
@@ -51,7 +51,7 @@ class ChunkCounts:
         return known[3], known[4]
 
     def keep(self) -> None:
-        """Write it down, if there is much that is new."""
+        """Write the file, if there are many new counts."""
         if self._new < _WORTH:
             return
         with contextlib.suppress(OSError):

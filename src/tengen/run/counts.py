@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, replace
 
-from tengen.config.sections import GoalSection
+from tengen.config.settings.run import GoalSection
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tengen import files
 from tengen.errors import OptionError
-from tengen.run import directory
+from tengen.files import lock
 
 _NAME = re.compile(r"[A-Za-z0-9]{1,40}")
 _LOOK = 0.2  # seconds between two checks whether others have ended
@@ -38,7 +38,7 @@ def following(
             try:
                 stack.enter_context(taking_part(base, only))
                 break
-            except directory.InUse as error:
+            except lock.InUse as error:
                 if not error.here or stop() or time.monotonic() >= end:
                     raise
                 if not said:
@@ -52,11 +52,11 @@ def following(
 def taking_part(base: Path, only: str = "") -> Iterator[None]:
     """Be a part of the run. `only` names what one process may be at a time, as `train-main`."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(directory.locked(base, shared=True))
+        stack.enter_context(lock.locked(base, shared=True))
         if only:
             kind, _, name = only.partition("-")
             what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
-            stack.enter_context(directory.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
+            stack.enter_context(lock.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
         remove_unfinished(base)
         yield
 

@@ -1,78 +1,301 @@
-"""The networks that a run has saved: RUN/models/<name>/model.safetensors, each with what it is in its header."""
+"""The networks of a run: where they are, what they are called, in which order they were made, and which can be used.
 
+RUN/models holds the networks that play. In a run of several parts RUN/candidates wait for the gate, RUN/rejected lost
+there, and RUN/extra were never meant to play. A network is a folder with its parameters in FILE_NAME, and appears by
+renaming when it is complete. Those of parts are called `<run>-<trainer>-s<samples>-d<rows>`. A verdict is written into
+the folder before it moves, so a candidate with a verdict only has to be moved.
+"""
+
+import contextlib
 import math
-from collections.abc import Mapping
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import jax
-from flax import nnx
-
-from tengen import nets
+from tengen import files, nets, schema
 from tengen.errors import TengenError
-from tengen.games.core import Game
-from tengen.nets import saving
+from tengen.nets.specs import FILE_NAME
+
+if TYPE_CHECKING:
+    from tengen.games.core import Game
+    from tengen.nets.saving import NetworkFile
+
+CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
+VERDICT = "verdict.json"
+RANDOM = "random"
+"""The name of play without a network, before there is one."""
+_NAME = re.compile(r"([A-Za-z0-9_-]{1,60})-([A-Za-z0-9]{1,40})-s(\d{1,15})-d(\d{1,15})")
+_ROLES = ("host", "agent")
+
+
+@dataclass(frozen=True)
+class NetworkEntry:
+    """A network of a run in parts, as its name and its verdict describe it."""
+
+    path: Path
+    trainer: str
+    samples: int
+    rows: int
+    number: int = -1  # in the order of acceptance; -1 without a verdict
+    accepted: bool | None = None  # by its verdict
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+@dataclass(frozen=True)
+class FoundNetwork:
+    """A network on disk."""
+
+    path: Path  # its folder, or the file itself
+    name: str
+    saved: "NetworkFile"
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    schema: Literal[1]
+    accepted: bool
+
+
+def name_of(run: str, trainer: str, samples: int, rows: int) -> str:
+    """The name of a network."""
+    return f"{run}-{trainer}-s{samples}-d{rows}"
+
+
+def parse(name: str) -> tuple[int, str] | None:
+    """Samples and trainer of the network with that name; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return (int(match[3]), match[2]) if match else None
+
+
+def candidates(base: Path) -> list[NetworkEntry]:
+    """Those that wait for the gate, in the order of training, with remains of damaged ones that have no file."""
+    return _entries(base / CANDIDATES, whole=False)
+
+
+def accepted(base: Path) -> list[NetworkEntry]:
+    """The accepted networks, in the order of acceptance."""
+    return sorted(_entries(base / ACCEPTED), key=lambda entry: entry.number)
+
+
+def rejected(base: Path) -> list[NetworkEntry]:
+    """The rejected networks, in the order of training."""
+    return _entries(base / REJECTED)
+
+
+def extra(base: Path) -> list[NetworkEntry]:
+    """Networks that were never meant to play, in the order of training."""
+    return _entries(base / EXTRA)
+
+
+def newest(base: Path) -> NetworkEntry | None:
+    """The accepted network that plays now."""
+    return next(reversed(accepted(base)), None)
+
+
+def known(base: Path, name: str, folders: Iterable[str] = (CANDIDATES, ACCEPTED, REJECTED, EXTRA)) -> Path | None:
+    """Where the network of that name is now."""
+    return next((base / place / name for place in folders if (base / place / name / FILE_NAME).exists()), None)
+
+
+def is_judged(base: Path, entry: NetworkEntry) -> bool:
+    """Whether the gate has already moved a network of that name, so that this one is a copy."""
+    return known(base, entry.name, (ACCEPTED, REJECTED)) is not None
+
+
+def decide(entry: NetworkEntry, about: Mapping[str, Any]) -> None:
+    """Write the verdict on a candidate; `accepted` is one of its keys."""
+    schema.write_json(entry.path / VERDICT, {"schema": 1, **about})
+
+
+def move(base: Path, entry: NetworkEntry) -> Path:
+    """Move a candidate where its verdict belongs. If a copy is there already, that one stays."""
+    target = base / (ACCEPTED if verdict(entry.path)["accepted"] else REJECTED) / entry.name
+    with files.writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (target / FILE_NAME).exists():
+            shutil.rmtree(entry.path)
+        else:
+            if target.exists():  # something else of that name
+                target.rename(target.with_name(f"{target.name}.{secrets.token_hex(4)}.corrupt"))
+            entry.path.rename(target)
+            files.sync_folder(target.parent)
+    return target
+
+
+def drop(entry: NetworkEntry) -> None:
+    """Remove a candidate that `is_judged`; if this process is killed meanwhile, it still is."""
+    with files.writing(entry.path):
+        shutil.rmtree(entry.path)
+
+
+def next_number(base: Path) -> int:
+    """The number of the next network that is accepted."""
+    return 1 + max((entry.number for entry in accepted(base)), default=0)
+
+
+def verdict(folder: Path) -> dict[str, Any]:
+    """The verdict on a network; empty if there is none, or if it cannot be read."""
+    with contextlib.suppress(TengenError):
+        found = schema.read_json(dict[str, Any], folder / VERDICT)
+        schema.from_data(_Verdict, found)
+        return found
+    return {}
+
+
+def _entries(folder: Path, whole: bool = True) -> list[NetworkEntry]:
+    """The networks in a folder whose names are those of parts, in the order of training."""
+    found = []
+    for path in files.inside(folder):
+        match = _NAME.fullmatch(path.name)
+        if match and ((path / FILE_NAME).exists() if whole else path.is_dir()):
+            about = verdict(path)
+            number = about.get("number")
+            number = number if type(number) is int and number >= 0 else -1
+            found.append(NetworkEntry(path, match[2], int(match[3]), int(match[4]), number, about.get("accepted")))
+    return sorted(found, key=lambda entry: (entry.samples, entry.name))
+
+
+def find(text: str | Path, role: str | None = None) -> FoundNetwork:
+    """The network at a path: its folder, its file, or a run, whose newest network (that plays `role`) is meant.
+
+    Raises TengenError if something else is there, the run has no network yet, or the network learned another role.
+    """
+    path = Path(text)
+    if path.is_dir() and not (path / FILE_NAME).exists():
+        return _newest_found(path, role)
+    if not path.exists():
+        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run")
+    if path.is_file() and path.suffix != ".safetensors":
+        raise TengenError(f"{path}: not a network, whose file ends in .safetensors; name that, its folder, or a run")
+    found = _found(path)
+    if not _plays(found, role):
+        raise TengenError(f"{path}: a network that learned to play the {found.saved.info['role']}, not the {role}")
+    return found
+
+
+def usable(run: Path, role: str | None = None) -> list[FoundNetwork]:
+    """All readable networks in RUN/models (that can play `role`), in the order in which they were saved.
+
+    A trainer of roles saves a network for each role, self-play one for all roles.
+    """
+    judged = {entry.name: entry.number for entry in accepted(run)}
+
+    def order(network: FoundNetwork) -> tuple[Any, ...]:
+        """The gate numbers what it accepts; the fused loop notes when it saved."""
+        info = network.saved.info
+        times = (judged.get(network.path.name, -1), info.get("seconds"), info.get("step"))
+        return (*(float(x) if isinstance(x, int | float) else -1.0 for x in times), network.name)
+
+    return sorted((network for network in survey(run)[0] if _plays(network, role)), key=order)
+
+
+def survey(run: Path, folders: Iterable[str] = (ACCEPTED,)) -> tuple[list[FoundNetwork], list[str]]:
+    """The readable networks in these folders of a run, and a message about each other folder in them."""
+    found: list[FoundNetwork] = []
+    problems: list[str] = []
+    for path in sorted(path for folder in folders for path in files.inside(run / folder)):
+        if path.is_dir() and not path.name.startswith(".") and not path.name.endswith(".corrupt"):
+            try:
+                found.append(_found(path))
+            except TengenError as error:  # the others can still be used
+                problems.append(str(error))
+    return found, problems
+
+
+def _plays(network: FoundNetwork, role: str | None) -> bool:
+    """Whether it learned that role, or all of them (roles of other kinds are those of trainers)."""
+    learned = network.saved.info.get("role")
+    return role is None or learned not in _ROLES or learned == role
+
+
+def _newest_found(path: Path, role: str | None) -> FoundNetwork:
+    found = usable(path, role)
+    if found:
+        return found[-1]
+    if role is not None and usable(path):
+        raise TengenError(f"{path}: a run without a network that plays the {role}, who does not learn there")
+    if (path / "config.yaml").exists():
+        raise TengenError(f"{path}: a run without a network so far; let it go on, or name a network's folder")
+    raise TengenError(f"{path}: neither a network (a folder with {FILE_NAME}) nor a run (a folder with config.yaml)")
+
+
+def _found(path: Path) -> FoundNetwork:
+    from tengen.nets import saving  # which needs JAX, as nothing above does
+
+    named = path.parent if path.name == FILE_NAME else path
+    return FoundNetwork(path, named.resolve().name.removesuffix(".safetensors"), saving.read(path))
 
 
 @dataclass(frozen=True, order=True)
 class SavedNetwork:
-    """One network of the run, in the order of saving."""
+    """A network that the run in this process has saved, in the order of saving."""
 
     seconds: float  # of the run, when it was saved
-    step: int  # of learning; may be less than before if a damaged checkpoint was set aside in between
+    step: int  # of training; may be less than before if a damaged checkpoint was set aside in between
     name: str
 
 
 class RunNetworks:
-    """The folder of a run's networks."""
+    """RUN/models for the process that trains: saves networks, and loads them for matches."""
 
-    def __init__(self, folder: Path, game: Game, spec: nets.Spec, dtype: nets.Dtype) -> None:
-        self.folder = folder
-        self._game, self.spec = game, spec
+    def __init__(self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype) -> None:
+        self._base, self._game, self.spec = base, game, spec
         self._dtype: nets.Dtype = dtype
         self.saved: list[SavedNetwork] = []
-        self.notes: tuple[str, ...] = ()  # what lies there and is no network of this run
+        self.notes: tuple[str, ...] = ()  # about folders that hold no network of this run
         self.look()
 
     @property
     def newest(self) -> SavedNetwork | None:
-        """The one that was saved last."""
+        """The network that was saved last."""
         return self.saved[-1] if self.saved else None
 
     def path(self, name: str) -> Path:
-        """Where the network of that name is."""
-        return self.folder / name
+        """The folder of the network with that name."""
+        return self._base / ACCEPTED / name
 
-    def save(self, net: nets.Network, name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
-        """Write a network; `info` has at least the `seconds` of the run. TengenError if that fails."""
+    def save(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
+        """Write a network; `info` has at least the `seconds` of the run."""
+        from tengen.nets import saving
+
         saving.save(net, self.path(name), self._game, {**info, "step": step})
         entry = SavedNetwork(info["seconds"], step, name)
         self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
         return entry
 
     def parameters(self, name: str) -> Any:
-        """Of the network of that name, folded, for an `Evaluator`. TengenError says what is wrong with its file."""
+        """The folded parameters of a network for an `Evaluator`. Raises TengenError if its file cannot be used."""
+        import jax
+        from flax import nnx
+
+        from tengen.nets import saving
+
         net = saving.load(self.path(name), self._game, spec=self.spec, dtype=self._dtype)
-        # Put there, so that it shares the compiled matches of networks that never left the device.
+        # On the device, so that it shares the compiled matches of networks that never left it.
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def look(self) -> None:
-        """See what is there now. The newest that is taken has finite numbers."""
-        found, notes = [], []
-        try:
-            folders = sorted(path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != ".")
-        except FileNotFoundError:
-            folders = []
-        except OSError as error:
-            raise TengenError(f"{self.folder}: cannot be read: {error.strerror or error}") from None
-        for folder in folders:
-            try:
-                found.append(_read(folder))
-            except TengenError as error:
-                notes.append(f"passed over, no network of this run: {error}")
+        """List the folder again. The numbers of the newest network are known to be finite."""
+        from tengen.nets import saving
+
+        networks, problems = survey(self._base)
+        notes = [f"passed over, no network of this run: {problem}" for problem in problems]
+        found: list[SavedNetwork] = []
+        for network in networks:
+            step, seconds = network.saved.info.get("step"), network.saved.info.get("seconds")
+            if type(step) is int and isinstance(seconds, int | float) and 0 <= seconds < math.inf:
+                found.append(SavedNetwork(float(seconds), step, network.path.name))
+            else:
+                notes.append(f"passed over, no network of this run: {network.path}: does not say when it was saved")
         found.sort()
-        while found:  # of the others, those that are asked to play are looked at as well
+        while found:  # the numbers of older ones are checked when they play
             try:
                 saving.check_numbers(self.path(found[-1].name))
                 break
@@ -80,11 +303,3 @@ class RunNetworks:
                 notes.append(f"passed over, it cannot play: {error}")
                 found.pop()
         self.saved, self.notes = found, tuple(notes)
-
-
-def _read(folder: Path) -> SavedNetwork:
-    info = saving.read(folder).info
-    step, seconds = info.get("step"), info.get("seconds")
-    if type(step) is not int or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-        raise TengenError(f"{folder}: does not say when it was saved")
-    return SavedNetwork(float(seconds), step, folder.name)

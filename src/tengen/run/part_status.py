@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from tengen import files
-from tengen.data.store.store import inside
 from tengen.files import lease
 from tengen.run import safe_exit
 from tengen.run.part import Progress
@@ -147,7 +146,7 @@ def look(base: Path) -> list[PartStatus]:
     watch = lease.LeaseWatch(minutes=5)
     folder = base / FOLDER
     found = []
-    for path in sorted(inside(folder)):
+    for path in sorted(files.inside(folder)):
         match = _NAME.fullmatch(path.name)
         if not match:
             continue
@@ -181,7 +180,7 @@ def look(base: Path) -> list[PartStatus]:
 def sweep(folder: Path) -> None:
     """Remove the notices of the dead, with their leases."""
     watch = lease.LeaseWatch(minutes=5)
-    for path in inside(folder):
+    for path in files.inside(folder):
         if _NAME.fullmatch(path.name) and not watch.living(folder, path.stem):
             with contextlib.suppress(OSError):
                 path.unlink()

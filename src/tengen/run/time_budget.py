@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tengen.config.sections import GoalSection
+from tengen.config.settings.run import GoalSection
 
 RATINGS = 5  # at least so many over a goal of minutes, besides that of the untrained network
 _MATCHES = 0.35  # share of the time that matches may take, compiling them included

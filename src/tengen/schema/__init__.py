@@ -1,21 +1,22 @@
-"""Declare settings once: type, allowed values and a one-line explanation, side by side.
+"""Settings and records declared once: type, allowed values and a one-line explanation, side by side.
 
     @dataclass(frozen=True)
     class GoOptions:
         size: int = setting(9, "points along one side", low=2, high=19)
 
-The same declaration serves a game's options (`from_options`: defaults apply) and a section of the
-configuration (`check`: every key must be there). Both find every problem, not only the first, and say what
-was expected.
+The same declaration serves the options of a game (`from_options`: defaults apply), a section of the configuration
+(`check`: every key must be there), and files and messages in JSON (`from_json`, `read_json`). All of them find every
+problem, not only the first, and say what was expected.
 
-Annotations that are understood: int, float, bool, str, Literal[...], T | None, tuple[T, ...], and dataclasses
-declared in the same way. The limits of a tuple apply to each of its items. A class may define
-`check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings, where
-a key inside one of its sections is `section.key`; it is asked only when each of them is good by itself.
+Supported annotations: int, float, bool, str, Literal[...], T | None, tuple[T, ...], dict[str, T], Any, and dataclasses
+declared in the same way. Limits apply to each item of a tuple. A class may define
+`check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings; a key inside
+one of its sections is `section.key`. It is called only when each setting is valid by itself.
 """
 
-from tengen.schema.checking import Problem, check, from_options
+from tengen.schema.checking import Problem, check, from_data, from_options
 from tengen.schema.declaration import REQUIRED, Described, describe, setting, values, variant
+from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
 
 __all__ = [
@@ -26,11 +27,15 @@ __all__ = [
     "check",
     "describe",
     "dotted",
+    "from_data",
+    "from_json",
     "from_options",
     "in_quotes",
     "quote",
+    "read_json",
     "setting",
     "unknown",
     "values",
     "variant",
+    "write_json",
 ]

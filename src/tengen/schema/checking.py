@@ -1,10 +1,8 @@
-"""From plain data to the dataclass that declares it, or to the list of all that is wrong with the data."""
+"""From plain data to the dataclass that declares it, or to a list of everything that is wrong with the data."""
 
-import dataclasses
 import math
 import numbers
 import re
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -13,13 +11,12 @@ from tengen.errors import OptionError
 from tengen.schema.declaration import (
     REQUIRED,
     Rule,
+    Shape,
     Variant,
-    choices,
     declared,
     describe,
     expected,
-    item_type,
-    without_none,
+    shape,
 )
 from tengen.schema.words import Path, dotted, quote, unknown
 
@@ -27,16 +24,16 @@ T = TypeVar("T")
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, and the keys that lead to it."""
+    """Something that is wrong, and the keys that lead to it."""
 
     path: Path
     message: str
 
 
 def check(cls: type[T], data: object, path: Path = (), *, old: bool = False) -> tuple[T | None, list[Problem]]:
-    """Build `cls` from plain data in which every key must be there; None if there are problems.
+    """Build `cls` from plain data with every key; None if there are problems.
 
-    `old` data may lack settings that are newer than it: those that declare what their absence stands for.
+    `old` data may lack newer settings, those that are declared with `before`.
     """
     checker = _Checker("key", old)
     instance = checker.section(cls, data, path)
@@ -50,11 +47,16 @@ def from_options(cls: type[T], options: Mapping[str, object], what: str) -> T:
     """
     defaults = {setting.name: setting.default for setting in describe(cls) if setting.default is not REQUIRED}
     checker = _Checker("option")
-    instance = checker.section(cls, {**defaults, **options}, ())
-    if instance is None or checker.problems:
-        listed = "; ".join(f"{dotted(path)}: {message}" for path, message in checker.problems)
-        raise OptionError(f"{what}: {listed}")
-    return instance
+    return checker.result(cls, {**defaults, **options}, what)
+
+
+def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = False, noun: str = "key") -> T:
+    """Build `cls`, a dataclass or a type such as dict[str, Any], from the data of a file or a message.
+
+    The declared defaults apply to keys left out. Unknown keys are ignored unless `strict`. Raises OptionError naming
+    `what` and listing every problem.
+    """
+    return _Checker(noun, defaults=True, strict=strict).result(cls, data, what)
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,25 @@ class _Checker:
 
     noun: str
     old: bool = False
+    defaults: bool = False  # apply to missing keys
+    strict: bool = True  # unknown keys are problems
     problems: list[Problem] = field(default_factory=list)
+
+    def result(self, cls: type[T], data: object, what: str) -> T:
+        """`cls`, or OptionError with all problems."""
+        instance = self._value(shape(cls), Rule(), data, ())
+        if self.problems:
+            listed = "; ".join(f"{dotted(path)}: {message}" if path else message for path, message in self.problems)
+            raise OptionError(f"{what}: {listed}" if what else listed)
+        return instance
 
     def section(self, cls: type[T], data: object, path: Path) -> T | None:
         """`cls` from a mapping with exactly its keys; None if something is wrong."""
         if not isinstance(data, Mapping):
-            self._report(path, f"expected {expected(cls)}, got {quote(data)}")
+            self._report(path, f"expected {expected(shape(cls))}, got {quote(data)}")
             return None
         instance, known = self._fields(cls, data, path)
-        if known is not None:
+        if known is not None and self.strict:
             for key in data:
                 if key not in known:
                     self._report((*path, str(key)), unknown(self.noun, str(key), known))
@@ -80,12 +92,12 @@ class _Checker:
     def _fields(
         self, cls: type[T], data: Mapping[Any, object], path: Path, owner: str = ""
     ) -> tuple[T | None, list[str] | None]:
-        """`cls` from its keys in `data`, and the keys that it knows: None where that cannot be told."""
+        """`cls` from its keys in `data`, and its known keys: None if they depend on a bad value."""
         before = len(self.problems)
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
-        for name, annotation, rule, _ in declared(cls):
+        for name, kind, rule, default in declared(cls):
             if isinstance(rule, Variant):
                 found[name], inner = self._variant(rule, found.get(rule.by), data, path)
                 known += inner or []
@@ -93,11 +105,11 @@ class _Checker:
                 continue
             known.append(name)
             if name in data:
-                found[name] = self._value(annotation, rule, data[name], (*path, name))
+                found[name] = self._value(kind, rule, data[name], (*path, name))
             elif self.old and rule.before is not None:
                 found[name] = rule.before
-            else:
-                self._report((*path, name), f"missing{owner}, expected {expected(annotation, rule)}")
+            elif not self.defaults or default is REQUIRED:
+                self._report((*path, name), f"missing{owner}, expected {expected(kind, rule)}")
         instance = None
         if len(self.problems) == before:
             instance = cls(**found)
@@ -123,28 +135,33 @@ class _Checker:
             return None, None
         return self._fields(cls, data, path, owner=f" (needed by {chosen})")
 
-    def _value(self, annotation: Any, rule: Rule, value: object, path: Path) -> Any:
+    def _value(self, found: Shape, rule: Rule, value: object, path: Path) -> Any:
         """`value` as its declared type; None, with the problems reported, if it is not that."""
-        inner = without_none(annotation)
-        kind = annotation if inner is None else inner
-        if inner is not None and value is None:
-            return None
-        if dataclasses.is_dataclass(kind):
-            return self.section(typing.cast(type, kind), value, path)
-        if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
-            return tuple(self._value(item_type(kind), rule, v, (*path, i)) for i, v in enumerate(value))
-        good = _scalar(kind, rule, value)
+        kind = found.kind
+        if kind is Any or (found.optional and value is None):
+            return value
+        if found.section:
+            return self.section(kind, value, path)
+        if found.container == "mapping" and isinstance(value, Mapping):
+            if found.item is Any:
+                return dict(value)
+            inner = shape(found.item)
+            return {str(key): self._value(inner, rule, v, (*path, str(key))) for key, v in value.items()}
+        if found.container == "tuple" and isinstance(value, list | tuple) and found.length in (None, len(value)):
+            inner = shape(found.item)
+            return tuple(self._value(inner, rule, v, (*path, i)) for i, v in enumerate(value))
+        good = None if found.container else _scalar(found, rule, value)
         if good is None:
-            self._report(path, f"expected {expected(annotation, rule)}, got {quote(value)}")
+            self._report(path, f"expected {expected(found, rule)}, got {quote(value)}")
         return good
 
     def _report(self, path: Path, message: str) -> None:
         self.problems.append(Problem(path, message))
 
 
-def _scalar(kind: Any, rule: Rule, value: object) -> Any | None:
-    """`value` as a `kind` within its limits, or None."""
-    allowed = choices(kind, rule)
+def _scalar(found: Shape, rule: Rule, value: object) -> Any | None:
+    """`value` as a scalar of that shape within its limits, or None."""
+    kind, allowed = found.kind, found.choices or rule.choices
     if allowed is not None:
         # 1 == True in Python, but nobody who may write 1 may write true.
         return next((choice for choice in allowed if type(choice) is type(value) and choice == value), None)
@@ -157,7 +174,7 @@ def _scalar(kind: Any, rule: Rule, value: object) -> Any | None:
 
 
 def _number(kind: Any, value: object) -> float | None:
-    """`value` as an int or float, if it is a number of that kind: finite, and not a bool."""
+    """`value` as an int or float, if it is a finite number of that kind and not a bool."""
     if isinstance(value, bool):
         return None
     if kind is int:

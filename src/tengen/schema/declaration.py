@@ -1,9 +1,10 @@
-"""How a setting is declared, and what a declaration says in words."""
+"""How a setting is declared, and its declaration in words."""
 
 import dataclasses
+import functools
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,21 +18,21 @@ _METADATA = "tengen.schema"
 
 @dataclass(frozen=True)
 class Rule:
-    """What a setting is for, and what it allows beyond its type."""
+    """What a setting is for, and the values it allows beyond its type."""
 
-    help: str
-    low: float | None
-    high: float | None
-    choices: tuple[Any, ...] | None
-    multiple_of: float | None
-    pattern: str | None
-    words: str | None
+    help: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] | None = None
+    multiple_of: float | None = None
+    pattern: str | None = None
+    words: str | None = None
     before: Any = None
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Settings that stand in the same mapping and depend on the value of the setting `by`."""
+    """Settings in the same mapping that depend on the value of the setting `by`."""
 
     by: str
     class_of: Callable[[str], type]
@@ -41,7 +42,7 @@ class Declared(NamedTuple):
     """One field of a class that declares settings."""
 
     name: str
-    annotation: Any
+    shape: "Shape"
     rule: Rule | Variant
     default: Any
 
@@ -57,7 +58,7 @@ class Described(NamedTuple):
 
 def setting(
     default: Any,
-    help: str,
+    help: str = "",
     *,
     low: float | None = None,
     high: float | None = None,
@@ -69,8 +70,8 @@ def setting(
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 
-    `pattern` is a regular expression for the whole of a text, and `words` says to a person what it asks for. `before`
-    is for a setting that is newer than others of its section: the value that files written before it existed stand for.
+    `pattern` is a regular expression for a whole text, and `words` describes it in messages. `before` is for a setting
+    that is newer than others of its section: the value that applies to files written before it existed.
     """
     allowed = None if choices is None else tuple(choices)
     rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before)
@@ -80,17 +81,21 @@ def setting(
 def variant(by: str, class_of: Callable[[str], type]) -> Any:
     """A dataclass field for the settings that go with one value of the setting `by`, declared before it.
 
-    `class_of` gives the dataclass that declares them, or raises ValueError for a value it does not know.
-    Their keys are written next to `by`, not one level below: `game: {name: go, size: 9, komi: 7.0}`.
+    `class_of` returns the dataclass that declares them, or raises ValueError for an unknown value. Their keys are
+    written next to `by`, not one level below: `game: {name: go, size: 9, komi: 7.0}`.
     """
     return dataclasses.field(metadata={_METADATA: Variant(by, class_of)})
 
 
-def declared(cls: type) -> Iterator[Declared]:
-    """Every field of `cls`, in order."""
+@functools.cache
+def declared(cls: type) -> tuple[Declared, ...]:
+    """Every field of `cls`, in order. One without `setting` allows all values of its type."""
     hints = typing.get_type_hints(cls)
+    found = []
     for field in dataclasses.fields(cls):
-        yield Declared(field.name, hints[field.name], field.metadata[_METADATA], field.default)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        found.append(Declared(field.name, shape(hints[field.name]), field.metadata.get(_METADATA) or Rule(), default))
+    return tuple(found)
 
 
 def describe(cls: type) -> list[Described]:
@@ -108,37 +113,35 @@ def values(instance: Any) -> Iterator[tuple[Described, Any]]:
             yield from values(value)
 
 
-def expected(annotation: Any, rule: Rule | None = None) -> str:
+def expected(found: "Shape", rule: Rule | None = None) -> str:
     """What a value must be, to follow the word "expected"."""
-    inner = without_none(annotation)
-    if inner is not None:
-        return f"{expected(inner, rule)} or null"
-    if typing.get_origin(annotation) is tuple:
-        return f"a list, each item {expected(item_type(annotation), rule)}"
-    if dataclasses.is_dataclass(annotation):
-        fields = declared(typing.cast(type, annotation))
+    kind = found.kind
+    if found.optional:
+        return f"{expected(found._replace(optional=False), rule)} or null"
+    if kind is Any:
+        return "any value"
+    if found.container == "mapping":
+        return "a mapping"
+    if found.container == "tuple":
+        items = "a list" if found.length is None else f"a list of {found.length}"
+        return f"{items}, each item {expected(shape(found.item), rule)}"
+    if found.section:
+        fields = declared(kind)
         keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
-        return f"a section with the keys {', '.join(keys)}"
-    allowed = choices(annotation, rule)
+        return f"a section with the keys {', '.join(keys)}" if keys else "an empty section"
+    allowed = found.choices or (rule.choices if rule else None)
     if allowed is not None:
         return f"one of {', '.join(c if isinstance(c, str) else quote(c) for c in allowed)}"
-    if annotation is bool:
+    if kind is bool:
         return "true or false"
-    if annotation is str:
+    if kind is str:
         return rule.words or "text" if rule else "text"
-    if annotation in (int, float):
-        return _number(annotation, rule)
-    raise TypeError(f"a setting cannot be declared as {annotation}")
+    if kind in (int, float):
+        return _number(kind, rule)
+    raise TypeError(f"a setting cannot be declared as {kind}")
 
 
-def choices(annotation: Any, rule: Rule | None) -> tuple[Any, ...] | None:
-    """The only values allowed, if they are listed."""
-    if typing.get_origin(annotation) is Literal:
-        return typing.get_args(annotation)
-    return rule.choices if rule else None
-
-
-def without_none(annotation: Any) -> Any | None:
+def _without_none(annotation: Any) -> Any | None:
     """T, for an annotation `T | None`; None for any other annotation."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return None
@@ -148,16 +151,38 @@ def without_none(annotation: Any) -> Any | None:
     return inner[0]
 
 
-def item_type(annotation: Any) -> Any:
-    """T, for an annotation `tuple[T, ...]`."""
-    args = typing.get_args(annotation)
-    if len(args) != 2 or args[1] is not Ellipsis:
+class Shape(NamedTuple):
+    """The structure of an annotation."""
+
+    kind: Any  # the annotation without None
+    optional: bool
+    section: bool  # a dataclass
+    item: Any = None  # T of tuple[T, ...] or dict[str, T]
+    length: int | None = None  # 2 for tuple[T, T]
+    container: Literal["tuple", "mapping"] | None = None
+    choices: tuple[Any, ...] | None = None  # of a Literal
+
+
+@functools.cache
+def shape(annotation: Any) -> Shape:
+    """The structure of an annotation. TypeError if no setting can be declared so."""
+    inner = _without_none(annotation)
+    kind = annotation if inner is None else inner
+    found = Shape(kind, inner is not None, dataclasses.is_dataclass(kind))
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is Literal:
+        return found._replace(choices=args)
+    if typing.get_origin(kind) in (dict, Mapping):
+        return found._replace(container="mapping", item=args[1])
+    if typing.get_origin(kind) is not tuple:
+        return found
+    if len({arg for arg in args if arg is not Ellipsis}) != 1:
         raise TypeError(f"a setting cannot be declared as {annotation}, only as tuple[T, ...]")
-    return args[0]
+    return found._replace(container="tuple", item=args[0], length=None if args[-1] is Ellipsis else len(args))
 
 
 def _in_words(field: Declared, rule: Rule) -> Described:
-    return Described(field.name, expected(field.annotation, rule), field.default, rule.help)
+    return Described(field.name, expected(field.shape, rule), field.default, rule.help)
 
 
 def _number(annotation: Any, rule: Rule | None) -> str:

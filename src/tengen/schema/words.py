@@ -1,4 +1,4 @@
-"""The words that every message about a setting is made of."""
+"""The wording of messages about settings."""
 
 import difflib
 import json
@@ -12,7 +12,7 @@ Path = tuple[str | int, ...]
 
 _QUOTE_LENGTH = 40
 _NAME_LENGTH = 60
-# What JSON leaves as it is, though it cannot be printed or breaks a line.
+# JSON leaves these as they are, though they cannot be printed or break a line.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -23,7 +23,7 @@ def dotted(path: Path) -> str:
 
 
 def unknown(noun: str, name: str, known: Iterable[str]) -> str:
-    """What to say about a name that nobody knows: the one that was meant, or else all there are."""
+    """A message about an unknown name: the one that was probably meant, or else all known names."""
     names = list(known)
     near = difflib.get_close_matches(name[:_NAME_LENGTH], names, n=1)
     if near:
@@ -33,12 +33,12 @@ def unknown(noun: str, name: str, known: Iterable[str]) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """A text in double quotes, on one line, with the escapes that JSON and YAML share."""
+    """Text in double quotes, on one line, with the escapes that JSON and YAML share."""
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def quote(value: object) -> str:
-    """A value as it would stand in a configuration, cut short where it is long, without passwords in addresses."""
+    """A value as it would be written in a configuration, shortened if it is long, without passwords in addresses."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
@@ -55,6 +55,6 @@ def quote(value: object) -> str:
 
 
 def _short(name: str) -> str:
-    """A key on one line and not too long, whatever somebody put into it."""
+    """A key on one line and not too long, whatever it contains."""
     printable = name if name.isprintable() else json.dumps(name)
     return printable if len(printable) <= _NAME_LENGTH else printable[: _NAME_LENGTH - 3] + "..."

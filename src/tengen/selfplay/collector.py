@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tengen.config.sections import DataSection
+from tengen.config.settings.data import DataSection
 from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows

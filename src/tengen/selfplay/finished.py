@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen.data.format.rows import RowFormat, Rows, blank
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
-from tengen.data.records.starts import start_of
 from tengen.games.core import Game
 from tengen.selfplay.history import History, make_rows
 

@@ -102,11 +102,8 @@ class SweepFolder:
 
     def write(self, name: str, text: str) -> None:
         path = self.path / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.write_bytes(path, text.encode())
-        except OSError as error:
-            raise TengenError(f"{path}: cannot be written: {error.strerror or error}") from None
+        files.make_folder(path.parent)
+        files.write_bytes(path, text.encode())
 
     def _result(self, job: Job, number: int) -> Path:
         return self.path / "results" / f"{job.trial}-{number}.json"
@@ -114,8 +111,8 @@ class SweepFolder:
     def _read(self, path: Path, understand: Callable[[Mapping[str, Any]], T]) -> T:
         try:
             return understand(json.loads(files.read_bytes(path)))
-        except OSError as error:
-            raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
+        except files.FileError:
+            raise
         except TengenError as error:
             raise TengenError(f"{path}: {error}") from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

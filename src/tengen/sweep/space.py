@@ -20,7 +20,7 @@ from typing import Any
 from tengen import schema
 from tengen.config import reader
 from tengen.config.problems import ConfigError
-from tengen.schema.declaration import Rule, declared, expected, without_none
+from tengen.schema.declaration import Rule, declared, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
 MOST = 1000  # trials that a sweep may have: each is checked before the first begins
@@ -40,7 +40,7 @@ class Known:
 
     @property
     def expected(self) -> str:
-        return expected(self.kind, self.rule)
+        return expected(shape(self.kind), self.rule)
 
 
 @dataclass(frozen=True)
@@ -201,14 +201,14 @@ def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Ax
 
 def settings(section: Any, path: str = "") -> Iterator[tuple[str, Known]]:
     """Every setting of a configuration by its full name, without the sections themselves."""
-    for name, annotation, rule, _ in declared(type(section)):
+    for name, kind, rule, _ in declared(type(section)):
         value = getattr(section, name)
         if not isinstance(rule, Rule):  # a variant: its settings stand beside the others
             yield from settings(value, path)
         elif dataclasses.is_dataclass(value):
             yield from settings(value, f"{path}{name}.")
         else:
-            yield f"{path}{name}", Known(value, without_none(annotation) or annotation, rule)
+            yield f"{path}{name}", Known(value, kind.kind, rule)
 
 
 def override(key: str, value: Any) -> str:

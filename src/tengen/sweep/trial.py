@@ -21,7 +21,8 @@ from typing import Any, Literal
 
 from tengen import files, match
 from tengen.errors import TengenError
-from tengen.run import children, directory, metrics
+from tengen.files import lock
+from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
 
 Stop = Callable[[], bool]
@@ -159,9 +160,9 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            with directory.locked(folder):
+            with lock.locked(folder):
                 return True
-        except directory.InUse:
+        except lock.InUse:
             if time.monotonic() > end:
                 raise
         if stop():

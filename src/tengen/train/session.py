@@ -21,7 +21,7 @@ import numpy as np
 
 from tengen.config.settings.train import CheckpointSettings
 from tengen.data.loader.loader import Loader
-from tengen.data.loader.splits import Split
+from tengen.data.loader.sources import Split
 from tengen.errors import Diverged, TengenError
 from tengen.run import safe_exit
 from tengen.selfplay.pacing import Pace

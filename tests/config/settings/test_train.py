@@ -35,7 +35,7 @@ def test_the_defaults_are_allowed_and_explained() -> None:
         ({"schedule__boundaries": [5, 5]}, "schedule.boundaries: expected rising steps, got 5, 5"),
         (
             {"schedule__length": 100, "schedule__kind": "cosine"},
-            "schedule.length: expected more than the 200 steps of warming up, got 100",
+            "schedule.length: expected more than the 200 steps of the warm-up, got 100",
         ),
         ({"optimizer__kind": "adam"}, 'optimizer.kind: expected one of sgd, adamw, muon, got "adam"'),
         ({"loss__search_share": 1.5}, "loss.search_share: expected a number from 0 to 1, got 1.5"),

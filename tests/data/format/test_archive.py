@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tengen import files
-from tengen.data.format import archive, chunk, peek
+from tengen.data.format import archive, chunk
 from tengen.data.format.archive import Archive
 from tengen.data.format.chunk import CorruptChunk, ForeignChunk, read_chunk, read_meta, write_chunk
 from tengen.data.format.rows import blank
@@ -53,7 +53,7 @@ def test_numpy_wrote_it(tmp_path: Path, save: Callable[..., None]) -> None:
     save(tmp_path / "a.npz", **arrays())
     rows, meta = read_chunk(tmp_path / "a.npz", made.FORM, made.GAME)
     assert made.same(rows, made.rows(COUNT))
-    assert meta == read_meta(tmp_path / "a.npz") == peek.read_meta(tmp_path / "a.npz")
+    assert meta == read_meta(tmp_path / "a.npz") == chunk.peek_meta(tmp_path / "a.npz")
     assert not rows["ply"].flags.writeable
 
 
@@ -103,7 +103,7 @@ def test_a_large_file_in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_other_methods(tmp_path: Path, method: int, name: str) -> None:
     path = zipped(tmp_path / "a.npz", method)
-    for read in (read_chunk, read_meta, peek.read_meta):
+    for read in (read_chunk, read_meta, chunk.peek_meta):
         with pytest.raises(CorruptChunk, match=f"expected it stored or deflated, got {name}"):
             read(path)
 
@@ -163,7 +163,7 @@ def test_a_size_that_cannot_be(tmp_path: Path, compress: bool) -> None:
     path = tmp_path / "a.npz"
     zipped(path, zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED, arrays(rows=10**8))
     patched(path, "planes.npy", 24, 6 * 10**8)  # the size once unpacked
-    for read in (read_chunk, read_meta, peek.read_meta):
+    for read in (read_chunk, read_meta, chunk.peek_meta):
         assert (
             peak(lambda read=read: read(path), CorruptChunk, "planes.npy: .* bytes cannot unpack to 600000000")
             < 200_000
@@ -172,7 +172,7 @@ def test_a_size_that_cannot_be(tmp_path: Path, compress: bool) -> None:
 
 def test_more_rows_than_there_are_bytes(tmp_path: Path) -> None:
     zipped(tmp_path / "a.npz", zipfile.ZIP_DEFLATED, arrays(rows=10**12))
-    for read in (read_chunk, read_meta, peek.read_meta):
+    for read in (read_chunk, read_meta, chunk.peek_meta):
         assert peak(lambda read=read: read(tmp_path / "a.npz"), CorruptChunk, "bytes for 1000000000000 rows") < 200_000
 
 
@@ -237,7 +237,7 @@ def test_a_hole_as_large_as_a_disk(tmp_path: Path) -> None:
         file.truncate(2**32 - 100)
         file.seek(0, 2)
         file.write(struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 15, 15, 2**32 - 100, 0, 0))
-    for read in (read_chunk, read_meta, peek.read_meta):
+    for read in (read_chunk, read_meta, chunk.peek_meta):
         assert peak(lambda read=read: read(path), CorruptChunk, "its list of members is too long") < 200_000
 
 

@@ -1,4 +1,4 @@
-"""Chunks come back as they were written, or not at all and with a reason."""
+"""Chunks: what is written is read, and nothing else is."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen import games
+from tengen.data.format import chunk
 from tengen.data.format.chunk import (
     ChunkError,
     CorruptChunk,
@@ -30,7 +33,7 @@ from tengen.data.format.chunk import (
 )
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
-from tests.helpers import paths
+from tests.helpers import paths, rows
 from tests.helpers import rows as made
 
 
@@ -243,13 +246,13 @@ def test_pickles_are_never_opened(tmp_path: Path, name: str) -> None:
         ("meta", np.zeros(3), "text as bytes"),
         ("meta", np.frombuffer(b"\xff\xfe{", np.uint8), "not a good chunk"),
         ("meta", np.frombuffer(b"[" * 100000, np.uint8), "not a good chunk"),
-        ("meta", as_bytes([]), "expected a mapping"),
-        ("meta", as_bytes({}), "schema: expected 1, got None"),
-        ("meta", as_bytes({"schema": 2}), "schema: expected 1, got 2"),
+        ("meta", as_bytes([]), "meta: expected a section with the keys"),
+        ("meta", as_bytes({}), "schema: missing, expected one of 1"),
+        ("meta", as_bytes({"schema": 2}), "schema: expected one of 1, got 2"),
         ("meta", as_bytes({"schema": 1, "rows": -1}), "rows: expected"),
         ("meta", as_bytes({"schema": 1, "rows": 1, "games": True}), "games: expected"),
-        ("meta", as_bytes({"schema": 1, "rows": 1, "games": 1}), "network: expected"),
-        ("meta", as_bytes({"schema": 1, "rows": 1, "games": 1, "network": "n"}), "row format"),
+        ("meta", as_bytes({"schema": 1, "rows": 1, "games": 1}), "network: missing, expected"),
+        ("meta", as_bytes({"schema": 1, "rows": 1, "games": 1, "network": "n"}), "format: missing, expected a section"),
     ],
 )
 def test_wrong_parts(tmp_path: Path, name: str, value: Any, message: str) -> None:
@@ -323,3 +326,59 @@ def test_killed_while_writing(tmp_path: Path, after: float) -> None:
     assert found
     for path in found:
         assert made.same(read_chunk(path, made.FORM, made.GAME)[0], made.rows(3000))
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns far more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_many_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    write_chunk(path, rows.FORM, rows.rows(8), rows.GAME, network="n")
+    with ThreadPoolExecutor(4) as threads:
+        found = [threads.submit(read_chunk, path, rows.FORM, rows.GAME) for _ in range(600)]
+        assert all(future.result()[1].rows == 8 for future in found)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_the_same_as_reading(tmp_path: Path, compress: bool, count: int) -> None:
+    path = tmp_path / "a.npz"
+    more = {"finished": 12, "note": "ü" * 100}
+    wrote = write_chunk(path, rows.FORM, rows.rows(count), rows.GAME, network="n", more=more, compress=compress)
+    assert chunk.peek_meta(path) == chunk.read_meta(path) == wrote
+
+
+def test_it_is_a_glance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    wrote = write_chunk(path, rows.FORM, rows.rows(5), rows.GAME, network="n")
+    monkeypatch.delattr(chunk, "read_meta")
+    assert chunk.peek_meta(path) == wrote
+
+
+def outcome(read: object, path: Path) -> object:
+    try:
+        return read(path)  # type: ignore[operator]
+    except chunk.ChunkError as error:
+        return type(error), str(error)
+
+
+def test_damage_is_told_as_by_reading(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    write_chunk(path, rows.FORM, rows.rows(3), rows.GAME, network="n")
+    good = path.read_bytes()
+    for place in [*range(0, 900, 7), len(good) - 30, len(good) - 1]:
+        path.write_bytes(good[:place])
+        assert outcome(chunk.peek_meta, path) == outcome(chunk.read_meta, path)
+    for place in range(0, 600, 11):
+        damaged = bytearray(good)
+        damaged[place] ^= 255
+        path.write_bytes(damaged)
+        assert outcome(chunk.peek_meta, path) == outcome(chunk.read_meta, path)
+    assert outcome(chunk.peek_meta, tmp_path / "none.npz")[0] is chunk.UnreadableChunk  # type: ignore[index]

@@ -78,7 +78,7 @@ def test_wrong_descriptions(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("data", [None, 3, [], {}, {"planes_shape": [1, 1, 1]}])
 def test_no_descriptions(data: object) -> None:
-    with pytest.raises(OptionError, match="expected the keys"):
+    with pytest.raises(OptionError, match="row format: .*expected"):
         RowFormat.from_dict(data)
 
 

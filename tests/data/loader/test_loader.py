@@ -17,9 +17,9 @@ import pytest
 from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.rows import Rows, unpack_planes
-from tengen.data.loader.channels import StageFailed
 from tengen.data.loader.loader import Loader, LoaderClosed
 from tengen.data.loader.sources import FileList, FileSource, Folder, FoundFile
+from tengen.data.loader.stages import StageFailed
 from tengen.errors import OptionError
 from tengen.schema import from_options
 from tests.helpers import loading, paths

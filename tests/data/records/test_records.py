@@ -144,7 +144,7 @@ GOOD = text.write([Record("connect_four", {}, (3, 3, 0), players=("a", "b"), res
         ("game: connect_four\n", "", "without a line 'game: ...'"),
         ("game: connect_four", "game: chess", "options: chess: "),
         ("options: {}\n", "", "without a line 'options: ...'"),
-        ("options: {}", "options: []", "line 3: options: expected options as"),
+        ("options: {}", "options: []", "line 3: options: expected a mapping, got a list"),
         ("options: {}", "options: {", "line 3: options: "),
         ("options: {}", "options: " + "[" * 100_000, "line 3: options: "),
         ("options: {}", 'options: {"size": 3}', "options: .*size"),
@@ -155,7 +155,7 @@ GOOD = text.write([Record("connect_four", {}, (3, 3, 0), players=("a", "b"), res
         ("result: -1", "result: -1\nresult: -1", "line 7: result is there twice"),
         ("result: -1", "result: nan", "line 6"),
         ("result: -1", "opening: -1", "line 6: opening: expected a whole number"),
-        ("result: -1", "start: 3", "line 6: start: expected a text as JSON"),
+        ("result: -1", "start: 3", "line 6: start: expected text, got 3"),
         ("result: -1", 'start: "3"', "start: connect_four"),
         ("ending: played out", "ending: well", "line 7: ending: expected one of"),
         ("moves: 3\n", "", "no line 'moves: ...'"),
@@ -240,7 +240,7 @@ def test_files(tmp_path: Path) -> None:
         writer.put(lambda: save_records(tmp_path / "a" / "games.sgf", records[1:]))
     assert load_records(tmp_path / "a" / "games.txt") == records
     assert load_records(tmp_path / "a" / "games.sgf") == records[1:]
-    with pytest.raises(RecordError, match=r"none\.sgf: cannot be read: No such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.sgf: cannot be read: No such file"):
         load_records(tmp_path / "none.sgf")
     (tmp_path / "bad.txt").write_bytes(b"tengen record 1\n\xff")
     with pytest.raises(RecordError, match=r"bad\.txt: expected text in UTF-8, byte 16"):

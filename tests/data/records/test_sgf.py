@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sgfmill import sgf as foreign
 
 from tengen import games
-from tengen.data.records import moves, sgf, sgf_reader, sgf_tree
+from tengen.data.records import moves, sgf, sgf_reader
 from tengen.data.records.records import Record, RecordError, load_records
 from tests.data.records.test_records import played
 
@@ -123,7 +123,7 @@ def test_any_names_round_trip(names: list[str], actions: list[int]) -> None:
 
 @given(st.text())
 def test_escapes(text: str) -> None:
-    assert sgf_tree.unescape(sgf_tree.escape(text)) == text
+    assert sgf_reader.unescape(sgf.escape(text)) == text
 
 
 FOREIGN = r"""Some server, some day:
@@ -300,7 +300,7 @@ def test_garbage(content: bytes) -> None:
 
 def test_deep_and_long_files_are_no_problem() -> None:
     deep = "(;B[aa]" * 50_000 + ")" * 50_000
-    assert len(sgf_tree.main_lines(deep)[0]) == 50_000
+    assert len(sgf_reader.main_lines(deep)[0]) == 50_000
     wide = "(;SZ[19]" + "(;B[aa])" * 50_000 + ")"
     assert len(sgf_reader.read(wide)[0].actions) == 1
     with pytest.raises(RecordError, match="cut short"):

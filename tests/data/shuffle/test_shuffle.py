@@ -25,11 +25,10 @@ from tengen.data.format import chunk
 from tengen.data.format.chunk import read_chunk, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.splits import split_of
-from tengen.data.shuffle.draw import shares
+from tengen.data.loader.sources import split_of
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile, clean, newest
-from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, plan
-from tengen.data.shuffle.shuffle import Progress, Survey, shuffle
+from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, WindowSurvey, plan, shares
+from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import OptionError, TengenError
 from tests.helpers import paths
@@ -50,7 +49,7 @@ def add(base: Path, count: int, seed: int, network: str = "net", **other: Any) -
 
 
 def look(base: Path, what: ShuffleSettings = HALF, window: WindowSettings = ALL) -> ShufflePlan:
-    return plan(Survey(Store(base / "selfplay"), made.FORM, made.GAME), what, window)
+    return plan(WindowSurvey(Store(base / "selfplay"), made.FORM, made.GAME), what, window)
 
 
 def make(
@@ -244,7 +243,7 @@ def test_a_dry_run_says_what_it_would_do_and_changes_nothing(tmp_path: Path) -> 
 
 
 def test_a_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    survey = Survey(Store(tmp_path / "selfplay"), made.FORM, made.GAME)
+    survey = WindowSurvey(Store(tmp_path / "selfplay"), made.FORM, made.GAME)
     add(tmp_path, 3, 0)
     plan(survey, HALF, ALL)
     asked = []
@@ -327,7 +326,7 @@ def test_all_chunks_bad(tmp_path: Path) -> None:
 
 def test_chunks_with_more_fields_than_asked_for(tmp_path: Path) -> None:
     add(tmp_path, 20, 0)
-    survey = Survey(Store(tmp_path / "selfplay"), made.PLAIN, made.GAME)
+    survey = WindowSurvey(Store(tmp_path / "selfplay"), made.PLAIN, made.GAME)
     done = shuffle(plan(survey, HALF, ALL), tmp_path, 1)
     assert done is not None
     files = [*done.train, *done.validation]
@@ -339,7 +338,7 @@ def test_games_without_a_board(tmp_path: Path) -> None:
     form, game = RowFormat((0, 0, 0), 2, 3), GameIdentity("x", 1, {})
     store = Store(tmp_path / "selfplay")
     write_chunk(store.reserve("n"), form, made.rows(20, form=form), game, network="n")
-    done = shuffle(plan(Survey(store, form, game), HALF, ALL), tmp_path, 1)
+    done = shuffle(plan(WindowSurvey(store, form, game), HALF, ALL), tmp_path, 1)
     assert done is not None
     read = [read_chunk(file.path, form, game)[0] for file in (*done.train, *done.validation)]
     order = np.argsort(np.concatenate([rows["ply"] for rows in read]))
@@ -388,7 +387,7 @@ def test_scratch_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "fast").mkdir()
     seen = []
 
-    def progress(_: Progress) -> None:
+    def progress(_: ShuffleProgress) -> None:
         seen.extend((tmp_path / "fast").glob("*/000000"))
 
     make(tmp_path, small(scratch=str(tmp_path / "fast")), progress=progress)
@@ -399,7 +398,7 @@ def test_scratch_elsewhere(tmp_path: Path) -> None:
 def test_progress_ends_with_all_rows(tmp_path: Path) -> None:
     for n in range(5):
         add(tmp_path, 20, n)
-    seen: list[Progress] = []
+    seen: list[ShuffleProgress] = []
     make(tmp_path, progress=seen.append)
     reading, writing = ([p for p in seen if p.doing == doing] for doing in ("reading", "writing"))
     for steps in (reading, writing):
@@ -421,7 +420,7 @@ def test_an_error_of_the_caller_leaves_nothing(tmp_path: Path) -> None:
     for n in range(5):
         add(tmp_path, 20, n)
 
-    def progress(_: Progress) -> None:
+    def progress(_: ShuffleProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -6,7 +6,7 @@ import pytest
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.engine.gtp import session
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK
 

@@ -21,7 +21,7 @@ from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import session
 from tengen.engine.uci.position import UciPosition
 from tengen.engine.uci.session import UciSession
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import untrained
 from tests.helpers.patience import LONG
 

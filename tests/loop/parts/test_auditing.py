@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen.data.shuffle.folders import newest
-from tengen.run import registry
+from tengen.run import networks
 from tests.helpers import spoiled_files
 from tests.helpers.pipeline_data import put
 from tests.helpers.run_audit import audit
@@ -31,7 +31,7 @@ def base(tmp_path: Path, saved: list[Path]) -> Path:
 
 
 def _name(samples: int) -> str:
-    return registry.name_of("tic_tac_toe", "main", samples, 2 * samples)
+    return networks.name_of("tic_tac_toe", "main", samples, 2 * samples)
 
 
 def _result(a: int, b: int) -> str:

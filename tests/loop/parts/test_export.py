@@ -14,7 +14,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.export import LEFT, MADE, ExportPart
 from tengen.nets import saving
-from tengen.run import directory, registry
+from tengen.run import directory, networks
 from tengen.train.checkpoints import Checkpoints
 from tests.helpers.game_recording import make
 from tests.helpers.pipelines import Trainer, add_rows, ring_config, shuffled
@@ -58,7 +58,7 @@ def test_a_network_with_all_that_it_needs(tmp_path: Path) -> None:
     (left.parent.parent / "config.yaml").write_text("the trainer's own\n")
     part, _ = exporter(tmp_path)
     progress = part.run_once()
-    made = tmp_path / registry.CANDIDATES / name(64)
+    made = tmp_path / networks.CANDIDATES / name(64)
     assert (progress.words, progress.event) == (f"exported {made}", True)
     assert progress.figures == {"exported": 1, "network": name(64)}
     assert sorted(path.name for path in made.iterdir()) == [MADE, saving.FILE_NAME]
@@ -83,8 +83,8 @@ def test_the_least_trained_comes_first_and_those_of_one_trainer_alone(tmp_path: 
     assert done == [name(64), name(1000)]
     assert not part.run_once().worked
     exporter(tmp_path)[0].run_once()
-    assert there(tmp_path, registry.EXTRA) == [name(200, "big")]
-    assert there(tmp_path, registry.CANDIDATES) == sorted([name(64), name(1000)])
+    assert there(tmp_path, networks.EXTRA) == [name(200, "big")]
+    assert there(tmp_path, networks.CANDIDATES) == sorted([name(64), name(1000)])
 
 
 def test_without_a_gate_it_is_accepted_at_once(tmp_path: Path) -> None:
@@ -94,19 +94,19 @@ def test_without_a_gate_it_is_accepted_at_once(tmp_path: Path) -> None:
     part, _ = exporter(tmp_path, "gate.kind=none")
     while part.run_once().worked:
         pass
-    assert [(entry.name, entry.number, entry.accepted) for entry in registry.accepted(tmp_path)] == [
+    assert [(entry.name, entry.number, entry.accepted) for entry in networks.accepted(tmp_path)] == [
         (name(64), 1, True),
         (name(128), 2, True),
     ]
-    assert there(tmp_path, registry.EXTRA) == [name(100, "big")]
+    assert there(tmp_path, networks.EXTRA) == [name(100, "big")]
 
 
-@pytest.mark.parametrize("folder", [registry.CANDIDATES, registry.ACCEPTED, registry.REJECTED])
+@pytest.mark.parametrize("folder", [networks.CANDIDATES, networks.ACCEPTED, networks.REJECTED])
 def test_one_that_is_known_is_not_exported_again(tmp_path: Path, folder: str) -> None:
     leave(tmp_path, 64)
     exporter(tmp_path)[0].run_once()
-    made = tmp_path / registry.CANDIDATES / name(64)
-    if folder != registry.CANDIDATES:
+    made = tmp_path / networks.CANDIDATES / name(64)
+    if folder != networks.CANDIDATES:
         (tmp_path / folder).mkdir()
         made = Path(shutil.move(made, tmp_path / folder))
     before = (made / saving.FILE_NAME).read_bytes()
@@ -115,7 +115,7 @@ def test_one_that_is_known_is_not_exported_again(tmp_path: Path, folder: str) ->
     assert part.run_once().words == f"exported {made}"
     assert (made / saving.FILE_NAME).read_bytes() == before
     assert not left.exists()
-    assert [f for f in (registry.CANDIDATES, registry.ACCEPTED, registry.REJECTED) if there(tmp_path, f)] == [folder]
+    assert [f for f in (networks.CANDIDATES, networks.ACCEPTED, networks.REJECTED) if there(tmp_path, f)] == [folder]
 
 
 def test_what_is_no_network_is_set_aside(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_what_is_no_network_is_set_aside(tmp_path: Path) -> None:
     assert all(text.startswith("set aside, since it cannot be exported: ") for text in said)
     assert "no numbers" in said[1]
     assert (left.parent / f"{left.name}.corrupt.txt").exists()
-    assert there(tmp_path, registry.CANDIDATES) == [name(200)]
+    assert there(tmp_path, networks.CANDIDATES) == [name(200)]
     assert not part.run_once().worked
 
 
@@ -151,7 +151,7 @@ def test_another_exporter_was_quicker(tmp_path: Path, monkeypatch: pytest.Monkey
     part.run_once()
     assert said == []
     assert not left.exists()
-    assert there(tmp_path, registry.CANDIDATES) == [name(64)]
+    assert there(tmp_path, networks.CANDIDATES) == [name(64)]
 
 
 def test_both_publish_at_the_same_moment(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_both_publish_at_the_same_moment(tmp_path: Path) -> None:
             asked.append(self)
             return len(asked) > 1 and exists(self)
 
-    registry.publish(Blind(target), write)
+    files.write_folder(Blind(target), write)
     assert [path.name for path in target.iterdir()] == ["theirs"]
     assert [path.name for path in target.parent.iterdir()] == ["one"]
 
@@ -187,7 +187,7 @@ def test_a_disk_that_cannot_be_written_spoils_nothing(tmp_path: Path, monkeypatc
         with pytest.raises(TengenError, match="No space left"):
             exporter(tmp_path)[0].run_once()
     assert left.exists()
-    assert there(tmp_path, registry.CANDIDATES) == []
+    assert there(tmp_path, networks.CANDIDATES) == []
     assert exporter(tmp_path)[0].run_once().worked
 
 
@@ -207,7 +207,7 @@ def trained(tmp_path: Path) -> Path:
 def test_a_checkpoint_now(trained: Path) -> None:
     export.leave_checkpoint(trained, "main")
     exporter(trained)[0].run_once()
-    (made,) = there(trained, registry.CANDIDATES)
+    (made,) = there(trained, networks.CANDIDATES)
     assert made == "tic_tac_toe-main-s48-d60"
     export.leave_checkpoint(trained, "main")
     assert not exporter(trained)[0].run_once().worked, "it is known"
@@ -223,8 +223,8 @@ def test_a_checkpoint_of_a_trainer_that_feeds_nobody(tmp_path: Path, role: Any) 
     one.stop()
     export.leave_checkpoint(tmp_path, "main")
     exporter(tmp_path)[0].run_once()
-    assert there(tmp_path, registry.EXTRA) == ["tic_tac_toe-main-s48-d60"]
-    assert there(tmp_path, registry.CANDIDATES) == []
+    assert there(tmp_path, networks.EXTRA) == ["tic_tac_toe-main-s48-d60"]
+    assert there(tmp_path, networks.CANDIDATES) == []
 
 
 def test_the_trainer_may_be_writing_meanwhile(trained: Path) -> None:

@@ -20,7 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export, running, selfplay
 from tengen.loop.parts.export import ExportPart
 from tengen.loop.parts.selfplay import SelfplayPart
-from tengen.run import registry
+from tengen.run import networks
 from tengen.run.part import Part, Progress
 from tests.helpers import spoiled_files
 from tests.helpers.patience import LONG, eventually
@@ -48,7 +48,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     write = files.write_bytes
 
     def full(path: Path, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        raise files.cannot_write(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)))
 
     yield Disk(
         tmp_path,
@@ -175,7 +175,7 @@ def test_the_last_checkpoint_of_a_trainer_that_ends(tmp_path: Path) -> None:
 
 
 def test_the_export(disk: Disk, saved: list[Path]) -> None:
-    left = disk.base / "train" / "main" / export.LEFT / registry.name_of("run", "main", 100, 300)
+    left = disk.base / "train" / "main" / export.LEFT / networks.name_of("run", "main", 100, 300)
     shutil.copytree(saved[0].parent, left)
     said: list[str] = []
     part = ExportPart(spoiled_files.ring_config(), disk.base, never, said.append)
@@ -192,8 +192,8 @@ def test_the_export(disk: Disk, saved: list[Path]) -> None:
 
 
 def test_the_gate(disk: Disk, saved: list[Path]) -> None:
-    put(disk.base, registry.ACCEPTED, 100, saved[0], accepted=True, number=1)
-    put(disk.base, registry.CANDIDATES, 200, saved[1])
+    put(disk.base, networks.ACCEPTED, 100, saved[0], accepted=True, number=1)
+    put(disk.base, networks.CANDIDATES, 200, saved[1])
     gate = Gate(disk.base, "gate.share=0.01")
     disk.fill()
     until_full(gate.part)

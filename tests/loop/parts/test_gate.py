@@ -16,7 +16,7 @@ from tengen.match import device_match as matches
 from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
 from tengen.nets import saving
-from tengen.run import registry
+from tengen.run import networks
 from tests.helpers.pipeline_data import Gate, names, network, put
 
 FIRST, SECOND, THIRD, FOURTH = (f"tic_tac_toe-main-s{n}-d{2 * n}" for n in (100, 200, 300, 400))
@@ -26,8 +26,8 @@ ACCEPT, REJECT = "gate.share=0.01", "gate.share=1"  # no random network wins all
 @pytest.fixture
 def base(tmp_path: Path, saved: list[Path]) -> Path:
     """A run with one accepted network and one candidate."""
-    put(tmp_path, registry.ACCEPTED, 100, saved[0], accepted=True, number=1)
-    put(tmp_path, registry.CANDIDATES, 200, saved[1])
+    put(tmp_path, networks.ACCEPTED, 100, saved[0], accepted=True, number=1)
+    put(tmp_path, networks.CANDIDATES, 200, saved[1])
     return tmp_path
 
 
@@ -50,11 +50,11 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_first_network_needs_no_games(tmp_path: Path, saved: list[Path]) -> None:
-    put(tmp_path, registry.CANDIDATES, 100, saved[0])
+    put(tmp_path, networks.CANDIDATES, 100, saved[0])
     gate = Gate(tmp_path)
     assert gate.run().words == f"no candidate to test; {FIRST} is the newest accepted network"
-    assert registry.newest(tmp_path).name == FIRST
-    verdict = registry.verdict(tmp_path / registry.ACCEPTED / FIRST)
+    assert networks.newest(tmp_path).name == FIRST
+    verdict = networks.verdict(tmp_path / networks.ACCEPTED / FIRST)
     assert (verdict["number"], verdict["games"], verdict["opponent"]) == (1, 0, None)
     assert verdict["why"] == "it is the first network: there is none to play against"
     assert gate.said == [f"{FIRST} is accepted: {verdict['why']}"]
@@ -70,9 +70,9 @@ def test_it_says_what_it_waits_for(tmp_path: Path) -> None:
 def test_accepted(base: Path) -> None:
     gate = Gate(base, ACCEPT)
     gate.run()
-    assert [entry.name for entry in registry.accepted(base)] == [FIRST, SECOND]
-    assert names(base, registry.CANDIDATES) == names(base, registry.REJECTED) == []
-    verdict = registry.verdict(base / registry.ACCEPTED / SECOND)
+    assert [entry.name for entry in networks.accepted(base)] == [FIRST, SECOND]
+    assert names(base, networks.CANDIDATES) == names(base, networks.REJECTED) == []
+    verdict = networks.verdict(base / networks.ACCEPTED / SECOND)
     games = verdict["wins"] + verdict["draws"] + verdict["losses"]
     assert (verdict["accepted"], verdict["number"], verdict["opponent"]) == (True, 2, FIRST)
     assert 0 < verdict["games"] == games < 8, "half a point was needed, so no round is played to its end"
@@ -99,9 +99,9 @@ def test_accepted(base: Path) -> None:
 def test_rejected(base: Path, rounds: list[str]) -> None:
     gate = Gate(base, REJECT)
     gate.run()
-    assert names(base, registry.REJECTED) == [SECOND]
-    assert [entry.name for entry in registry.accepted(base)] == [FIRST]
-    verdict = registry.verdict(base / registry.REJECTED / SECOND)
+    assert names(base, networks.REJECTED) == [SECOND]
+    assert [entry.name for entry in networks.accepted(base)] == [FIRST]
+    verdict = networks.verdict(base / networks.REJECTED / SECOND)
     assert "number" not in verdict
     assert verdict["losses"] + verdict["draws"] >= 1
     assert "cannot get the 16 of 16 points" in verdict["why"]
@@ -120,10 +120,10 @@ def test_a_match_is_played_round_by_round_and_tells_how_far_it_is(base: Path, ro
     assert (progress.done, progress.of, progress.share) == (8, 24, pytest.approx(1 / 3))
     assert progress.words.startswith(f"candidate {SECOND}: 8 of 24 games, +")
     assert progress.words.endswith(f" against {FIRST}")
-    assert names(base, registry.CANDIDATES) == [SECOND]
+    assert names(base, networks.CANDIDATES) == [SECOND]
     gate.run()
     assert rounds == [SECOND] * 3
-    verdict = registry.verdict(base / registry.REJECTED / SECOND)
+    verdict = networks.verdict(base / networks.REJECTED / SECOND)
     assert verdict["games"] == verdict["most_games"] == 24
     assert verdict["bounds"] == [pytest.approx(-9.21, abs=0.01), pytest.approx(9.21, abs=0.01)]
     assert abs(verdict["log_likelihood_ratio"]) < 9.21
@@ -136,15 +136,15 @@ def test_the_sequential_test_accepts_and_rejects(base: Path, accepted: bool) -> 
     bounds = (-1000, -500) if accepted else (500, 1000)
     sprt = ("gate.kind=sprt", f"gate.sprt_low={bounds[0]}", f"gate.sprt_high={bounds[1]}", "gate.sprt_error=0.4")
     Gate(base, *sprt, "gate.games=64").run()
-    verdict = registry.verdict(base / (registry.ACCEPTED if accepted else registry.REJECTED) / SECOND)
+    verdict = networks.verdict(base / (networks.ACCEPTED if accepted else networks.REJECTED) / SECOND)
     assert "has reached the " + ("upper" if accepted else "lower") in verdict["why"]
 
 
 def test_without_a_gate_all_are_accepted_in_order(base: Path, saved: list[Path], rounds: list[str]) -> None:
-    put(base, registry.CANDIDATES, 400, saved[0])
-    put(base, registry.CANDIDATES, 300, saved[2])
+    put(base, networks.CANDIDATES, 400, saved[0])
+    put(base, networks.CANDIDATES, 300, saved[2])
     Gate(base, "gate.kind=none").run()
-    assert [(entry.name, entry.number) for entry in registry.accepted(base)] == [
+    assert [(entry.name, entry.number) for entry in networks.accepted(base)] == [
         (FIRST, 1),
         (SECOND, 2),
         (THIRD, 3),
@@ -154,10 +154,10 @@ def test_without_a_gate_all_are_accepted_in_order(base: Path, saved: list[Path],
 
 
 def test_each_plays_the_newest_accepted_and_all_share_a_program(base: Path, saved: list[Path]) -> None:
-    put(base, registry.CANDIDATES, 300, saved[2])
+    put(base, networks.CANDIDATES, 300, saved[2])
     Gate(base, ACCEPT).run()
     before = matches._play._cache_size()
-    put(base, registry.CANDIDATES, 400, saved[0])
+    put(base, networks.CANDIDATES, 400, saved[0])
     Gate(base, ACCEPT).run()
     assert [(result.a, result.b) for result in results(base)] == [(SECOND, FIRST), (THIRD, SECOND), (FOURTH, THIRD)]
     assert matches._play._cache_size() == before
@@ -165,9 +165,9 @@ def test_each_plays_the_newest_accepted_and_all_share_a_program(base: Path, save
 
 @pytest.mark.slow
 def test_networks_of_different_size_play_each_other(base: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    put(base, registry.CANDIDATES, 300, network(tmp_path_factory.mktemp("larger"), 0, "b2c8"))
+    put(base, networks.CANDIDATES, 300, network(tmp_path_factory.mktemp("larger"), 0, "b2c8"))
     Gate(base, ACCEPT).run()
-    assert [entry.name for entry in registry.accepted(base)] == [FIRST, SECOND, THIRD]
+    assert [entry.name for entry in networks.accepted(base)] == [FIRST, SECOND, THIRD]
     assert results(base)[-1].b == SECOND
 
 
@@ -197,30 +197,30 @@ def another_schema(file: Path) -> None:
 def test_what_cannot_play_is_set_aside(
     base: Path, saved: list[Path], damage: Callable[[Path], Any], why: str, kind: str, rounds: list[str]
 ) -> None:
-    damage(base / registry.CANDIDATES / SECOND / saving.FILE_NAME)
+    damage(base / networks.CANDIDATES / SECOND / saving.FILE_NAME)
     Gate(base, f"gate.kind={kind}").run()
-    assert names(base, registry.REJECTED) == [SECOND]
-    assert names(base, registry.CANDIDATES) == []
-    assert why in registry.verdict(base / registry.REJECTED / SECOND)["why"]
+    assert names(base, networks.REJECTED) == [SECOND]
+    assert names(base, networks.CANDIDATES) == []
+    assert why in networks.verdict(base / networks.REJECTED / SECOND)["why"]
     assert not rounds
     assert not results(base)
 
 
 def test_what_is_no_network_is_left_alone(tmp_path: Path) -> None:
     for path in ("notes", ".tic_tac_toe-main-s1-d1.abcd.part"):
-        (tmp_path / registry.CANDIDATES / path).mkdir(parents=True)
-    (tmp_path / registry.CANDIDATES / "tic_tac_toe-main-s5-d5").write_text("a file")
+        (tmp_path / networks.CANDIDATES / path).mkdir(parents=True)
+    (tmp_path / networks.CANDIDATES / "tic_tac_toe-main-s5-d5").write_text("a file")
     assert "no candidate" in Gate(tmp_path).run().words
-    assert len(names(tmp_path, registry.CANDIDATES)) == 3
+    assert len(names(tmp_path, networks.CANDIDATES)) == 3
 
 
 def test_a_damaged_accepted_network_is_passed_over(base: Path, saved: list[Path]) -> None:
-    truncated(put(base, registry.ACCEPTED, 150, saved[2], accepted=True, number=2).path / saving.FILE_NAME)
+    truncated(put(base, networks.ACCEPTED, 150, saved[2], accepted=True, number=2).path / saving.FILE_NAME)
     gate = Gate(base, ACCEPT)
     gate.run()
     assert gate.said[0].startswith("an accepted network cannot play, an older one does instead: ")
     assert results(base)[0].b == FIRST
-    assert registry.newest(base).number == 3
+    assert networks.newest(base).number == 3
 
 
 def test_a_candidate_that_may_be_readable_later_is_waited_for(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,13 +232,13 @@ def test_a_candidate_that_may_be_readable_later_is_waited_for(base: Path, monkey
         patch.setattr(saving, "safe_open", refuse)
         assert f"candidate {SECOND} cannot be read: " in gate.run().words
     gate.run()
-    assert registry.newest(base).name == SECOND
+    assert networks.newest(base).name == SECOND
 
 
 def test_with_no_opponent_left_it_waits(base: Path, rounds: list[str]) -> None:
-    truncated(base / registry.ACCEPTED / FIRST / saving.FILE_NAME)
+    truncated(base / networks.ACCEPTED / FIRST / saving.FILE_NAME)
     assert Gate(base).run().words == "none of the 1 networks in models/ can be read"
-    assert names(base, registry.CANDIDATES) == [SECOND]
+    assert names(base, networks.CANDIDATES) == [SECOND]
 
 
 class Killed(BaseException):
@@ -278,14 +278,14 @@ def test_killed_at_any_change_of_a_file_it_goes_on(
         with pytest.raises(Killed):
             Gate(base, share).run()
     assert len(changes) == at, "games, verdict, result, move"
-    judged = registry.verdict(base / registry.CANDIDATES / SECOND)
+    judged = networks.verdict(base / networks.CANDIDATES / SECOND)
     games = base / "games" / "gate" / f"{SECOND}.txt"
     before = [record.actions for record in load_records(games)] if games.exists() else None
     Gate(base, share).run()
-    where = registry.ACCEPTED if share == ACCEPT else registry.REJECTED
-    assert names(base, registry.CANDIDATES) == []
+    where = networks.ACCEPTED if share == ACCEPT else networks.REJECTED
+    assert names(base, networks.CANDIDATES) == []
     assert SECOND in names(base, where)
-    verdict = registry.verdict(base / where / SECOND)
+    verdict = networks.verdict(base / where / SECOND)
     assert verdict == (judged or verdict)
     assert results(base) == [MatchResult(SECOND, FIRST, verdict["wins"], verdict["draws"], verdict["losses"])]
     assert [record.actions for record in load_records(games)] == (before or [r.actions for r in load_records(games)])
@@ -303,13 +303,13 @@ def test_killed_in_the_middle_of_a_match_it_is_played_again_from_the_same_openin
 
 def test_a_copy_of_a_judged_network_is_not_judged_again(base: Path, saved: list[Path], rounds: list[str]) -> None:
     Gate(base, REJECT).run()
-    before = registry.verdict(base / registry.REJECTED / SECOND)
-    put(base, registry.CANDIDATES, 200, saved[2])
-    put(base, registry.CANDIDATES, 100, None)
+    before = networks.verdict(base / networks.REJECTED / SECOND)
+    put(base, networks.CANDIDATES, 200, saved[2])
+    put(base, networks.CANDIDATES, 100, None)
     Gate(base, ACCEPT).run()
-    assert names(base, registry.CANDIDATES) == []
-    assert names(base, registry.ACCEPTED) == [FIRST]
-    assert registry.verdict(base / registry.REJECTED / SECOND) == before
+    assert names(base, networks.CANDIDATES) == []
+    assert names(base, networks.ACCEPTED) == [FIRST]
+    assert networks.verdict(base / networks.REJECTED / SECOND) == before
     assert len(rounds) == 1
     assert len(results(base)) == 1
 
@@ -320,14 +320,14 @@ def test_a_full_disk_costs_no_games(base: Path, rounds: list[str]) -> None:
         with pytest.MonkeyPatch.context() as patch:
 
             def full(path: Path, data: bytes) -> None:
-                raise OSError(errno.ENOSPC, "No space left on device")
+                raise files.cannot_write(path, OSError(errno.ENOSPC, "No space left on device"))
 
             patch.setattr(files, "write_bytes", full)
             with pytest.raises(TengenError, match="No space left"):
                 gate.part.run_once()
     gate.run()
     assert len(rounds) == 1
-    assert registry.newest(base).name == SECOND
+    assert networks.newest(base).name == SECOND
 
 
 def test_a_damaged_file_of_results_holds_up_nothing(base: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_damaged_file_of_results_holds_up_nothing(base: Path) -> None:
     path.write_text("garbage\n")
     gate = Gate(base, ACCEPT)
     gate.run()
-    assert registry.newest(base).name == SECOND
+    assert networks.newest(base).name == SECOND
     assert any(text.startswith(f"the ratings will not know of {SECOND} against {FIRST}: ") for text in gate.said)
     assert path.read_text() == "garbage\n"
 
@@ -344,7 +344,7 @@ def test_a_damaged_file_of_results_holds_up_nothing(base: Path) -> None:
 def test_a_candidate_that_is_taken_away_is_forgotten(base: Path) -> None:
     gate = Gate(base, "gate.kind=sprt", "gate.sprt_error=0.0001")
     assert gate.part.run_once().done == 8
-    shutil.rmtree(base / registry.CANDIDATES / SECOND)
+    shutil.rmtree(base / networks.CANDIDATES / SECOND)
     assert "no candidate to test" in gate.run().words
     assert not results(base)
 
@@ -352,7 +352,7 @@ def test_a_candidate_that_is_taken_away_is_forgotten(base: Path) -> None:
 def test_another_accepted_network_starts_the_match_anew(base: Path, saved: list[Path]) -> None:
     gate = Gate(base, "gate.kind=sprt", "gate.sprt_error=0.0001")
     gate.part.run_once()
-    put(base, registry.ACCEPTED, 150, saved[2], accepted=True, number=2)
+    put(base, networks.ACCEPTED, 150, saved[2], accepted=True, number=2)
     assert gate.part.run_once().done == 8
     gate.run()
     assert [result.b for result in results(base)] == ["tic_tac_toe-main-s150-d300"]
@@ -370,4 +370,4 @@ def test_a_verdict_is_plain_json(base: Path) -> None:
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
-    json.loads((base / registry.ACCEPTED / SECOND / registry.VERDICT).read_text(), parse_constant=refuse)
+    json.loads((base / networks.ACCEPTED / SECOND / networks.VERDICT).read_text(), parse_constant=refuse)

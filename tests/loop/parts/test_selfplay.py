@@ -18,7 +18,7 @@ from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
-from tengen.run import registry
+from tengen.run import networks
 from tengen.selfplay import driver
 from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds
 from tengen.selfplay.finished import on_host
@@ -91,19 +91,19 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Worker]]:
 
 
 def accept(base: Path, saved: list[Path], number: int) -> str:
-    return put(base, registry.ACCEPTED, 100 * number, saved[number - 1], accepted=True, number=number).name
+    return put(base, networks.ACCEPTED, 100 * number, saved[number - 1], accepted=True, number=number).name
 
 
 def test_it_begins_with_random_play(tmp_path: Path, worker: Any) -> None:
     one = worker(tmp_path)
     progress = one.run(30)
-    assert one.part.network == registry.RANDOM
+    assert one.part.network == networks.RANDOM
     assert progress.words.startswith("playing with random: ")
-    assert list(one.written()) == [registry.RANDOM]
+    assert list(one.written()) == [networks.RANDOM]
     (weights,) = one.weights.values()
     assert all(not np.asarray(leaf).any() for leaf in jax.tree.leaves(weights))
     records = [record for path in (tmp_path / "games" / "random").iterdir() for record in load_records(path)]
-    assert {record.network for record in records} == {registry.RANDOM}
+    assert {record.network for record in records} == {networks.RANDOM}
     assert len(records) == len({record.id for record in records}) == one.part.games
 
 
@@ -134,8 +134,8 @@ def test_limits(tmp_path: Path, worker: Any, limit: str, what: str) -> None:
 def test_the_newest_accepted_network_plays(tmp_path: Path, saved: list[Path], worker: Any) -> None:
     accept(tmp_path, saved, 2)
     accept(tmp_path, saved, 1)
-    put(tmp_path, registry.CANDIDATES, 900, saved[2])
-    put(tmp_path, registry.REJECTED, 800, saved[2], accepted=False)
+    put(tmp_path, networks.CANDIDATES, 900, saved[2])
+    put(tmp_path, networks.REJECTED, 800, saved[2], accepted=False)
     one = worker(tmp_path)
     one.run(5)
     assert list(one.weights) == [SECOND], "the one that was accepted last, from the first move on"
@@ -151,7 +151,7 @@ def test_it_looks_for_newer_ones_now_and_then(tmp_path: Path, saved: list[Path],
     one.run(3)
     accept(tmp_path, saved, 1)
     one.run(3)
-    assert one.part.network == registry.RANDOM
+    assert one.part.network == networks.RANDOM
     one.part.look_now()
     one.run(1)
     assert one.part.network == FIRST
@@ -169,8 +169,8 @@ def test_games_go_on_with_a_newer_network(tmp_path: Path, saved: list[Path], wor
     mixed = [number for number, players in one.players.items() if len(players) == 2]
     assert mixed, "games that one network began and the other ended"
     written = one.written()
-    assert set(written) == {registry.RANDOM, FIRST}
-    assert all(one.players[number] == {registry.RANDOM} for number in written[registry.RANDOM])
+    assert set(written) == {networks.RANDOM, FIRST}
+    assert all(one.players[number] == {networks.RANDOM} for number in written[networks.RANDOM])
     assert all(FIRST in one.players[number] for number in written[FIRST])
     assert set(mixed) & set(written[FIRST])
 
@@ -187,7 +187,7 @@ def test_games_end_with_the_network_that_began_them(tmp_path: Path, saved: list[
         assert calls > 1, "the games that ran were waited for"
         one.run(12)
     written = one.written()
-    assert set(written) == {registry.RANDOM, FIRST, SECOND}
+    assert set(written) == {networks.RANDOM, FIRST, SECOND}
     for name, games in written.items():
         assert all(one.players[number] == {name} for number in games)
     everything = [number for games in written.values() for number in games]
@@ -199,17 +199,17 @@ def test_networks_that_come_quickly_do_not_hold_each_other_up(tmp_path: Path, sa
     one.run(4)
     number = 0
     for number in range(1, 60):
-        put(tmp_path, registry.ACCEPTED, number, saved[number % 3], accepted=True, number=number)
+        put(tmp_path, networks.ACCEPTED, number, saved[number % 3], accepted=True, number=number)
         one.part.look_now()
         one.run(1)
-        if one.part.network != registry.RANDOM:
+        if one.part.network != networks.RANDOM:
             break
     assert one.part.network == f"tic_tac_toe-main-s{number}-d{2 * number}", "the newest of them"
 
 
 def test_a_network_that_cannot_be_used(tmp_path: Path, saved: list[Path], worker: Any) -> None:
     accept(tmp_path, saved, 1)
-    bad = put(tmp_path, registry.ACCEPTED, 200, saved[1], accepted=True, number=2)
+    bad = put(tmp_path, networks.ACCEPTED, 200, saved[1], accepted=True, number=2)
     (bad.path / saving.FILE_NAME).write_bytes(b"spoiled")
     one = worker(tmp_path)
     for _ in range(4):
@@ -249,7 +249,7 @@ def test_a_network_of_another_kind(
     one = worker(tmp_path)
     one.run(6)
     before = one.part.rows
-    put(tmp_path, registry.ACCEPTED, 200, network(tmp_path / "n", 1, "b2c8"), accepted=True, number=2)
+    put(tmp_path, networks.ACCEPTED, 200, network(tmp_path / "n", 1, "b2c8"), accepted=True, number=2)
     one.part.look_now()
     one.run(12)
     assert one.part.network == SECOND
@@ -268,7 +268,7 @@ def test_two_workers_know_nothing_of_each_other(tmp_path: Path, worker: Any) -> 
         one.run(1)
         other.run(1)
     one.part.flush()
-    written = other.written()[registry.RANDOM]
+    written = other.written()[networks.RANDOM]
     assert len(written) == len(set(written)), "no game is another's"
     assert Store(tmp_path / "selfplay").listing().rows == one.part.rows + other.part.rows
     assert one.part.name != other.part.name

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tengen import files
 from tengen.data.shuffle.folders import newest
 from tengen.loop.parts import export
 from tengen.loop.parts.export import ExportPart
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
-from tengen.run import part_status, registry
+from tengen.run import networks, part_status
 from tengen.run.part import Progress
 from tests.helpers import spoiled_files
 from tests.helpers.pipeline_data import Gate, names, network, put
@@ -243,7 +244,7 @@ NETWORKS = (
 def test_the_export_sets_spoiled_weights_aside_and_goes_on(tmp_path: Path, saved: list[Path], spoil: Spoil) -> None:
     left = tmp_path / "train" / "main" / export.LEFT
     for samples in (100, 200):
-        shutil.copytree(saved[0].parent, left / registry.name_of("run", "main", samples, 300))
+        shutil.copytree(saved[0].parent, left / networks.name_of("run", "main", samples, 300))
     spoil(left / "run-main-s100-d300" / saving.FILE_NAME)
     (left / "notes.txt").write_text("of somebody")
     (left / "empty").mkdir()
@@ -271,7 +272,7 @@ def test_the_gate_rejects_a_spoiled_candidate_with_the_reason(tmp_path: Path, sa
     gate = Gate(tmp_path)
     gate.run()
     assert names(tmp_path, "rejected") == [bad.name]
-    assert "it cannot be used" in registry.verdict(tmp_path / "rejected" / bad.name)["why"]
+    assert "it cannot be used" in networks.verdict(tmp_path / "rejected" / bad.name)["why"]
     assert names(tmp_path, "models") == ["tic_tac_toe-main-s200-d400"]
 
 
@@ -299,7 +300,7 @@ def test_two_who_make_the_same_folder_at_once(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "exists", late)
-        registry.publish(tmp_path / "models" / "x", other)
+        files.write_folder(tmp_path / "models" / "x", other)
     assert names(tmp_path, "models") == ["x"]
     assert names(tmp_path / "models", "x") == ["theirs"]
 
@@ -335,11 +336,11 @@ def test_self_play_passes_over_a_spoiled_network(tmp_path: Path, saved: list[Pat
 @pytest.mark.parametrize("verdict", [b"", b"[]", b"{", b'{"schema": 9}', b'{"schema": 1, "accepted": "yes"}'])
 def test_a_spoiled_verdict_counts_as_none(tmp_path: Path, saved: list[Path], verdict: bytes) -> None:
     entry = put(tmp_path, "candidates", 100, saved[0])
-    (entry.path / registry.VERDICT).write_bytes(verdict)
+    (entry.path / networks.VERDICT).write_bytes(verdict)
     Gate(tmp_path).run()
     assert names(tmp_path, "models") == [entry.name]
-    (tmp_path / "models" / entry.name / registry.VERDICT).write_bytes(verdict)
-    assert registry.newest(tmp_path).name == entry.name
+    (tmp_path / "models" / entry.name / networks.VERDICT).write_bytes(verdict)
+    assert networks.newest(tmp_path).name == entry.name
 
 
 @pytest.mark.parametrize(

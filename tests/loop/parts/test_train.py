@@ -15,7 +15,7 @@ from tengen.errors import TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.parts.export import LEFT, ExportPart
 from tengen.nets import saving
-from tengen.run import metrics, registry
+from tengen.run import metrics, networks
 from tengen.train import session
 from tests.helpers.pipelines import BATCH, Trainer, add_rows, ring_config, shuffled
 from tests.helpers.tiny_runs import Listener
@@ -333,7 +333,7 @@ def test_epochs_between_networks(base: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "folder"), [("main", registry.CANDIDATES), ("extra", registry.EXTRA), ("trainonly", None)]
+    ("role", "folder"), [("main", networks.CANDIDATES), ("extra", networks.EXTRA), ("trainonly", None)]
 )
 def test_roles(base: Path, role: Any, folder: str | None) -> None:
     one = Trainer(base, name="other", role=role, max_epochs=1)
@@ -341,7 +341,7 @@ def test_roles(base: Path, role: Any, folder: str | None) -> None:
     assert left(base, "other") == ([] if folder is None else ["tic_tac_toe-other-s64-d232"])
     export = ExportPart(ring_config(), base, lambda: False, [].append)
     assert export.run_once().worked == (folder is not None)
-    there = {name for name in (registry.CANDIDATES, registry.EXTRA, registry.ACCEPTED) if (base / name).exists()}
+    there = {name for name in (networks.CANDIDATES, networks.EXTRA, networks.ACCEPTED) if (base / name).exists()}
     assert there == ({folder} if folder else set())
     assert one.part.export_now() is False, "nothing was learned since"
 

@@ -9,7 +9,7 @@ import pytest
 from tengen.data.shuffle.folders import clean, newest
 from tengen.data.store.store import Store
 from tengen.loop.parts.export import ExportPart
-from tengen.run import part_status, registry
+from tengen.run import networks, part_status
 from tengen.run.part import waiting
 from tests.helpers import spoiled_files
 from tests.helpers.patience import eventually
@@ -76,8 +76,8 @@ def test_times_of_files_mean_nothing(tmp_path: Path, saved: list[Path], seed: in
         return (
             [chunk.path.name for chunk in Store(tmp_path / "selfplay").chunks()],
             (made.name, made.total_rows),
-            [entry.name for entry in registry.accepted(tmp_path)],
-            [entry.name for entry in registry.candidates(tmp_path)],
+            [entry.name for entry in networks.accepted(tmp_path)],
+            [entry.name for entry in networks.candidates(tmp_path)],
             shuffler(tmp_path, []).run_once().words.partition(":")[0],
             clean(tmp_path, spoiled_files.ring_config().shuffle),
         )

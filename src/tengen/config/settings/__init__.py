@@ -1,1 +1,1 @@
-"""All settings of a run, declared once: one module for each section of a configuration. None of them needs JAX."""
+"""The settings of a run: one module for each section of a configuration file. None of them needs JAX."""

@@ -1,4 +1,4 @@
-"""What the daemon is told. A configuration spells all of it out. Needs no JAX."""
+"""The section `daemon`: training on data that other programs write. See docs/daemon.md."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from tengen import redact
+from tengen.config.settings.data import shares_too_large
 from tengen.schema import setting
 
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
@@ -14,38 +15,38 @@ _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 
 @dataclass(frozen=True)
 class UploadSettings:
-    """Where networks are handed on to. See docs/daemon.md."""
+    """Where finished networks are sent."""
 
     kind: Literal["none", "copy", "command", "http"] = setting(
-        "none", "nowhere, to a directory, to a command with the network's folder as last argument, or by HTTP PUT"
+        "none",
+        "send nothing, copy to a directory, run a command with the network's folder as last argument, or HTTP PUT",
     )
     target: str | None = setting(
         None,
-        "the directory, the command, or the address ({name} in it is the network's; null: for none); no passwords",
+        "directory, command or address ({name} becomes the network's name; null for none); no passwords",
         pattern=r"[^\x00-\x1f]{1,1000}",
         words="a line of text, at most 1000 characters",
     )
     token_variable: str | None = setting(
         None,
-        "http: environment variable that holds the token (null: no token)",
+        "http: environment variable with the token (null: no token)",
         words="the name of a variable, never the token itself",
     )
     timeout: float = setting(
-        300.0, "seconds that a command may take, or that a receiver may be silent", low=0.1, high=86400
+        300.0, "seconds that a command may run, or that a receiver may be silent", low=0.1, high=86400
     )
     deadline: float = setting(
         3600.0,
-        "http: seconds that one upload may take from beginning to end, before it is tried again",
+        "http: seconds for one upload before it is tried again",
         low=0.1,
         high=604800,
         before=3600.0,
     )
     first_pause: float = setting(
-        1.0, "seconds before a failed upload is tried again; doubles each time, up to 10 minutes", low=0.01, high=600
+        1.0, "seconds before a failed upload is repeated; doubles each time, up to 10 minutes", low=0.01, high=600
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
         if (self.target is None) != (self.kind == "none"):
             found = "null" if self.target is None else redact.hide(self.target)
             yield "target", f"expected {'null' if self.kind == 'none' else 'one'} for kind {self.kind}, got {found}"
@@ -77,7 +78,7 @@ class UploadSettings:
 
 
 def _is_address(target: str) -> bool:
-    """Whether it is an http or https address with a host, perhaps a port, and no user."""
+    """Whether it is an http or https address with a host and without a user."""
     try:
         url = urlsplit(target)
         whole = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -88,38 +89,29 @@ def _is_address(target: str) -> bool:
 
 @dataclass(frozen=True)
 class DaemonSettings:
-    """How the daemon waits for data, trains, exports and hands on. See docs/daemon.md."""
-
     data: str | None = setting(
         None,
-        "folder that others write chunks to (null: RUN/selfplay)",
+        "folder with the chunks (null: RUN/selfplay)",
         pattern=r"[^\x00-\x1f]{1,1000}",
         words="a path",
     )
     chunks_per_network: int = setting(100, "new chunks before the next network is trained", low=1, high=10**7)
-    steps_per_network: int = setting(1000, "steps that each network is trained for", low=1, high=10**9)
+    steps_per_network: int = setting(1000, "training steps per network", low=1, high=10**9)
     validation: float = setting(0.05, "share of the chunks for validation, chosen by their names", low=0, high=0.9)
-    test: float = setting(0.0, "share of the chunks that are kept for tests, chosen by their names", low=0, high=0.9)
-    validation_rows: int = setting(8192, "rows that a validation looks at (0: none)", low=0, high=10**8)
-    pool_chunks: int = setting(
-        1000, "newest chunks that rows are drawn from, held in memory; at least what comes meanwhile", low=1, high=10**7
-    )
-    chunk_share: float = setting(1.0, "share of a chunk's rows taken each time it is drawn", low=1e-6, high=1)
-    reservoir_rows: int = setting(
-        50_000, "rows that are mixed before they are batches (0: in order)", low=0, high=10**9
-    )
+    test: float = setting(0.0, "share of the chunks for tests, chosen by their names", low=0, high=0.9)
+    validation_rows: int = setting(8192, "rows used for one validation (0: none)", low=0, high=10**8)
+    pool_chunks: int = setting(1000, "newest chunks in memory that rows are drawn from", low=1, high=10**7)
+    chunk_share: float = setting(1.0, "share of a chunk's rows used each time it is drawn", low=1e-6, high=1)
+    reservoir_rows: int = setting(50_000, "rows mixed at a time (0: in order)", low=0, high=10**9)
     readers: int = setting(2, "threads that read chunks", low=1, high=64)
-    poll_seconds: float = setting(0.5, "seconds between two looks at the folder", low=0.01, high=3600)
+    poll_seconds: float = setting(0.5, "seconds between two checks of the folder", low=0.01, high=3600)
     keep_networks: int | None = setting(
-        None, "newest networks that are kept in RUN/models once they are handed on (null: all)", low=1, high=10**6
+        None, "newest networks kept in RUN/models after they are sent (null: all)", low=1, high=10**6
     )
     end_with_input: bool | None = setting(
-        None, "whether a closed standard input ends it (null: unless it listens on a socket)"
+        None, "end when standard input is closed (null: unless it listens on a socket)"
     )
-    upload: UploadSettings = setting(UploadSettings(), "where networks are handed on to")
+    upload: UploadSettings = setting(UploadSettings(), "where finished networks are sent")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
-        if self.validation + self.test >= 1:
-            rest = 1 - self.validation
-            yield "test", f"expected less than {rest:g}, since validation has the rest, got {self.test:g}"
+        yield from shares_too_large(self.validation, self.test)

@@ -1,6 +1,6 @@
-"""What a trainer of roles is told. Nothing has a default: a configuration shows all that goes into a training.
+"""The sections `host`, `agent`, `players` and `evaluation` of a training of roles. See docs/trainers.md.
 
-A trainer of one's own derives from `RoleSettings` and adds what it needs.
+Your own trainer derives its settings from `RoleSettings`.
 """
 
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tengen import nets
+from tengen.config.settings.net import unknown_architecture
 from tengen.config.settings.train import OptimizerSettings
 from tengen.schema import REQUIRED, setting
 
@@ -21,20 +22,19 @@ class NumberSettings:
     """A number that changes with the step t, the first being 0. See `schedules.Schedule`."""
 
     kind: Literal["constant", "linear", "exponential", "inverse", "cosine", "steps"] = setting(
-        REQUIRED, "how it goes from the initial number to the final one"
+        REQUIRED, "how it changes from the initial to the final number"
     )
     initial: float = setting(REQUIRED, "the number at step 0", low=-1e9, high=1e9)
-    final: float = setting(REQUIRED, "where it ends, or what it comes close to; constant: not used", low=-1e9, high=1e9)
+    final: float = setting(REQUIRED, "the number it ends at or approaches; constant: not used", low=-1e9, high=1e9)
     length: int = setting(
-        REQUIRED, "linear, cosine: steps until the end; inverse: until half of the way", low=1, high=10**12
+        REQUIRED, "linear, cosine: steps to the final number; inverse: steps to the middle", low=1, high=10**12
     )
     rate: float = setting(
-        REQUIRED, "exponential: share of the way that a step leaves; steps: that each boundary leaves", low=0, high=1
+        REQUIRED, "remaining share of the way, after each step (exponential) or boundary (steps)", low=0, high=1
     )
-    boundaries: tuple[int, ...] = setting(REQUIRED, "steps: when it changes", low=1, high=10**12)
+    boundaries: tuple[int, ...] = setting(REQUIRED, "steps: where it changes", low=1, high=10**12)
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
         if list(self.boundaries) != sorted(set(self.boundaries)):
             yield "boundaries", f"expected rising steps, got {', '.join(map(str, self.boundaries))}"
 
@@ -51,50 +51,42 @@ class NumberSettings:
 class RoleNetSettings:
     """The network of a role."""
 
-    name: str = setting(REQUIRED, "which network", words="a name as `tengen nets` explains them")
-    dtype: nets.Dtype = setting(REQUIRED, "what it computes in; parameters are float32")
+    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
+    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what makes no network."""
-        try:
-            nets.spec(self.name)
-        except ValueError as error:
-            yield "name", str(error)
+        yield from unknown_architecture(self.name)
 
 
 @dataclass(frozen=True)
 class BufferSettings:
-    """Where samples are kept to be drawn again."""
+    """The replay buffer."""
 
-    capacity: int = setting(REQUIRED, "samples that it holds; the oldest go first", low=1, high=2**30)
-    kind: Literal["uniform", "prioritised"] = setting(
-        REQUIRED, "draw all samples alike, or by how wrong they were when last seen"
-    )
-    alpha: float = setting(REQUIRED, "prioritised: power of the error; 0 draws all alike", low=0, high=2)
-    least: float = setting(REQUIRED, "prioritised: added to the error, so that none is never drawn", low=1e-9, high=1e3)
-    beta: NumberSettings = setting(REQUIRED, "prioritised: how much a loss makes up for being drawn more often, 0 to 1")
+    capacity: int = setting(REQUIRED, "samples; the oldest are dropped first", low=1, high=2**30)
+    kind: Literal["uniform", "prioritised"] = setting(REQUIRED, "draw samples uniformly, or by their last error")
+    alpha: float = setting(REQUIRED, "prioritised: exponent of the error (0: uniform)", low=0, high=2)
+    least: float = setting(REQUIRED, "prioritised: added to every error", low=1e-9, high=1e3)
+    beta: NumberSettings = setting(REQUIRED, "prioritised: importance-sampling correction, 0 to 1")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
         yield from self.beta.outside("beta", 0, 1)
 
 
 @dataclass(frozen=True)
 class RoleSettings:
-    """One role of a game, learning."""
+    """One role that learns."""
 
-    net: RoleNetSettings = setting(REQUIRED, "what looks at positions")
-    optimizer: OptimizerSettings = setting(REQUIRED, "how gradients change the parameters")
-    lr_schedule: NumberSettings = setting(REQUIRED, "by what the learning rate is multiplied")
-    er_schedule: NumberSettings = setting(REQUIRED, "how often a random legal action is tried instead, 0 to 1")
-    others_er: float = setting(REQUIRED, "how often the other role plays any legal action meanwhile", low=0, high=1)
-    games: int = setting(REQUIRED, "games that are played at once to learn this role", low=1, high=10**6)
-    gamma: float = setting(REQUIRED, "what a reward loses with each own move until it comes", low=0, high=1)
-    n_step: int = setting(REQUIRED, "own moves that one sample spans", low=1, high=100)
-    buffer: BufferSettings | None = setting(REQUIRED, "where samples are kept to be drawn again (null: nowhere)")
+    net: RoleNetSettings = setting(REQUIRED, "the neural network")
+    optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser")
+    lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time")
+    er_schedule: NumberSettings = setting(REQUIRED, "exploration rate: share of random actions, 0 to 1")
+    others_er: float = setting(REQUIRED, "share of random actions of the other role", low=0, high=1)
+    games: int = setting(REQUIRED, "games played at once", low=1, high=10**6)
+    gamma: float = setting(REQUIRED, "discount per own move", low=0, high=1)
+    n_step: int = setting(REQUIRED, "own moves per sample", low=1, high=100)
+    buffer: BufferSettings | None = setting(REQUIRED, "the replay buffer (null: none)")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
         yield from self.er_schedule.outside("er_schedule", 0, 1)
         yield from self.lr_schedule.outside("lr_schedule", 0, 1e9)
 
@@ -113,10 +105,44 @@ class PlayersSection:
 
 @dataclass(frozen=True)
 class EvaluationSection:
-    """How good the roles are, measured on the way."""
+    """Matches that measure the roles during training."""
 
-    interval: int = setting(REQUIRED, "steps between two evaluations", low=1, high=10**12)
+    interval: int = setting(REQUIRED, "training steps between two evaluations", low=1, high=10**12)
     games: int = setting(REQUIRED, "games of each pair of players", low=1, high=10**6)
     against: tuple[str, ...] = setting(
-        REQUIRED, "who plays each learning role besides the other role", pattern=PLAYER, words=PLAYER_WORDS
+        REQUIRED, "opponents of each learning role besides the other role", pattern=PLAYER, words=PLAYER_WORDS
     )
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """The target network, which follows the learning network."""
+
+    kind: Literal["polyak", "periodic"] = setting(REQUIRED, "move part of the way at each update, or copy")
+    tau: float = setting(REQUIRED, "polyak: part of the way", low=1e-9, high=1)
+    every: int = setting(REQUIRED, "steps between two updates", low=1, high=10**9)
+
+
+@dataclass(frozen=True)
+class DQNRoleSettings(RoleSettings):
+    """One role that learns by deep Q-learning."""
+
+    dueling: bool = setting(REQUIRED, "dueling network: value of the position plus advantage of the action")
+    double: bool = setting(
+        REQUIRED, "double Q-learning: the learning network chooses the next action, the target network evaluates it"
+    )
+    target: TargetSettings = setting(REQUIRED, "the target network")
+    batch: int = setting(REQUIRED, "samples per step", low=1, high=10**6)
+    huber: float = setting(REQUIRED, "Huber loss: errors above this count linearly", low=1e-6, high=1e9)
+    first_samples: int = setting(REQUIRED, "samples before the first step", low=1, high=10**9)
+    roll_out_samples: int = setting(REQUIRED, "samples added by each roll-out", low=1, high=10**9)
+    roll_out_interval: int = setting(REQUIRED, "steps between two roll-outs", low=1, high=10**9)
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        yield from super().check_together()
+        if self.buffer is None:
+            yield "buffer", "expected a section, because deep Q-learning draws its samples from a buffer"
+            return
+        for key in ("first_samples", "roll_out_samples"):
+            if getattr(self, key) > self.buffer.capacity:
+                yield key, f"expected at most buffer.capacity, {self.buffer.capacity}, got {getattr(self, key)}"

@@ -1,4 +1,4 @@
-"""What self-play is told."""
+"""The section `selfplay`: how games are played for training. See docs/selfplay.md."""
 
 import math
 import re
@@ -10,13 +10,11 @@ from tengen.errors import OptionError
 from tengen.schema import setting
 
 _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
-
-
 _OPPONENT = re.compile(r"(host|agent)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
 
 
 class BoardSize(NamedTuple):
-    """A board of another size than the game's own."""
+    """Another board size that some games are played on."""
 
     size: int
     share: float  # of the games
@@ -24,7 +22,7 @@ class BoardSize(NamedTuple):
 
 
 def size(text: str) -> BoardSize:
-    """What an item of `SelfplaySettings.sizes` says."""
+    """Parses an item of `SelfplaySettings.sizes`."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
@@ -33,7 +31,7 @@ def size(text: str) -> BoardSize:
 
 
 class NamedOpponent(NamedTuple):
-    """Somebody who makes the moves of one side in some of the games."""
+    """A player who plays one side in some of the games."""
 
     role: str  # host or agent
     name: str  # of a fixed player, or the path of a network
@@ -41,7 +39,7 @@ class NamedOpponent(NamedTuple):
 
 
 def named(text: str) -> NamedOpponent:
-    """What an item of `SelfplaySettings.opponents` says."""
+    """Parses an item of `SelfplaySettings.opponents`."""
     found = _OPPONENT.fullmatch(text)
     if found is None:
         raise OptionError(f"expected host=PLAYER:SHARE or agent=PLAYER:SHARE, got {text!r}")
@@ -50,7 +48,7 @@ def named(text: str) -> NamedOpponent:
 
 
 def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
-    """The options of a game of Go, for a board of another size. A limit of moves shrinks with the board."""
+    """The options of Go on a board of another size. The move limit shrinks with the board."""
     points, limit = (to.size / options["size"]) ** 2, options["max_moves"]
     return options | {
         "size": to.size,
@@ -61,47 +59,46 @@ def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SelfplaySettings:
-    """How games are played to learn from. The defaults suit one GPU; a configuration spells all of them out."""
+    """The defaults suit one GPU."""
 
-    games: int = setting(4096, "how many games the device plays at once", low=1, high=1_000_000)
+    games: int = setting(4096, "games played at once", low=1, high=1_000_000)
     sizes: tuple[str, ...] = setting(
         (),
-        "Go: other boards that some of the games are played on, none larger than the game's own",
+        "Go: smaller boards for some of the games",
         pattern=_SIZE.pattern,
         words="SIZE:SHARE or SIZE:SHARE:KOMI, as 7:0.25:9.0",
     )
     full_share: float = setting(
-        0.25, "share of the moves that get a full search; only those teach a policy", low=0.01, high=1
+        0.25, "share of the moves with a full search; only those are policy targets", low=0.01, high=1
     )
-    cheap_simulations: int = setting(8, "simulations of the other searches", low=1, high=30000)
+    cheap_simulations: int = setting(8, "simulations of the other (cheap) searches", low=1, high=30000)
     decided_value: float = setting(
-        1.0, "a game is decided once several searches in a row give the same player at least this value", low=0, high=1
+        1.0, "a game is decided once several searches in a row give one player at least this value", low=0, high=1
     )
     decided_full_share: float = setting(
         1.0,
-        "share of full_share that is left when a game is decided (1: decided or not, it makes no difference)",
+        "factor of full_share once a game is decided (1: no change)",
         low=0,
         high=1,
     )
     cheap_weight: float = setting(
-        0.0, "weight of the rows of cheap searches, which teach results alone (0: they are not kept)", low=0, high=1
+        0.0, "weight of rows from cheap searches, which train no policy (0: they are dropped)", low=0, high=1
     )
-    reuse: bool = setting(True, "keep what the search knows below the move that was made")
-    opening_moves: int = setting(4, "a game begins with a number of random moves, at most so many", low=0, high=100)
-    temperature: float = setting(1.0, "of the choice of the first move (0: the best one)", low=0, high=10)
-    last_temperature: float = setting(0.1, "what the temperature falls to", low=0, high=10)
-    halving_plies: float = setting(8.0, "plies in which it comes half as close to that", low=0.1, high=1000)
-    komi_spread: float = setting(0.0, "Go: standard deviation of komi about the game's own", low=0, high=100)
+    reuse: bool = setting(True, "keep the subtree of the move that was played")
+    opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
+    temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)
+    last_temperature: float = setting(0.1, "temperature late in the game", low=0, high=10)
+    halving_plies: float = setting(8.0, "plies in which the temperature moves halfway towards that", low=0.1, high=1000)
+    komi_spread: float = setting(0.0, "Go: standard deviation of komi around the game's own", low=0, high=100)
 
     opponents: tuple[str, ...] = setting(
         (),
-        "Hironaka: who makes the moves of one side in some of the games, so that they are not all against itself",
+        "Hironaka: fixed players or networks that play one side in some of the games",
         pattern=_OPPONENT.pattern,
         words="host=PLAYER:SHARE or agent=PLAYER:SHARE, as agent=first:0.1, of a fixed player or a network's path",
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
         sizes = [size(text) for text in self.sizes]
         if len({each.size for each in sizes}) < len(sizes):
             yield "sizes", f"expected each size once, got {', '.join(self.sizes)}"
@@ -121,7 +118,7 @@ class SelfplaySettings:
 
 
 def stride(simulations: int, settings: SelfplaySettings, leaves: int = 1) -> int:
-    """After how many steps, of `leaves` simulations each, searches may end: so that both kinds do, and none waits."""
+    """Steps, of `leaves` simulations each, after which searches may end, so that neither kind waits for the other."""
     full, cheap = (-(-count // leaves) for count in (simulations, settings.cheap_simulations))
     always_full = settings.full_share == 1 and settings.decided_full_share == 1
     return full if always_full else math.gcd(full, cheap)

@@ -1,14 +1,14 @@
-"""The arrays in an `.npz`, read from files that may be damaged or made to do harm.
+"""The arrays in an `.npz`, read from files that may be damaged or malicious.
 
-An `.npz` is a zip of `.npy` files. What a zip says of itself can be wrong on purpose: a few kilobytes may claim, or
-unpack to, gigabytes. So nothing is believed before it is compared with something that cannot lie, the size of the file:
+An `.npz` is a zip of `.npy` files. The headers of a zip can be wrong on purpose: a few kilobytes may claim, or unpack
+to, gigabytes. So everything is first compared with something that cannot lie, the size of the file:
 
 - members are stored or deflated, and deflating shrinks no more than 1032 times; other methods shrink without limit
 - members do not overlap, so that all of them together are no longer than the file
 - an array's shape and type are compared with what they must be before there is memory for it
 - no more is unpacked than was announced
 
-It is also faster than Python's `zipfile`, which matters to whoever asks thousands of chunks.
+It is also faster than Python's `zipfile`, which matters when thousands of chunks are read.
 """
 
 import math
@@ -37,7 +37,7 @@ _COMMENT_LIMIT = 2**16
 _LIST_LIMIT = 2**18  # bytes: a chunk has some fifteen members, which take one thousand
 DEFLATE_LIMIT = 1032  # by how much deflating can shrink
 _BLOCK = 2**20  # bytes that are read at a time
-_NPY = b"\x93NUMPY\x01\x00"
+NPY = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT = 4096  # bytes of an `.npy` file before its numbers
 # A key of a header and its value, with the comma behind it. NumPy itself reads headers with `ast`, which in Python 3.11
 # fails when several threads use it at once.
@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 
 class Archive:
-    """The members of an open `.npz`. What is wrong with it is told as OptionError; the disk's errors are OSError."""
+    """The members of an open `.npz`. Raises OptionError for bad content, OSError for errors of the disk."""
 
     def __init__(self, file: FileIO) -> None:
         self._file = file
@@ -88,7 +88,7 @@ class Archive:
         data = bytearray(member.size)
         stream.fill(memoryview(data))
         stream.check()
-        if data[:8] != _NPY or len(data) < 10:
+        if data[:8] != NPY or len(data) < 10:
             raise OptionError(f"{name}: expected a .npy file of version 1.0")
         begin = 10 + int.from_bytes(data[8:10], "little")
         text = data[begin:]
@@ -280,7 +280,7 @@ def _header(stream: _Stream, name: str, shape: tuple[int, ...], dtype: np.dtype)
     start = bytearray(10)
     stream.fill(memoryview(start))
     length = int.from_bytes(start[8:], "little")
-    if start[:8] != _NPY:
+    if start[:8] != NPY:
         raise OptionError(f"{name}: expected a .npy file of version 1.0")
     if length > HEADER_LIMIT:
         raise OptionError(f"{name}: expected at most {HEADER_LIMIT} bytes before the numbers, got {length}")

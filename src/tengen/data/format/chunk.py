@@ -1,34 +1,43 @@
 """Chunks: files of many rows, whole games only.
 
-A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It holds no
-pickles, and is read by a reader that knows none. Every part is checked before it is believed, because files are cut
-short, mixed up and written by other programs.
+A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It contains no
+pickles, and the reader supports none. Everything is checked before it is used, because files are cut short, mixed up
+and written by other programs.
 """
 
+import dataclasses
 import io
 import itertools
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 import numpy as np
 
-from tengen import files
+from tengen import files, schema
 from tengen.data.format import rows as row
 from tengen.data.format import sanity
-from tengen.data.format.archive import HEADER_LIMIT, Archive
+from tengen.data.format.archive import DEFLATE_LIMIT, HEADER_LIMIT, NPY, Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.errors import OptionError, TengenError
+from tengen.schema import REQUIRED, setting
 
 SCHEMA = 1
 _META = "meta"
+_META_NAME = b"meta.npy"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
-_OURS = ("schema", "network", "rows", "games", "format", "game", "version", "options")
 _T = TypeVar("_T")
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")  # signature, ..., method, ..., crc, ..., length of the name, of what follows it
+_END = struct.Struct("<4sHHHHIIH")  # signature, ..., size and place of the list of arrays, length of a comment
+_ZIP64 = struct.Struct("<HHQQ")  # number 1, length, size, size as stored
+_FIRST = 1 << 14  # bytes of a peek, of which a meta needs one in ten
 
 
 class ChunkError(TengenError):
@@ -36,27 +45,27 @@ class ChunkError(TengenError):
 
 
 class CorruptChunk(ChunkError):
-    """It is not, or is no longer, what was written."""
+    """Its content is not what was written."""
 
 
 class ForeignChunk(ChunkError):
-    """It is good, but of another game, without what is wanted of it, or larger than is allowed."""
+    """It is good, but of another game, without a wanted field, or larger than allowed."""
 
 
 class UnreadableChunk(ChunkError):
-    """It is not there, may not be read, or is no regular file; what it holds is not known."""
+    """It does not exist, may not be read, or is no regular file; its content is unknown."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What a chunk says of itself."""
+    """The description of a chunk in its `meta`."""
 
     game: GameIdentity
     form: RowFormat
     network: str  # which played the games
     rows: int
     games: int
-    more: Mapping[str, Any] = field(default_factory=dict)  # whatever else the writer noted, in JSON values
+    more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -64,20 +73,40 @@ class Meta:
         return {**own, "format": self.form.to_dict(), **self.game.to_dict(), **self.more}
 
     @staticmethod
-    def from_dict(data: object) -> "Meta":
-        """Undo `to_dict`. OptionError says what is wrong."""
-        if not isinstance(data, dict):
-            raise OptionError("meta: expected a mapping")
-        if data.get("schema") != SCHEMA:
-            raise OptionError(f"schema: expected {SCHEMA}, got {data.get('schema')!r}")
-        for key in ("rows", "games"):
-            if not isinstance(data.get(key), int) or isinstance(data[key], bool) or data[key] < 0:
-                raise OptionError(f"{key}: expected a whole number of at least 0")
-        if not isinstance(data.get("network"), str):
-            raise OptionError("network: expected a name")
+    def from_json(text: bytes) -> "Meta":
+        """Undo `to_dict`, as JSON. Raises OptionError."""
+        data = json.loads(text)
+        found = schema.from_data(_Counts, data, "meta")
+        form, game = _described(json.dumps({key: data[key] for key in _DESCRIBED if key in data}))
         more = {key: value for key, value in data.items() if key not in _OURS}
-        form = RowFormat.from_dict(data.get("format"))
-        return Meta(GameIdentity.from_dict(data), form, data["network"], data["rows"], data["games"], more)
+        return Meta(game, form, found.network, found.rows, found.games, more)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    schema: Literal[1]
+    network: str
+    rows: int = setting(REQUIRED, low=0)
+    games: int = setting(REQUIRED, low=0)
+
+
+@dataclass(frozen=True)
+class _Description:
+    format: RowFormat
+    game: str
+    version: int
+    options: dict[str, Any]
+
+
+_DESCRIBED = tuple(field.name for field in dataclasses.fields(_Description))
+_OURS = (*_DESCRIBED, *(field.name for field in dataclasses.fields(_Counts)))
+
+
+@lru_cache(maxsize=64)
+def _described(text: str) -> tuple[RowFormat, GameIdentity]:
+    """Format and game, which are the same in all chunks of a run."""
+    found = schema.from_json(_Description, text, "meta")
+    return row.interned(found.format), GameIdentity(found.game, found.version, found.options)
 
 
 def write_chunk(
@@ -90,9 +119,9 @@ def write_chunk(
     more: Mapping[str, Any] | None = None,
     compress: bool = False,
 ) -> Meta:
-    """Write rows (np, or jnp, which is fetched here) so that the file is complete or absent, and say what was written.
+    """Write rows (np, or jnp, which is fetched here) to a file that is complete or absent.
 
-    OptionError if the rows are not as `form` says or cannot be true; TengenError if the file cannot be written.
+    OptionError if the rows do not match `form` or are impossible; TengenError if the file cannot be written.
     """
     host = {name: np.asarray(values) for name, values in rows.items()}
     count = row.check(form, host)
@@ -105,26 +134,41 @@ def write_chunk(
     meta = Meta(game, form, network, count, count_games(host["game"]), dict(more or {}))
     file = io.BytesIO()
     pack(file, meta, ((name, host[name]) for name in form.fields), compress=compress)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(path, file.getvalue())
-    except OSError as error:
-        raise TengenError(cannot_write(path, error)) from error
+    files.make_folder(path.parent)
+    files.write_bytes(path, file.getvalue())
     return meta
 
 
 def read_meta(path: Path) -> Meta:
-    """What a chunk says of itself, without its rows. Raises ChunkError."""
+    """The description of a chunk, without its rows. Raises ChunkError."""
     return _reading(path, _read_meta)
+
+
+def peek_meta(path: Path) -> Meta:
+    """The same as `read_meta`, in a third of the time, for callers that need no rows of thousands of chunks.
+
+    Only the two ends of the file are read: `meta` is the first array, and the list of arrays must end where the file
+    does. `read_meta` reads everything that is not exactly as `pack` writes it.
+    """
+    try:
+        size, first, last = files.read_ends(path, _FIRST, _END.size)
+        text = _first_array(first) if _ends_well(last, size) else None
+        if text is not None:
+            meta = Meta.from_json(text)
+            if meta.rows * meta.form.row_bytes <= size * DEFLATE_LIMIT:
+                return meta
+    except (OSError, ValueError, struct.error):
+        pass
+    return read_meta(path)
 
 
 def read_chunk(
     path: Path, form: RowFormat | None = None, game: GameIdentity | None = None, limit: int | None = None
 ) -> tuple[Rows, Meta]:
-    """The rows (np, read-only) with the fields of `form`, or all of them, after every check there is.
+    """The rows (np, read-only) with the fields of `form`, or all of them, fully checked.
 
     Raises CorruptChunk, UnreadableChunk, or ForeignChunk if the chunk is not of `game`, lacks fields of `form`, or has
-    more than `limit` rows. Nothing is unpacked before all of that, and the sizes of all arrays, are known to be right.
+    more than `limit` rows. Nothing is unpacked before all of that and the sizes of all arrays are checked.
     """
 
     def read(archive: Archive) -> tuple[Rows, Meta]:
@@ -165,14 +209,8 @@ def count_games(game: np.ndarray) -> int:
     return len(np.unique((number[:, 0] << np.uint64(32)) | number[:, 1]))
 
 
-def cannot_write(path: Path, error: OSError) -> str:
-    """What to tell somebody whose file could not be written."""
-    advice = "change its permissions" if isinstance(error, PermissionError) else "make room or choose another place"
-    return f"{path}: cannot be written: {error.strerror or error}; {advice}, then start the run again"
-
-
 def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
-    """`read(archive)`, with every way in which it can fail told as a ChunkError."""
+    """`read(archive)`, with every failure as a ChunkError."""
     try:
         with files.open_regular(path) as file:
             return read(Archive(file))
@@ -187,8 +225,8 @@ def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
 
 
 def _read_meta(archive: Archive) -> Meta:
-    """What the chunk says of itself, if there is one array for each field, as long as it must be."""
-    meta = Meta.from_dict(json.loads(archive.read_text(_META, _META_LIMIT)))
+    """The description of a chunk, after checking that there is one array of the right size for each field."""
+    meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
     members, fields = archive.members, meta.form.fields
     expected = {f"{name}.npy" for name in (_META, *fields)}
     if members.keys() != expected:
@@ -204,7 +242,7 @@ def _read_meta(archive: Archive) -> Meta:
 def check_wanted(
     path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None, limit: int | None = None
 ) -> None:
-    """Raise ForeignChunk if a chunk that says this is not of `game`, lacks fields of `form`, or exceeds the limit."""
+    """Raise ForeignChunk if a chunk is not of `game`, lacks fields of `form`, or has more rows than the limit."""
     if limit is not None and meta.rows > limit:
         raise ForeignChunk(
             f"{path}: has {meta.rows:,} rows, and data.max_chunk_rows allows {limit:,} in a file; raise that if the "
@@ -216,3 +254,25 @@ def check_wanted(
     if form is not None and not meta.form.holds(form):
         odd = next(name for name, field in form.fields.items() if meta.form.fields.get(name) != field)
         raise ForeignChunk(f"{path}: rows of another kind: they have no {odd} of the shape that is wanted")
+
+
+def _first_array(first: bytes) -> bytes | None:
+    """The content of the first array, if it is called meta, lies there as it is, and has its checksum."""
+    signature, *_, crc, _, _, name_length, extra_length = _LOCAL.unpack_from(first)
+    start = _LOCAL.size + name_length
+    if signature != b"PK\x03\x04" or first[_LOCAL.size : start] != _META_NAME or first[8:10] != b"\0\0":
+        return None
+    number, _, size, stored = _ZIP64.unpack_from(first, start)
+    start += extra_length
+    array = first[start : start + size]
+    if number != 1 or size != stored or len(array) != size or zlib.crc32(array) != crc or array[:8] != NPY:
+        return None
+    (header,) = struct.unpack_from("<H", array, 8)
+    described = array[10 : 10 + header]
+    return array[10 + header :] if b"'descr': '|u1'" in described else None
+
+
+def _ends_well(last: bytes, size: int) -> bool:
+    """Whether the list of arrays is where the end of the file says, which it is not in a file that was cut."""
+    signature, *_, length, place, comment = _END.unpack(last)
+    return signature == b"PK\x05\x06" and comment == 0 and place + length + _END.size == size

@@ -1,4 +1,4 @@
-"""Which game rows are of. Rows of another game, or of the same under other rules, must not be mixed in."""
+"""Which game rows belong to. Rows of another game, or of other rules, must not be mixed in."""
 
 import dataclasses
 import json
@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tengen.errors import OptionError
+from tengen import schema
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
+
+
+@dataclass(frozen=True)
+class _IdentityJson:
+    """The keys of a JSON file that identify a game."""
+
+    game: str
+    version: int
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,7 @@ class GameIdentity:
 
     @staticmethod
     def of(game: "Game[Any]") -> "GameIdentity":
-        """The identity of a game that was made."""
+        """The identity of a game."""
         return GameIdentity(game.name, game.version, plain_options(game))
 
     def to_dict(self) -> dict[str, Any]:
@@ -31,18 +40,12 @@ class GameIdentity:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> "GameIdentity":
-        """Undo `to_dict`; other keys are left alone. OptionError says what is wrong."""
-        name, version, options = (data.get(key) for key in ("game", "version", "options"))
-        if not isinstance(name, str):
-            raise OptionError("game: expected the name of a game")
-        if not isinstance(version, int) or isinstance(version, bool):
-            raise OptionError("version: expected a whole number")
-        if not isinstance(options, dict):
-            raise OptionError("options: expected a mapping")
-        return GameIdentity(name, version, options)
+        """Undo `to_dict`; other keys are ignored. Raises OptionError."""
+        found = schema.from_data(_IdentityJson, data)
+        return GameIdentity(found.game, found.version, found.options)
 
     def difference(self, other: "GameIdentity") -> str:
-        """How `other` is not this game, in words; empty if it is."""
+        """How `other` differs from this game, in words; empty if it does not."""
         if self.name != other.name:
             return f"expected the game {self.name}, got {other.name}"
         if self.version != other.version:
@@ -56,5 +59,5 @@ class GameIdentity:
 
 
 def plain_options(game: "Game[Any]") -> dict[str, Any]:
-    """The options of a game as JSON gives them back: tuples have become lists."""
+    """The options of a game in JSON values: tuples have become lists."""
     return json.loads(json.dumps(dataclasses.asdict(game.options)))

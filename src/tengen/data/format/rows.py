@@ -1,4 +1,4 @@
-"""Rows: what one searched position teaches.
+"""Rows: the training targets of one searched position.
 
 N rows are a dict of arrays with first axis N, jnp on the device and np on the host. Targets are from the side of the
 player to move, unless said otherwise.
@@ -23,16 +23,19 @@ and, for networks with such heads:
     score            Float32[N]                at the game's end
 """
 
+import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tengen import schema
 from tengen.errors import OptionError
+from tengen.schema import REQUIRED, setting
 
 if TYPE_CHECKING:
     from jax import Array
@@ -43,11 +46,11 @@ Rows = dict[str, Any]
 """Field -> array, jnp or np."""
 
 EXTRAS = ("opponent_policy", "ownership", "score")
-"""Heads that need fields of their own. The others learn from what every row has."""
+"""Heads that need additional fields. The others are trained on fields that every row has."""
 
 
 class Field(NamedTuple):
-    """What one row holds under one name."""
+    """Shape and type of one field of a row."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -57,14 +60,14 @@ class Field(NamedTuple):
 class RowFormat:
     """Which fields the rows of a game have, and their shapes. Hashable, so that it can be static under `jit`."""
 
-    planes_shape: tuple[int, int, int]  # H, W, C
-    num_scalars: int
-    num_actions: int
-    extras: tuple[str, ...] = ()  # among EXTRAS, in that order
+    planes_shape: tuple[int, int, int] = setting(REQUIRED, "H, W, C", low=0, high=2**31 - 1)
+    num_scalars: int = setting(REQUIRED, low=0, high=2**31 - 1)
+    num_actions: int = setting(REQUIRED, low=0, high=2**31 - 1)
+    extras: tuple[str, ...] = setting((), "among EXTRAS, in that order")
 
     @staticmethod
     def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
-        """The rows for a network with these extra heads. OptionError if the game cannot teach one of them."""
+        """The rows for a network with these extra heads. OptionError if the game has no target for one of them."""
         heads = tuple(heads)
         for head in heads:
             if head in ("ownership", "score") and head not in game.extra_targets:
@@ -111,45 +114,33 @@ class RowFormat:
         return sum(self.field_bytes.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in lists, numbers and texts only, for JSON."""
-        return {
-            "planes_shape": list(self.planes_shape),
-            "num_scalars": self.num_scalars,
-            "num_actions": self.num_actions,
-            "extras": list(self.extras),
-        }
+        """The same in JSON values."""
+        return json.loads(json.dumps(asdict(self)))
 
     @staticmethod
     def from_dict(data: object) -> "RowFormat":
-        """Undo `to_dict`. OptionError, which is a ValueError, says what is wrong with `data`."""
-        if not isinstance(data, Mapping) or set(data) != set(_KEYS):
-            raise OptionError(f"row format: expected the keys {', '.join(_KEYS)}")
-        planes, scalars, actions, extras = (data[key] for key in _KEYS)
-        if not (isinstance(planes, list) and len(planes) == 3 and all(map(_is_size, planes))):
-            raise OptionError("row format: planes_shape: expected three whole numbers of at least 0")
-        if not (_is_size(scalars) and _is_size(actions)):
-            raise OptionError("row format: num_scalars, num_actions: expected whole numbers of at least 0")
-        if not isinstance(extras, list) or extras != [name for name in EXTRAS if name in extras]:
-            raise OptionError(f"row format: extras: expected some of {', '.join(EXTRAS)}, in this order")
-        return _form((planes[0], planes[1], planes[2]), scalars, actions, tuple(extras))
+        """Undo `to_dict`. Raises OptionError, which is a ValueError."""
+        return interned(schema.from_data(RowFormat, data, "row format", strict=True))
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        if self.extras != tuple(name for name in EXTRAS if name in self.extras):
+            yield "extras", f"expected some of {', '.join(EXTRAS)}, in this order"
 
     def holds(self, other: "RowFormat") -> bool:
         """Whether rows of this format have all that rows of `other` have, in the same shapes."""
         return all(self.fields.get(name) == field for name, field in other.fields.items())
 
 
-_KEYS = ("planes_shape", "num_scalars", "num_actions", "extras")
-_form = lru_cache(maxsize=64)(RowFormat)  # thousands of chunks have the same one, which knows its fields already
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+@lru_cache(maxsize=64)
+def interned(form: RowFormat) -> RowFormat:
+    """An equal format that has computed its fields already, since thousands of chunks have the same format."""
+    return form
 
 
 def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
-    """How many rows these are. OptionError, which is a ValueError, names the field that is not as `form` says.
+    """The number of rows. OptionError, which is a ValueError, names the field that does not match `form`.
 
-    Looks at shapes and types only, so it also works while tracing.
+    Only shapes and types are checked, so it also works while tracing.
     """
     missing = [name for name in form.fields if name not in rows]
     if missing:
@@ -194,9 +185,9 @@ def unpack_planes(packed: "np.ndarray | Array", planes_shape: tuple[int, int, in
 
 
 def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
-    """Rows of a small board as rows of a larger one, whose top left corner it is; `large` has no other fields.
+    """Rows of a small board as rows of a larger one, of which it is the top left corner; both have the same fields.
 
-    Plane 0 says which points there are. Actions are one per point and then the others, as in Go.
+    Plane 0 marks the points of the board. Actions are one per point and then the others, as in Go.
     """
     import jax.numpy as jnp
 
@@ -221,7 +212,7 @@ def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
 
 
 def _library(array: Any) -> Any:
-    """NumPy or JAX, which is imported here alone: whoever only looks at files does not wait for it."""
+    """NumPy or JAX, which is imported only here, so that reading files does not wait for it."""
     if isinstance(array, np.ndarray):
         return np
     import jax.numpy as jnp

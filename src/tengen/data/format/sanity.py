@@ -1,4 +1,4 @@
-"""Whether numbers in rows can be true. What cannot be is a broken file or a broken program, and must not be learnt."""
+"""Whether the numbers in rows are possible. Others come from broken files or programs, and must not be used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """What is wrong with rows that have the shapes and types of `form`: `field: message (in so many rows)`."""
+    """Problems with rows that have the shapes and types of `form`: `field: message`."""
     count = len(rows["ply"])
     bad = dict.fromkeys((name for name in _EXPECTED if name in form.fields), 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows

@@ -1,61 +1,88 @@
-"""From files to batches, on threads of its own.
+"""From files to batches, on threads.
 
     source = data.FileList(sorted(shuffle.glob("*.npz")))       # these files, once each, and then the end
-    source = data.Folder(run / "selfplay")                      # whatever comes, for ever
+    source = data.Folder(run / "selfplay")                      # all files that ever come
     with data.Loader(source, form, game, settings) as loader:
         while (batch := loader.get_next_batch("train")) is not None:
             rows = dict(zip(loader.names, batch))
 
-See docs/loader.md.
+The stages of one split:
+
+    files -> read -> pool -> unpack -> mix -> batch -> batches
+
+Without a pool, chunks wait in a queue instead; without a reservoir there is no `mix`, and rows stay in order. See
+docs/loader.md.
 """
 
 import threading
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from tengen.config.settings.data import LoaderSettings
-from tengen.data.format.chunk import read_chunk
+from tengen.data.format.chunk import ChunkError, read_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, check
-from tengen.data.loader.batches import Batch
-from tengen.data.loader.channels import ChannelClosed, ChannelEnded, StageFailed, Ticks
-from tengen.data.loader.ledger import Kind, LoaderLedger, RejectedFile, SplitCounts
-from tengen.data.loader.meters import Doing, Meter, StageStats
-from tengen.data.loader.pipeline import Pipeline
-from tengen.data.loader.reading import Read, length, watching
-from tengen.data.loader.sources import FileSource, FoundFile
-from tengen.data.loader.splits import SPLITS, Split, share_of, split_of
-from tengen.data.loader.stages import Stage
+from tengen.data.loader.mixing import Arrived, Batch, Batches, NewestFiles, Picked, Pool, Reservoir, count_rows
+from tengen.data.loader.sources import (
+    SPLITS,
+    FileSource,
+    FoundFile,
+    LoaderLedger,
+    RejectedFile,
+    RejectionKind,
+    Split,
+    SplitCounts,
+    share_of,
+    split_of,
+)
+from tengen.data.loader.stages import (
+    Channel,
+    ChannelClosed,
+    ChannelEnded,
+    Incoming,
+    Meter,
+    Stage,
+    StageFailed,
+    StageStats,
+    Ticks,
+)
 from tengen.errors import OptionError, TengenError
+
+Read = Callable[[Path], Rows]
+"""Reads the wanted fields of the rows in a file. ChunkError if it cannot be used."""
 
 
 class LoaderClosed(TengenError):
-    """A batch was asked for, but the loader is closed."""
+    """The loader is closed, so there are no more batches."""
 
 
 class LoaderTimeout(TengenError, TimeoutError):
-    """There was no batch in time, and here is what was waited for."""
+    """There was no batch in time; the message says what was waited for."""
 
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """How a loader stands."""
+    """Current figures of a loader."""
 
-    stages: tuple[StageStats, ...]  # in the order in which files pass them; of the splits that were asked for
+    stages: tuple[StageStats, ...]  # in the order in which files pass them; of the splits in use
     counts: Mapping[Split, SplitCounts]
     passed_over: Mapping[Split, int]  # files never read, because there were enough newer ones for the pool
-    rejected: Mapping[Kind, int]  # files that were set aside
+    rejected: Mapping[RejectionKind, int]  # files that cannot be used
     last_rejected: tuple[RejectedFile, ...]  # the last hundred of them, with the reasons
 
     def stage(self, name: str, split: str = "") -> StageStats:
-        """One of them: `watch`, or one of a split."""
+        """The stage of that name: `watch`, or one of a split."""
         return next(stage for stage in self.stages if (stage.name, stage.split) == (name, split))
 
     def to_dict(self) -> dict[str, Any]:
-        """In values for JSON."""
+        """The same in JSON values."""
         rejected = [{**item._asdict(), "path": str(item.path)} for item in self.last_rejected]
         return {
             "stages": [asdict(stage) for stage in self.stages],
@@ -78,9 +105,9 @@ class Loader:
         read: Read | None = None,
         max_chunk_rows: int | None = None,
     ) -> None:
-        """Starts nothing yet. `read` reads files of another kind than chunks of `game`; it must give rows of `form`.
+        """Starts nothing yet. `read` replaces `read_chunk` for files of another kind, and must give rows of `form`.
 
-        Chunks with more rows than `max_chunk_rows` are rejected. OptionError if the settings are not for such a source.
+        Chunks with more rows than `max_chunk_rows` are rejected. OptionError if the settings do not suit the source.
         """
         if source.endless and not settings.pool_chunks:
             raise OptionError("pool_chunks: expected at least 1 for a source without an end, got 0")
@@ -89,19 +116,27 @@ class Loader:
         self._ledger = LoaderLedger(source)
         self._lock = threading.Lock()
         self._closed = False
-        read = _checked(read, form) if read else lambda path: read_chunk(path, form, game, max_chunk_rows)[0]
-        self._pipelines: dict[Split, Pipeline] = {
-            split: Pipeline(split, form, settings, read, self._ledger, endless=source.endless)
+
+        def read_checked(path: Path) -> Rows:
+            if read is None:
+                return read_chunk(path, form, game, max_chunk_rows)[0]
+            rows = read(path)
+            check(form, rows)
+            return rows
+
+        self._pipelines: dict[Split, _Pipeline] = {
+            split: _Pipeline(split, form, settings, read_checked, self._ledger, endless=source.endless)
             for split in SPLITS
             if share_of(split, settings)
         }
         self._ticks = Ticks(settings.poll_seconds, source.words)
-        self._watch = Stage("", "watch", watching(source), self._ticks, _Sorter(self._pipelines, settings), items=len)
+        sorter = _Sorter(self._pipelines, settings)
+        self._watch = Stage("", "watch", lambda ticks: _watch(source, ticks), self._ticks, sorter, items=len)
         self._watching = False
         self._consumers = {split: Meter() for split in self._pipelines}
 
     def start(self, split: Split = "train") -> None:
-        """Begin to look for files and to read those of a split, before anybody asks for a batch."""
+        """Begin to look for files and to read those of a split."""
         if split not in self._pipelines:
             raise OptionError(f"{split}: this loader's settings give it no files")
         with self._lock:
@@ -113,10 +148,10 @@ class Loader:
             self._pipelines[split].start()
 
     def get_next_batch(self, split: Split = "train", timeout: float | None = None) -> Batch | None:
-        """The next batch, arrays in the order of `names`; None when a source that ends has come to its end.
+        """The next batch, arrays in the order of `names`; None at the end of a source that ends.
 
-        The arrays are nobody else's: the loader never writes them again. Raises LoaderTimeout after `timeout` seconds,
-        LoaderClosed if the loader is or gets closed, and StageFailed, with its cause, if a stage could not go on.
+        The loader never writes the arrays again. Raises LoaderTimeout after `timeout` seconds, LoaderClosed if the
+        loader is or gets closed, and StageFailed, with its cause, if a stage failed.
         """
         self.start(split)
         meter = self._consumers[split]
@@ -132,16 +167,21 @@ class Loader:
         except TimeoutError:
             raise LoaderTimeout(f"{split}: no batch within {timeout:g} s: {self.waiting(split)}") from None
         meter.turn("working")
-        meter.count(length(batch))
+        meter.count(len(batch[0]))
         self._ledger.hand_out(split)
         return batch
 
     def waiting(self, split: Split = "train") -> str:
-        """What each stage of a split waits for, how far that is, and since when, in words."""
-        return "; ".join(map(_words, [self._watch.stats(), *self._pipelines[split].stats()]))
+        """What each stage of a split waits for, how far that is, and since when, for messages."""
+        words = []
+        for stage in (self._watch.stats(), *self._pipelines[split].stats()):
+            doing = {"working": "at work", "idle": "not started", "ended": "done"}.get(stage.doing)
+            waits = f"waits for {stage.waits_for} ({stage.since:,.0f} s)"
+            words.append(f"{stage.name} {waits if stage.waits_for else f'is {doing}'}")
+        return "; ".join(words)
 
     def get_stats(self) -> LoaderStats:
-        """Figures of all stages that have begun, and of whoever asks for batches (`consumer`)."""
+        """Figures of all stages that have begun, and of the caller who takes batches (`consumer`)."""
         stages = [self._watch.stats()]
         for split, pipeline in self._pipelines.items():
             if pipeline.started:
@@ -157,18 +197,18 @@ class Loader:
         return self._ledger.counts()
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs, in values for JSON."""
+        """The counts for `restore`, in JSON values."""
         return self._ledger.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on counting from an earlier loader's state: files that it counted are read but not counted again."""
+        """Continue the counts of an earlier loader: its files are read again, but not counted again."""
         with self._lock:
             if self._watching:
                 raise ValueError("restore a loader before it is started")
             self._ledger.restore(state)
 
     def close(self) -> None:
-        """End all threads, and wake whoever waits for a batch."""
+        """End all threads, and wake callers who wait for a batch."""
         with self._lock:
             self._closed = True
         self._ticks.close()
@@ -187,10 +227,11 @@ class Loader:
         self.close()
 
 
-class _Sorter:
+class _Sorter(Channel[list[FoundFile]]):
     """Gives files to the splits that their names belong to."""
 
-    def __init__(self, pipelines: Mapping[Split, Pipeline], settings: LoaderSettings) -> None:
+    def __init__(self, pipelines: "Mapping[Split, _Pipeline]", settings: LoaderSettings) -> None:
+        super().__init__(None, "files")
         self._pipelines, self._settings = pipelines, settings
 
     def put(self, item: list[FoundFile]) -> None:
@@ -207,19 +248,136 @@ class _Sorter:
             pipeline.files.fail(error)
 
 
-def _checked(read: Read, form: RowFormat) -> Read:
-    def checked(path: Path) -> Rows:
-        rows = read(path)
-        check(form, rows)
-        return rows
+class _Pipeline:
+    """The stages of one split: files are put into `files`, and batches taken out of `batches`."""
 
-    return checked
+    def __init__(
+        self,
+        split: Split,
+        form: RowFormat,
+        settings: LoaderSettings,
+        read: Read,
+        ledger: LoaderLedger,
+        *,
+        endless: bool,
+    ) -> None:
+        self._split, self._settings = split, settings
+        for_pool, for_reservoir = np.random.default_rng([settings.seed, SPLITS.index(split)]).spawn(2)
+        self._channels: list[Channel[Any]] = []
+        self._stages: list[Stage] = []
+        self.started = False
+        self.files: Channel[FoundFile] = NewestFiles(settings.pool_chunks) if endless else Channel(None, "files")
+        self._chunks: Channel[Any] = Channel(settings.queue, "chunks")
+        if settings.pool_chunks:
+            chunks, start, share = settings.pool_chunks, settings.start_chunks, settings.chunk_share
+            self._chunks = Pool(chunks, start, share, endless=endless, numbers=for_pool)
+        self._channels += [self.files, self._chunks]
+        reader = _Reader(read, settings.readers, split, ledger, self._useless)
+        self._stage("read", reader.work, self.files, self._chunks, rows=lambda chunk: count_rows(chunk.rows))
+        rows = self._channel("rows")
+        self._stage("unpack", _unpack, self._chunks, rows, rows=count_rows)
+        made = Batches(form, settings.batch, settings.rest)
+        self.batches = self._channel("batches")
+        if settings.reservoir_rows:
+            chosen = self._channel("rows to be chosen")
+            reservoir = Reservoir(form, settings.reservoir_rows, made, settings.queue, for_reservoir)
+            self._stage("mix", reservoir.mix, rows, chosen, rows=len, words=reservoir.words)
+            self._stage("batch", reservoir.gather, chosen, self.batches, rows=lambda batch: len(batch[0]))
+        else:
+            self._stage("batch", made.in_order, rows, self.batches, rows=lambda batch: len(batch[0]))
+
+    def start(self) -> None:
+        """Begin, unless that has happened."""
+        if not self.started:
+            self.started = True
+            for stage in self._stages:
+                stage.start()
+
+    def close(self) -> None:
+        """Wake all stages and callers who wait for a batch."""
+        for channel in self._channels:
+            channel.close()
+
+    def join(self) -> None:
+        """Return when all stages have ended."""
+        for stage in self._stages:
+            stage.join()
+
+    def stats(self) -> list[StageStats]:
+        return [stage.stats() for stage in self._stages]
+
+    @property
+    def passed_over(self) -> int:
+        """Files that were never read, because there were enough newer ones."""
+        return self.files.passed_over if isinstance(self.files, NewestFiles) else 0
+
+    def _useless(self) -> None:
+        """A file gave nothing to the pool."""
+        if isinstance(self.files, NewestFiles) and self._chunks.waiting < self._settings.pool_chunks:
+            self.files.bring_back()
+
+    def _channel(self, what: str) -> Channel[Any]:
+        channel: Channel[Any] = Channel(self._settings.queue, what)
+        self._channels.append(channel)
+        return channel
+
+    def _stage(self, name: str, work: Any, inbox: Channel[Any], outbox: Channel[Any], **more: Any) -> None:
+        self._stages.append(Stage(self._split, name, work, inbox, outbox, **more))
 
 
-def _words(stage: StageStats) -> str:
-    if stage.waits_for:
-        return f"{stage.name} waits for {stage.waits_for} ({stage.since:,.0f} s)"
-    return f"{stage.name} is {_DOING[stage.doing]}"
+def _watch(source: FileSource, ticks: Iterable[None]) -> Iterator[list[FoundFile]]:
+    """Ticks to lists of files: all of a source that ends at the first tick, new ones at ticks of an endless source."""
+    for _ in ticks:
+        if found := source.look():
+            yield found
+        if not source.endless:
+            return
 
 
-_DOING: dict[Doing, str] = {"working": "at work", "idle": "not started", "ended": "done"}
+@dataclass(frozen=True)
+class _Reader:
+    """Files to chunks that have rows, in the same order; `readers` of them are read at a time."""
+
+    read: Read
+    readers: int
+    split: Split
+    ledger: LoaderLedger
+    useless: Callable[[], None]  # called for each file that gives no rows
+
+    def work(self, incoming: Incoming) -> Iterator[Arrived]:
+        pending: deque[tuple[FoundFile, Future[Rows | None]]] = deque()
+        ended = False
+        with ThreadPoolExecutor(self.readers, f"tengen-{self.split}-reader") as threads:
+            while pending or not ended:
+                found = None
+                if not ended and len(pending) < self.readers:
+                    try:
+                        found = incoming.poll() if pending else incoming.get()
+                    except ChannelEnded:
+                        ended = True
+                if found is not None:
+                    pending.append((found, threads.submit(self._attempt, found)))
+                elif pending:
+                    done, future = pending.popleft()
+                    rows = future.result()
+                    if rows is not None:
+                        self.ledger.accept(self.split, done, count_rows(rows))
+                    if rows is not None and count_rows(rows):
+                        yield Arrived(rows, done.old)
+                    else:
+                        self.useless()
+
+    def _attempt(self, found: FoundFile) -> Rows | None:
+        try:
+            return self.read(found.path)
+        except ChunkError as error:
+            self.ledger.reject(found, error)
+            return None
+
+
+def _unpack(incoming: Iterable[Arrived | Picked]) -> Iterator[Rows]:
+    """Chunks in order, or `Picked` of a pool, to rows. Whole chunks are not copied."""
+    for item in incoming:
+        which = item.which if isinstance(item, Picked) else None
+        rows = item.rows
+        yield rows if which is None else {name: np.take(values, which, axis=0) for name, values in rows.items()}

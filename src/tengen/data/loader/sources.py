@@ -1,23 +1,55 @@
-"""Where files come from: a list that ends, or a folder that somebody else fills for ever.
+"""Where files come from: a list that ends, or a folder that is filled for ever; and what each split has had of them.
 
-A file is known by device, inode, size and time of the last change, so it is the same file under another name. Inodes
-alone are not enough: they are used again, and chunks of equally many rows are equally long.
+A file is identified by device, inode, size and time of change, so it is the same file under another name. Inodes alone
+are not enough: they are used again, and chunks with the same number of rows have the same size.
 """
 
 import os
+import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import md5
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+
+from tengen import schema
+from tengen.config.settings.data import LoaderSettings
+from tengen.data.format import chunk
+from tengen.schema import setting
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+RejectionKind = Literal["corrupt", "foreign", "unreadable"]
+_NAMED = 100  # rejected files that are remembered by name
+
+
+def split_of(name: str, validation: float, test: float = 0.0) -> Split:
+    """The split of a file, which depends on its name alone, and so is the same in every run with these shares.
+
+    A larger share for tests or validation only ever takes files from training. As in KataGo, validation has the names
+    whose MD5, as a fraction, is highest.
+    """
+    digest = md5(name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    place = int(digest[:13], 16) / 16**13
+    if place >= 1 - validation:
+        return "validation"
+    return "test" if place < test else "train"
+
+
+def share_of(split: Split, settings: LoaderSettings) -> float:
+    """The share of all files that belongs to a split."""
+    shares = {"validation": settings.validation, "test": settings.test}
+    return shares.get(split, 1 - settings.validation - settings.test)
 
 
 class FoundFile(NamedTuple):
     """A file that may be a chunk."""
 
     path: Path
-    key: str  # other files have other keys
-    old: bool = False  # it was passed over for newer ones, and comes after them all the same
+    key: str  # different for different files
+    old: bool = False  # it was skipped for newer ones, and comes after them all the same
 
 
 class FileSource(Protocol):
@@ -30,16 +62,16 @@ class FileSource(Protocol):
         ...
 
     def present(self, keys: set[str]) -> set[str]:
-        """Those of `keys` whose files were there at the last look; all of them if that cannot be told."""
+        """Those of `keys` whose files were there at the last look; all of them if that is unknown."""
         ...
 
     def words(self) -> str:
-        """What was found so far and where, for people."""
+        """What was found so far and where, for messages."""
         ...
 
 
 class FileList:
-    """These files, once each, in this order: those of a finished shuffle, say."""
+    """These files, once each, in this order, such as those of a finished shuffle."""
 
     endless = False
 
@@ -48,7 +80,7 @@ class FileList:
         self._keys: frozenset[str] = frozenset()
 
     def look(self) -> list[FoundFile]:
-        """All of them at the first look. A file that is listed twice is given once; one that is missing is given."""
+        """All of them at the first look, a file that is listed twice once, missing files too."""
         if self._keys:
             return []
         found: dict[str, FoundFile] = {}
@@ -56,7 +88,7 @@ class FileList:
             try:
                 key = _key(path.stat())
             except OSError:
-                key = f"unknown {path}"  # whoever reads it will say why
+                key = f"unknown {path}"  # the reader will say why
             found.setdefault(key, FoundFile(path, key))
         self._keys = frozenset(found)
         return list(found.values())
@@ -69,8 +101,8 @@ class FileList:
 
 
 @dataclass(frozen=True)
-class _Listing:
-    """What lay in one folder."""
+class _FolderListing:
+    """The content of one folder."""
 
     changed: int  # the folder's time of change, in ns
     settled: bool  # nothing had changed since the listing before
@@ -79,18 +111,18 @@ class _Listing:
 
 
 class Folder:
-    """All `*.npz` below a folder, now and later. Names that begin with a dot are not complete, and not looked at.
+    """All `*.npz` below a folder, now and later, except names that begin with a dot, which are incomplete files.
 
-    Files must appear by renaming. A folder that is not there yet, or cannot be read, is looked at again next time.
+    Files must appear by renaming. A folder that does not exist yet, or cannot be read, is tried again next time.
     """
 
     endless = True
 
     def __init__(self, root: Path, suffix: str = ".npz") -> None:
         self._root, self._suffix = root, suffix
-        self._listings: dict[str, _Listing] = {}
+        self._listings: dict[str, _FolderListing] = {}
         self._known: frozenset[str] = frozenset()  # keys of the files there
-        self._before: frozenset[str] = frozenset()  # and before the last change: one may be on its way between folders
+        self._before: frozenset[str] = frozenset()  # before the last change: a file may be moving between folders
         self._problem = ""
         self._last = time.monotonic()  # when something new was found
 
@@ -98,7 +130,7 @@ class Folder:
         """New files by their time of change, then by name."""
         self._problem = ""
         new: dict[str, tuple[int, FoundFile]] = {}
-        listings: dict[str, _Listing] = {}
+        listings: dict[str, _FolderListing] = {}
         todo = [str(self._root)]
         while todo:
             folder = todo.pop()
@@ -107,7 +139,7 @@ class Folder:
             except OSError as error:
                 self._problem = f"{folder}: {error.strerror or error}"
                 if not isinstance(error, FileNotFoundError | NotADirectoryError) and folder in self._listings:
-                    listing = self._listings[folder]  # not to be read at the moment, which does not mean empty
+                    listing = self._listings[folder]  # unreadable at the moment does not mean empty
                 else:
                     continue
             listings[folder] = listing
@@ -121,15 +153,15 @@ class Folder:
         return [found for _, found in sorted(new.values())]
 
     def present(self, keys: set[str]) -> set[str]:
-        # Without its root nothing is there, but a disk that is not mounted now may be later.
+        # Without its root nothing is there, but a disk that is not mounted now may be mounted later.
         return keys & self._known if str(self._root) in self._listings else keys
 
     def words(self) -> str:
         words = f"{len(self._known):,} files below {self._root}, nothing new for {time.monotonic() - self._last:,.0f} s"
         return words + (f" ({self._problem})" if self._problem else "")
 
-    def _list(self, folder: str, new: dict[str, tuple[int, FoundFile]]) -> _Listing:
-        """What lies in a folder; files that were not known are added to `new`."""
+    def _list(self, folder: str, new: dict[str, tuple[int, FoundFile]]) -> _FolderListing:
+        """Lists a folder; unknown files are added to `new`."""
         changed = os.stat(folder).st_mtime_ns
         before = self._listings.get(folder)
         same = before is not None and before.changed == changed
@@ -150,7 +182,7 @@ class Folder:
                         known = self._stat(entry, new)
                     if known is not None:
                         files[entry.name] = known
-        return _Listing(changed, same, files, tuple(folders))
+        return _FolderListing(changed, same, files, tuple(folders))
 
     def _stat(self, entry: "os.DirEntry[str]", new: dict[str, tuple[int, FoundFile]]) -> tuple[int, str] | None:
         try:
@@ -165,3 +197,91 @@ class Folder:
 
 def _key(status: os.stat_result) -> str:
     return f"{status.st_dev:x}-{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+
+
+class RejectedFile(NamedTuple):
+    """A file that was not used, and stays where it is."""
+
+    path: Path
+    kind: RejectionKind
+    reason: str
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """Counts of one split. A file is counted once, however often it is read, found or renamed."""
+
+    chunks: int = setting(0, "good chunks", low=0)
+    rows: int = setting(0, "rows in those", low=0)
+    batches: int = setting(0, "batches that were returned", low=0)
+
+
+@dataclass(frozen=True)
+class _LedgerState:
+    counts: Mapping[str, SplitCounts]
+    counted: tuple[str, ...]  # keys of files
+
+    def check_together(self) -> Iterable[tuple[str, str]]:
+        if set(self.counts) != set(SPLITS):
+            yield "counts", f"expected the keys {', '.join(SPLITS)}"
+
+
+class LoaderLedger:
+    """Counts chunks and rows of each split, over restarts, and rejected files. For several threads."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._counts: dict[Split, SplitCounts] = dict.fromkeys(SPLITS, SplitCounts())
+        self._counted: set[str] = set()  # keys of files
+        self._kinds: Counter[RejectionKind] = Counter()
+        self._rejected: deque[RejectedFile] = deque(maxlen=_NAMED)
+
+    def accept(self, split: Split, found: FoundFile, rows: int) -> None:
+        """Count a good chunk."""
+        with self._lock:
+            if found.key not in self._counted:
+                self._counted.add(found.key)
+                counts = self._counts[split]
+                self._counts[split] = replace(counts, chunks=counts.chunks + 1, rows=counts.rows + rows)
+
+    def reject(self, found: FoundFile, error: chunk.ChunkError) -> None:
+        """Count a file that cannot be used."""
+        kinds: dict[type, RejectionKind] = {chunk.CorruptChunk: "corrupt", chunk.ForeignChunk: "foreign"}
+        rejected = RejectedFile(found.path, kinds.get(type(error), "unreadable"), str(error))
+        with self._lock:
+            self._kinds[rejected.kind] += 1
+            self._rejected.append(rejected)
+
+    def hand_out(self, split: Split) -> None:
+        """Count a batch."""
+        with self._lock:
+            self._counts[split] = replace(self._counts[split], batches=self._counts[split].batches + 1)
+
+    def counts(self) -> dict[Split, SplitCounts]:
+        with self._lock:
+            return dict(self._counts)
+
+    def kinds(self) -> dict[RejectionKind, int]:
+        """The number of rejected files, by kind."""
+        with self._lock:
+            return {kind: self._kinds[kind] for kind in get_args(RejectionKind)}
+
+    def rejected(self) -> tuple[RejectedFile, ...]:
+        """The last hundred rejected files, oldest first."""
+        with self._lock:
+            return tuple(self._rejected)
+
+    def state(self) -> dict[str, Any]:
+        """The counts and the files they include, in JSON values. Files that are gone are forgotten."""
+        with self._lock:
+            self._counted = self._source.present(self._counted)
+            counts = {split: asdict(counts) for split, counts in self._counts.items()}
+            return {"counts": counts, "counted": sorted(self._counted)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from the result of `state()`. OptionError if it is something else."""
+        found = schema.from_data(_LedgerState, state, "loader state", strict=True)
+        with self._lock:
+            self._counts = {split: found.counts[split] for split in SPLITS}
+            self._counted = set(found.counted)

@@ -1,52 +1,276 @@
-"""A stage of the loader: a thread that takes items, works on them, and gives items.
+"""A stage of the loader: a thread that takes items from a channel, works on them, and puts items into the next.
 
-The work itself is a generator over what comes in, so it can be tested without threads, and knows nothing of queues,
-clocks or ends.
+The work itself is a generator over incoming items, so it can be tested without threads and needs to know nothing of
+queues, clocks and ends. Channels are bounded, and everybody who waits at one wakes when it ends.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
-from tengen.data.loader.channels import Channel, ChannelClosed, ChannelEnded, StageFailed
-from tengen.data.loader.meters import Meter, StageStats
+from tengen.errors import TengenError
 
+T = TypeVar("T")
 
-class Incoming(Protocol):
-    """What comes in: the next item if one is there, or all items, waiting for each."""
+Activity = Literal["idle", "working", "input", "output", "ended"]
+"""`input` and `output`: waiting for the stage before, or for the stage after."""
 
-    def poll(self) -> Any | None: ...
-
-    def get(self) -> Any: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-Work = Callable[[Incoming], Iterator[Any]]
+_WINDOW = 10  # seconds over which rates are measured
 
 
-class Outgoing(Protocol):
-    """Where items go: a channel, or several."""
-
-    def put(self, item: Any) -> None: ...
-
-    def end(self) -> None: ...
-
-    def fail(self, error: StageFailed) -> None: ...
+class ChannelClosed(Exception):
+    """The loader was closed."""
 
 
-class Metered:
-    """A channel whose reader's waiting is timed."""
+class ChannelEnded(Exception):
+    """No more items will come."""
+
+
+class StageFailed(TengenError):
+    """A stage met an error that it does not handle, which is the cause of this one."""
+
+
+class Channel(Generic[T]):
+    """Items from one thread to another, in order. Subclasses keep more or fewer items than a queue does."""
+
+    def __init__(self, capacity: int | None, what: str) -> None:
+        """`what` names the items in messages. A capacity of None means no limit."""
+        self.capacity = capacity
+        self._what = what
+        self._items: deque[T] = deque()
+        self._ended = self._closed = False
+        self._failure: StageFailed | None = None
+        self._changed = threading.Condition()
+
+    def put(self, item: T) -> None:
+        """Wait for room and add an item. ChannelClosed if nobody will take it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._has_room())
+            if self._closed:
+                raise ChannelClosed
+            self._add(item)
+            self._changed.notify_all()
+
+    def put_all(self, items: Iterable[T]) -> None:
+        """Add items where nobody waits for room, all before the first of them can be taken."""
+        with self._changed:
+            if self._closed:
+                raise ChannelClosed
+            for item in items:
+                self._add(item)
+            self._changed.notify_all()
+
+    def get(self, timeout: float | None = None) -> Any:
+        """The next item. Raises ChannelEnded, ChannelClosed, StageFailed, or TimeoutError if none came in time."""
+        with self._changed:
+            if not self._changed.wait_for(self._answers, timeout):
+                raise TimeoutError
+            return self._next()
+
+    def poll(self) -> Any | None:
+        """The next item if there is one, else None. Raises as `get` does."""
+        with self._changed:
+            return self._next() if self._answers() else None
+
+    def end(self) -> None:
+        """Nothing more will come. Items that are there can still be taken."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def fail(self, error: StageFailed) -> None:
+        """Nothing more will come, because of this error, which is raised at once wherever items are taken."""
+        with self._changed:
+            self._failure = self._failure or error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wake everybody who waits here."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def waiting(self) -> int:
+        """Items that are there."""
+        return len(self._items)
+
+    def words(self) -> str:
+        """What a reader of this channel waits for."""
+        return self._what
+
+    def _answers(self) -> bool:
+        """Whether a reader need not wait."""
+        return self._closed or self._failure is not None or self._ended or self._ready()
+
+    def _next(self) -> Any:
+        if self._closed:
+            raise ChannelClosed
+        if self._failure is not None:
+            raise self._failure
+        if not self._ready():
+            raise ChannelEnded
+        item = self._take()
+        self._changed.notify_all()
+        return item
+
+    def _has_room(self) -> bool:
+        return self.capacity is None or len(self._items) < self.capacity
+
+    def _add(self, item: T) -> None:
+        self._items.append(item)
+
+    def _ready(self) -> bool:
+        return bool(self._items)
+
+    def _take(self) -> Any:
+        return self._items.popleft()
+
+
+class Ticks(Channel[None]):
+    """Gives None at once, and then at intervals of some seconds."""
+
+    def __init__(self, seconds: float, words: Callable[[], str]) -> None:
+        super().__init__(0, "")
+        self._pause, self._words = seconds, words
+        self._first = True
+
+    def get(self, timeout: float | None = None) -> None:
+        with self._changed:
+            if not self._first:
+                self._changed.wait_for(lambda: self._closed, self._pause)
+            self._first = False
+            if self._closed:
+                raise ChannelClosed
+
+    def words(self) -> str:
+        return f"new files: {self._words()}, looked at every {self._pause:g} s"
+
+
+@dataclass(frozen=True)
+class StageStats:
+    """Figures of one stage."""
+
+    split: str  # empty for the stage that all splits share
+    name: str
+    items: int  # given to the next stage: files, chunks, blocks of rows, batches
+    rows: int
+    items_per_second: float  # over the last ten seconds, idle ones included
+    rows_per_second: float
+    working: float  # seconds
+    waiting_for_input: float
+    waiting_for_output: float
+    doing: Activity
+    since: float  # seconds for which it has done that
+    waits_for: str  # in words; empty if it does not wait
+    queue: int  # items that wait for this stage
+    queue_capacity: int | None  # None: no limit
+
+
+class Rate:
+    """Events per second over the last seconds; falls to 0 when nothing happens."""
+
+    def __init__(self, now: float) -> None:
+        self._began = now
+        self._buckets: deque[tuple[int, int]] = deque()  # whole second, events in it
+
+    def add(self, count: int, now: float) -> None:
+        second = int(now)
+        if self._buckets and self._buckets[-1][0] == second:
+            count += self._buckets.pop()[1]
+        self._buckets.append((second, count))
+        self._forget(second)
+
+    def value(self, now: float) -> float:
+        self._forget(int(now))
+        span = now - max(self._began, int(now) - _WINDOW + 1)
+        return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
+
+    def _forget(self, second: int) -> None:
+        while self._buckets and self._buckets[0][0] <= second - _WINDOW:
+            self._buckets.popleft()
+
+
+class Meter:
+    """Counts and times of one stage. One thread works, any thread may ask."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._doing: Activity = "idle"
+        self._since = now()
+        self._seconds: dict[Activity, float] = {}
+        self._items = self._rows = 0
+        self._item_rate, self._row_rate = Rate(self._since), Rate(self._since)
+
+    def turn(self, doing: Activity) -> Activity:
+        """Start another activity; returns the one before."""
+        with self._lock:
+            now = self._now()
+            before = self._doing
+            self._seconds[before] = self._seconds.get(before, 0.0) + now - self._since
+            self._doing, self._since = doing, now
+            return before
+
+    @contextmanager
+    def waiting(self, doing: Activity) -> Iterator[None]:
+        """Around a call that may have to wait."""
+        before = self.turn(doing)
+        try:
+            yield
+        finally:
+            self.turn(before)
+
+    def count(self, rows: int, items: int = 1) -> None:
+        """Count items with that many rows in all."""
+        with self._lock:
+            now = self._now()
+            self._items += items
+            self._rows += rows
+            self._item_rate.add(items, now)
+            self._row_rate.add(rows, now)
+
+    def stats(self, split: str, name: str, waits_for: str, queue: int, capacity: int | None) -> StageStats:
+        """The figures at this moment; `waits_for` is what it waits for if it waits for input."""
+        with self._lock:
+            now = self._now()
+            lasts = now - self._since
+            seconds = self._seconds | {self._doing: self._seconds.get(self._doing, 0.0) + lasts}
+            waits = {"input": waits_for, "output": "room in the stage behind it"}
+            return StageStats(
+                split=split,
+                name=name,
+                items=self._items,
+                rows=self._rows,
+                items_per_second=self._item_rate.value(now),
+                rows_per_second=self._row_rate.value(now),
+                working=seconds.get("working", 0.0),
+                waiting_for_input=seconds.get("input", 0.0),
+                waiting_for_output=seconds.get("output", 0.0),
+                doing=self._doing,
+                since=lasts,
+                waits_for=waits.get(self._doing, ""),
+                queue=queue,
+                queue_capacity=capacity,
+            )
+
+
+class Incoming:
+    """The items that come to a stage; its waiting for them is timed."""
 
     def __init__(self, channel: Channel[Any], meter: Meter) -> None:
         self._channel, self._meter = channel, meter
 
     def poll(self) -> Any | None:
-        """The next item if there is one. Ended when there will be none."""
+        """The next item if there is one. ChannelEnded when there will be none."""
         return self._channel.poll()
 
     def get(self) -> Any:
-        """The next item. Ended when there is none."""
+        """The next item. ChannelEnded when there will be none."""
         with self._meter.waiting("input"):
             return self._channel.get()
 
@@ -62,22 +286,22 @@ class Metered:
 class Stage:
     """Begins to work at `start`, and ends when its input does, when a channel is closed, or when it fails.
 
-    A failure goes on to the stages behind it, and so to whoever asks for a batch.
+    A failure passes on to the stages behind it, and so to the caller who waits for a batch.
     """
 
     def __init__(
         self,
         split: str,
         name: str,
-        work: Work,
+        work: Callable[[Incoming], Iterator[Any]],
         inbox: Channel[Any],
-        outbox: Outgoing,
+        outbox: Channel[Any],
         *,
         rows: Callable[[Any], int] = lambda _: 0,
         items: Callable[[Any], int] = lambda _: 1,
         words: Callable[[], str] | None = None,
     ) -> None:
-        """`rows`, `items`: how many something counts as; `words`: what it waits for, if the inbox knows no better."""
+        """`rows`, `items`: what an outgoing item counts as; `words`: what it waits for, if not the inbox."""
         self.split, self.name = split, name
         self._work, self._inbox, self._outbox = work, inbox, outbox
         self._rows, self._items = rows, items
@@ -99,7 +323,7 @@ class Stage:
     def _run(self) -> None:
         self._meter.turn("working")
         try:
-            for item in self._work(Metered(self._inbox, self._meter)):
+            for item in self._work(Incoming(self._inbox, self._meter)):
                 self._meter.count(self._rows(item), self._items(item))
                 with self._meter.waiting("output"):
                     self._outbox.put(item)
@@ -109,7 +333,7 @@ class Stage:
             pass
         except StageFailed as error:
             self._outbox.fail(error)
-        except BaseException as error:  # all of it belongs to whoever waits for a batch
+        except BaseException as error:  # the caller who waits for a batch must see it, whatever it is
             failed = StageFailed(f"{self.split or 'loader'}: {self.name} failed: {type(error).__name__}: {error}")
             failed.__cause__ = error
             self._outbox.fail(failed)

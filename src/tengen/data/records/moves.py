@@ -1,4 +1,4 @@
-"""What the moves of a record are called, and the positions that they lead to."""
+"""The names of the moves of a record, the positions they lead to, and starts that are drawn at random."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,20 +6,22 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from tengen import games
 from tengen.data.records.records import Record, RecordError
 from tengen.games.core import Game
 
-# In these a move has the same name in every position, and players take turns: nothing needs to be played again.
+# In these games a move has the same name in every position, and players alternate: nothing needs to be replayed.
 _PLAIN_NAMES = ("tic_tac_toe", "connect_four", "othello", "hex", "go")
 
 _kept = lru_cache(maxsize=64)
 
 
 class RecordMove(NamedTuple):
-    """A move as people know it."""
+    """A move by its player and name."""
 
     player: int
     name: str
@@ -47,7 +49,7 @@ def named(record: Record) -> list[RecordMove]:
 
 
 def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
-    """The actions that are so called, in a game that begins as `record` does. RecordError says which is none."""
+    """The actions with these names, in a game that begins as `record` does. RecordError for an unknown name."""
     game = game_of(record)
     if record.game in _PLAIN_NAMES:
         numbers = {name.lower(): action for action, name in enumerate(_names(game))}
@@ -115,7 +117,7 @@ def _made(name: str, options: str) -> Game:
 
 @_kept
 def _names(game: Game) -> list[str]:
-    nowhere = cast(Any, None)  # these games do not look at the position
+    nowhere = cast(Any, None)  # these games ignore the position
     return [game.action_name(nowhere, action) for action in range(game.num_actions)]
 
 
@@ -132,3 +134,20 @@ def _step(game: Game) -> Any:
 @_kept
 def _legal(game: Game) -> Any:
     return jax.jit(game.legal_actions)
+
+
+def start_of(game: Game, seed: np.ndarray | Array) -> str | None:
+    """The start of the game with that `seed` UInt32[2], as the game renders it; None for the usual start."""
+    if not _begins_at_random(game):
+        return None
+    init = _init(game)
+    keys = (jax.random.wrap_key_data(jnp.asarray(seed)), jax.random.key(0))
+    start, usual = (game.render(init(key)) for key in keys)
+    return None if start == usual else start
+
+
+@_kept
+def _begins_at_random(game: Game) -> bool:
+    """Whether a new game uses its key."""
+    program = jax.make_jaxpr(game.init)(jax.random.key(0)).jaxpr
+    return any(program.invars[0] in equation.invars for equation in program.eqns)

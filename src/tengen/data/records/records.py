@@ -1,7 +1,7 @@
-"""Games as they were played, for people and for other programs.
+"""Game records, for people and for other programs.
 
-A file holds one game or many: SGF for Go, plain text (`text`) for every game. Files that are read are known
-by their content, whatever they are called; files that are written are called `.sgf` or `.txt`.
+A file holds one game or many: SGF for Go, plain text (`text`) for every game. Files are recognised by their content,
+not by their names; files that are written are called `.sgf` or `.txt`.
 """
 
 import codecs
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tengen import files
+from tengen import files, schema
 from tengen.data.format.identity import plain_options
 from tengen.errors import TengenError
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Ending = Literal["played out", "resigned", "time", "forfeit", "unknown"]
 FIRST_LINE = "tengen record 1"
-"""Begins each record, and says how to read it."""
+"""The first line of each record."""
 _MARK = FIRST_LINE.rpartition(" ")[0].encode()  # of every version
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""What a file begins with that an editor on Windows has saved so."""
+"""Byte-order marks of some editors on Windows."""
 _SGF = re.compile(rb"\(\s*;")
 
 
 class RecordError(TengenError):
-    """A text that is no record of a game: where, and why."""
+    """Text that is no record of a game: where, and why."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Record:
     network: str = ""
     date: str = ""  # as 2025-01-31
     id: str = ""  # of the game
-    opening: int = 0  # so many moves at the beginning were not chosen by the players
+    opening: int = 0  # moves at the beginning that the players did not choose
     start: str | None = None  # as `Game.render` prints it; None for the usual start
-    notes: Mapping[str, str] = field(default_factory=dict)  # what else there is to know
+    notes: Mapping[str, str] = field(default_factory=dict)  # anything else
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -68,13 +68,10 @@ class Record:
 
 
 def load_records(path: Path) -> list[Record]:
-    """The games in a file, SGF or plain text, which is seen from its content. RecordError names the file."""
+    """The games in a file, SGF or plain text. RecordError names the file."""
     from tengen.data.records import sgf_reader, text
 
-    try:
-        content = files.read_bytes(path)
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror or error}") from error
+    content = files.read_bytes(path)
     try:
         return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
     except RecordError as error:
@@ -97,22 +94,22 @@ def is_sgf(content: bytes) -> bool:
 
 
 def file_name(stem: str, game: str) -> str:
-    """What a file of games is called."""
+    """The name of a file of games."""
     return f"{stem}.{'sgf' if game == 'go' else 'txt'}"
 
 
 def save_records(path: Path, records: Iterable[Record]) -> None:
-    """Write games to a file that is complete or absent: SGF if its name ends in .sgf. Raises OSError."""
+    """Write games to a file that is complete or absent: SGF if its name ends in .sgf. Raises FileError."""
     from tengen.data.records import sgf, text
 
     write = sgf.write if path.suffix.lower() == ".sgf" else text.write
     content = write(records).encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path.parent)
     files.write_bytes(path, content)
 
 
 def header(record: Record) -> list[str]:
-    """All but the moves: FIRST_LINE, then lines `key: value`. What is not known has no line."""
+    """All but the moves: FIRST_LINE, then lines `key: value`. Unknown values have no line."""
     lines = [
         FIRST_LINE,
         f"game: {record.game}",
@@ -130,7 +127,7 @@ def header(record: Record) -> list[str]:
 
 
 def parse_header(lines: Iterable[tuple[int, str]]) -> dict[str, Any]:
-    """What `header` wrote, as arguments for Record: (line number, line) without FIRST_LINE. Raises RecordError."""
+    """Parses `header` into arguments for Record, from (line number, line) without FIRST_LINE. Raises RecordError."""
     found: dict[str, Any] = {}
     players, notes = ["", ""], {}
     for number, line in lines:
@@ -172,12 +169,12 @@ def shown_value(value: float | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without what would end a line."""
+    """The text on one line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def shorten(text: str) -> str:
-    """The text in quotes, and not all of it if it is long."""
+    """The text in quotes, shortened if it is long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
@@ -204,28 +201,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _options(text: str) -> dict[str, Any]:
-    options = _json(text)
-    if not isinstance(options, dict):
-        raise ValueError("expected options as JSON, in { }")
-    return options
-
-
-def _text(text: str) -> str:
-    value = _json(text)
-    if not isinstance(value, str):
-        raise ValueError("expected a text as JSON, in quotes")
-    return value
-
-
-def _json(text: str) -> object:
-    """What the JSON says; None if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _ending(text: str) -> str:
     if text not in get_args(Ending):
         raise ValueError(f"expected one of {', '.join(get_args(Ending))}")
@@ -234,7 +209,7 @@ def _ending(text: str) -> str:
 
 _READ: dict[str, Callable[[str], Any]] = {
     "game": str,
-    "options": _options,
+    "options": lambda text: schema.from_json(dict[str, Any], text),
     "network": str,
     "date": str,
     "id": str,
@@ -242,5 +217,5 @@ _READ: dict[str, Callable[[str], Any]] = {
     "score": _number,
     "ending": _ending,
     "opening": _count,
-    "start": _text,
+    "start": lambda text: schema.from_json(str, text),
 }

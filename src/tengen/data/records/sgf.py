@@ -1,7 +1,7 @@
 """Go records as SGF, the format of all Go programs (FF[4], one or many games per file).
 
-The comment of a game's first node holds the header of the plain text record (`records`), and that of each
-move the search's value, so that nothing is lost between writing and reading (`sgf_reader`).
+The comment of the first node holds the header of the plain text record (`records`), and that of each move the value of
+the search, so that nothing is lost between writing and reading (`sgf_reader`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,6 @@ from typing import Any
 
 from tengen import __version__
 from tengen.data.format.identity import plain_options
-from tengen.data.records import sgf_tree
 from tengen.data.records.moves import game_of
 from tengen.data.records.records import Ending, Record, header, one_line, shown_value
 from tengen.games.go import PLAYERS
@@ -24,7 +23,7 @@ ENDINGS: dict[str, Ending] = {"R": "resigned", "T": "time", "F": "forfeit"}
 
 @dataclass(frozen=True)
 class Annotation:
-    """What somebody has to say about a move."""
+    """Comments on a move, and better moves."""
 
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)  # such as BM, with their values
@@ -38,7 +37,7 @@ def write(records: Iterable[Record]) -> str:
 
 
 def write_annotated(record: Record, annotations: Mapping[int, Annotation]) -> str:
-    """One game, with what is said about its moves, counted from 0; the moves of the game stay the main line."""
+    """One game with annotations of its moves, counted from 0; the moves of the game stay the main line."""
     return _write(record, annotations)
 
 
@@ -89,7 +88,7 @@ def _variation(said: Annotation, turn: int, size: int) -> str:
 
 
 def result(record: Record) -> str:
-    """As SGF's RE: B+3.5, W+R, 0, Void."""
+    """The property RE: B+3.5, W+R, 0, Void."""
     if record.result is None:
         return "Void"
     if record.result == 0:
@@ -100,12 +99,17 @@ def result(record: Record) -> str:
 
 
 def _rules(options: dict[str, Any]) -> str:
-    """In KataGo's spelling, since no common name means all of it."""
+    """The rules in KataGo's notation, since no common name covers them."""
     return f"ko{options['ko'].upper()}scoreAREAtaxNONEsui{int(options['suicide'])}"
 
 
+def escape(text: str) -> str:
+    """Text as the value of a property."""
+    return text.replace("\\", "\\\\").replace("]", "\\]")
+
+
 def _property(key: str, text: str) -> str:
-    return f"{key}[{sgf_tree.escape(text)}]"
+    return f"{key}[{escape(text)}]"
 
 
 def _point(action: int, size: int) -> str:
@@ -115,7 +119,7 @@ def _point(action: int, size: int) -> str:
 
 
 def _setup(record: Record, size: int) -> tuple[tuple[list[int], list[int]], int]:
-    """Stones on the board at the start (black, white), and who begins."""
+    """Stones on the board at the start (black, white), and the player who begins."""
     if record.start is None:
         return ([], []), 0
     cells, notes = parse_grid(record.start, (size, size), f".{STONES}", ("to play", "komi", "ko"), "go")

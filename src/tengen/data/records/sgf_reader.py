@@ -1,25 +1,44 @@
 """Go records from SGF files, Tengen's own and those of other programs.
 
-Of files from elsewhere the main line is read: stones at the start, moves, passes; where one colour moves twice, the
-other passed in between. What the options of the game cannot say becomes a note.
+Of other programs' files the main line is read: stones at the start, moves, passes; where one colour moves twice, the
+other passed in between. What the options of the game cannot express becomes a note. Such files are sloppy, so text
+around the games, lower case letters in names (FF[3]) and repeated properties are accepted. Everything else is an error
+with its line.
 """
 
+import codecs
 import math
 import re
 from typing import Any, NamedTuple
 
-from tengen.data.records import sgf_tree
-from tengen.data.records.records import FIRST_LINE, Record, RecordError, one_line, parse_header, parse_value, shorten
+from tengen.data.records.records import (
+    FIRST_LINE,
+    UTF_16,
+    Record,
+    RecordError,
+    one_line,
+    parse_header,
+    parse_value,
+    shorten,
+)
 from tengen.data.records.sgf import COLOURS, ENDINGS, LETTERS, STONES
-from tengen.data.records.sgf_tree import Node
 from tengen.games.go import PLAYERS, GoOptions
 from tengen.games.text import GO_LETTERS, render_grid
+
+Node = dict[str, list[str]]
+"""Property -> its values, unescaped but for what depends on their type."""
+
+_BEGIN = re.compile(r"\(\s*;")
+_SPACE = re.compile(r"\s*")
+_NAME = re.compile(r"[A-Za-z]{1,40}")
+_VALUE = re.compile(r"\[([^\]\\]*(?:\\.[^\]\\]*)*)\]", re.DOTALL)
+_ESCAPE = re.compile(r"\\(\r\n|\n\r|.)", re.DOTALL)
 
 
 def read(content: bytes | str) -> list[Record]:
     """The games in an SGF file; at least one. RecordError says what is wrong with it."""
-    text = content if isinstance(content, str) else sgf_tree.decode(content)
-    games = sgf_tree.main_lines(text)
+    text = content if isinstance(content, str) else decode(content)
+    games = main_lines(text)
     records = []
     for number, nodes in enumerate(games, 1):
         try:
@@ -30,19 +49,19 @@ def read(content: bytes | str) -> list[Record]:
 
 
 def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
-    """What people say about the moves of the game with this number, moves and games counted from 0.
+    """Comments on the moves of the game with this number, moves and games counted from 0.
 
-    Comments that Tengen has written begin with a value, and are not among them. RecordError as for `read`.
+    Comments that Tengen wrote begin with a value, and are left out. RecordError as for `read`.
     """
-    text = content if isinstance(content, str) else sgf_tree.decode(content)
-    nodes = sgf_tree.main_lines(text)[number]
+    text = content if isinstance(content, str) else decode(content)
+    nodes = main_lines(text)[number]
     game = _follow(nodes, _size(nodes[0]))
     found = zip(_plies(game, _first_to_play(game)), game.comments, game.values, strict=True)
     return {ply: comment for ply, comment, value in found if comment and value is None}
 
 
 class _Game(NamedTuple):
-    """What the nodes of a game say."""
+    """The content of the nodes of a game."""
 
     stones: dict[int, int]  # point -> colour, at the start
     to_play: int | None  # where that is said
@@ -58,7 +77,7 @@ def _read(nodes: list[Node]) -> Record:
         raise RecordError(f"expected a game of Go, which is GM[1], got GM[{kind[:20]}]")
     size = _size(root)
     game = _follow(nodes, size)
-    comment = sgf_tree.unescape(_first(root, "C")).replace("\r", "").split("\n")
+    comment = unescape(_first(root, "C")).replace("\r", "").split("\n")
     first = _first_to_play(game)
     actions, values = _in_turn(game, first, size * size)
     if comment[0].strip() == FIRST_LINE:
@@ -103,7 +122,7 @@ def _follow(nodes: list[Node], size: int) -> _Game:
             if key in node:
                 game.moves.append((colour, _action(_first(node, key), size, number)))
                 game.values.append(_value(node))
-                game.comments.append(sgf_tree.unescape(_first(node, "C")).replace("\r", "").strip())
+                game.comments.append(unescape(_first(node, "C")).replace("\r", "").strip())
     return _with_handicap(game, _line(nodes[0], "HA"), size * size)
 
 
@@ -181,8 +200,8 @@ def _points(text: str, size: int) -> list[int]:
 
 
 def _value(node: Node) -> float | None:
-    """The search's, which is the first line of a comment."""
-    found = re.match(r"value ([+-][01]\.\d{3})(?:[\r\n]|\Z)", sgf_tree.unescape(_first(node, "C")).strip())
+    """The value of the search, which is the first line of a comment."""
+    found = re.match(r"value ([+-][01]\.\d{3})(?:[\r\n]|\Z)", unescape(_first(node, "C")).strip())
     try:
         return parse_value(found[1]) if found else None
     except ValueError:
@@ -190,7 +209,7 @@ def _value(node: Node) -> float | None:
 
 
 def _options(root: Node, size: int, moves: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Options of the game as far as they can be told, and as notes what cannot be said by them."""
+    """Options of the game as far as they are known, and notes about the rest."""
     options: dict[str, Any] = {"size": size}
     notes: dict[str, str] = {}
     komi, rules = _line(root, "KM"), _line(root, "RU")
@@ -246,4 +265,102 @@ def _first(node: Node, key: str, default: str = "") -> str:
 
 
 def _line(node: Node, key: str) -> str:
-    return one_line(sgf_tree.unescape(_first(node, key)))
+    return one_line(unescape(_first(node, key)))
+
+
+def decode(content: bytes) -> str:
+    """The text of a file, in the encoding that it names, or in the first one that fits."""
+    if content.startswith(UTF_16):
+        return content.decode("utf-16", "replace")
+    named = re.search(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{1,40})\s*\]", content[:4000])
+    wanted = named[1].decode("ascii") if named else "utf-8"
+    for encoding in (wanted, "utf-8"):
+        try:
+            if codecs.lookup(encoding).name in ("utf-8", "ascii"):
+                encoding = "utf-8-sig"  # which also takes the mark that some editors put first
+            if b"(;)".decode(encoding) == "(;)":  # else the name could not have been read as it was
+                return content.decode(encoding)
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    return content.decode("latin-1")  # what SGF means if nothing is said, and every byte is something in it
+
+
+def main_lines(text: str) -> list[list[Node]]:
+    """For each game its nodes, the first variation at every branch. RecordError if there is no game, or half a one."""
+    games = []
+    place = 0
+    while begin := _BEGIN.search(text, place):
+        nodes, place = _main_line(text, begin.start())
+        games.append(nodes)
+    if not games:
+        raise RecordError("there is no game in it: expected SGF, which begins with (;")
+    return games
+
+
+def unescape(value: str) -> str:
+    """A text as its writer meant it: \\] is ], and a line that ends in \\ goes on."""
+    return _ESCAPE.sub(lambda match: "" if match[1][0] in "\r\n" else match[1], value)
+
+
+def _main_line(text: str, place: int) -> tuple[list[Node], int]:
+    """The main line of the game that begins at `place`, and where it ends."""
+    nodes: list[Node] = []
+    main = [True]  # for each open bracket: whether it is on the main line
+    ended = [False]  # ... and whether a variation in it has been closed
+    node: Node = {}  # the one that properties belong to, which is not kept if it is in a variation
+    place += 1
+    while True:
+        place = _skip(text, place)
+        sign = text[place : place + 1]
+        if sign == "(":
+            main.append(main[-1] and not ended[-1])
+            ended.append(False)
+            place += 1
+        elif sign == ")":
+            main.pop()
+            ended.pop()
+            place += 1
+            if not main:
+                return nodes, place
+            ended[-1] = True
+        elif sign == ";":
+            node = {}
+            if main[-1] and not ended[-1]:
+                nodes.append(node)
+            place += 1
+        elif not sign:
+            raise RecordError(f"line {_line_number(text, place)}: the text ends inside a game; it may be cut short")
+        else:
+            place = _property(text, place, node)
+
+
+def _property(text: str, place: int, node: Node) -> int:
+    """Add the property at `place` to the node; give the place after it."""
+    name = _NAME.match(text, place)
+    if name is None:
+        raise RecordError(
+            f"line {_line_number(text, place)}: expected a property, got {shorten(text[place : place + 20])}"
+        )
+    key = "".join(letter for letter in name[0] if letter.isupper()) or name[0].upper()
+    place = _skip(text, name.end())
+    values = node.setdefault(key, [])
+    if text[place : place + 1] != "[":
+        raise RecordError(f"line {_line_number(text, place)}: {name[0]}: expected a value in [ ]")
+    while text[place : place + 1] == "[":
+        value = _VALUE.match(text, place)
+        if value is None:
+            raise RecordError(
+                f"line {_line_number(text, place)}: {name[0]}: there is no ] after this; the text may be cut short"
+            )
+        values.append(value[1])
+        place = _skip(text, value.end())
+    return place
+
+
+def _skip(text: str, place: int) -> int:
+    space = _SPACE.match(text, place)
+    return place if space is None else space.end()
+
+
+def _line_number(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1

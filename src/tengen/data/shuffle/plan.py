@@ -1,10 +1,18 @@
-"""What a shuffle would read, write and need. Looking changes nothing on the disk."""
+"""What a shuffle would read, write and need, and which rows are drawn for which file. Nothing on the disk changes.
+
+Every order of the drawn rows over the files is equally likely. Rows are read in *runs*, as many at a time as fit into
+memory. How many rows of a run go to each file is drawn first, from the room that is left there; a permutation of the
+run decides which ones, and a permutation of the file where they stand in it.
+"""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.shuffle import ShuffleSettings
@@ -12,16 +20,17 @@ from tengen.cores import cores
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.splits import split_of
+from tengen.data.loader.sources import split_of
 from tengen.data.store.store import Chunk, Store
 from tengen.data.store.window import power_law
 from tengen.errors import OptionError
 
 SIDES = ("train", "validation")
-_USED = 0.85  # of the memory is given out; the rest is for what the allocator and NumPy take in passing
+_USED = 0.85  # share of the memory that is planned with; the allocator and NumPy need some in passing
 _CHUNK_COPIES = 2  # arrays of a chunk that is being read, and what is needed to check them
 _FILE_COPIES = 2  # rows of a file that is being written, as they came and in order
 _ORDER_BYTES = 25  # per row, for its place, whether it has come, and how many have before it
+_MOST = 10**9  # NumPy draws without replacement from fewer
 
 
 class ShuffleProblem(NamedTuple):
@@ -29,15 +38,15 @@ class ShuffleProblem(NamedTuple):
 
     path: Path
     reason: str
-    corrupt: bool  # so that it should be set aside
+    corrupt: bool  # and so to be set aside
 
 
-class GoodChunks(NamedTuple):
+class UsableChunk(NamedTuple):
     """A chunk that can be used."""
 
     chunk: Chunk
     rows: int
-    bytes: int  # of all its rows in memory, with the fields that nobody asks for
+    bytes: int  # of all its rows in memory, with fields that are not used
 
 
 class ShuffleSource(NamedTuple):
@@ -50,32 +59,32 @@ class ShuffleSource(NamedTuple):
 
 
 class WindowSurvey:
-    """What the chunks of a store say of themselves. Keep it: each chunk is asked once, since chunks never change."""
+    """The chunks of a store. Keep it: each chunk is read once, since chunks never change."""
 
     def __init__(self, store: Store, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> None:
-        """For rows that have the fields of `form`, of `game`, in chunks of at most `max_chunk_rows`."""
+        """Rows must have the fields of `form`, be of `game`, and lie in chunks of at most `max_chunk_rows`."""
         self.store, self.form, self.game, self.max_chunk_rows = store, form, game, max_chunk_rows
-        self._known: dict[Path, GoodChunks] = {}
+        self._known: dict[Path, UsableChunk] = {}
 
-    def look(self) -> tuple[list[GoodChunks], list[ShuffleProblem]]:
-        """Good chunks, oldest first, and the others. TengenError if the folder cannot be read."""
-        found = [self._known.get(item.path) or self._ask(item) for item in self.store.chunks()]
-        good = [item for item in found if isinstance(item, GoodChunks)]
-        self._known = {item.chunk.path: item for item in good}  # what could not be read may be the next time
+    def look(self) -> tuple[list[UsableChunk], list[ShuffleProblem]]:
+        """Usable chunks, oldest first, and the others."""
+        found = [self._known.get(item.path) or self._read(item) for item in self.store.chunks()]
+        good = [item for item in found if isinstance(item, UsableChunk)]
+        self._known = {item.chunk.path: item for item in good}  # the others are tried again the next time
         return good, [item for item in found if isinstance(item, ShuffleProblem)]
 
-    def _ask(self, item: Chunk) -> GoodChunks | ShuffleProblem:
+    def _read(self, item: Chunk) -> UsableChunk | ShuffleProblem:
         try:
             meta = chunk.read_meta(item.path)
             chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        return GoodChunks(item, meta.rows, meta.rows * meta.form.row_bytes)
+        return UsableChunk(item, meta.rows, meta.rows * meta.form.row_bytes)
 
 
 @dataclass(frozen=True)
 class ShufflePlan:
-    """A shuffle that could be made now; `str(plan)` says it in words."""
+    """A shuffle that could be made now; `str(plan)` describes it."""
 
     store: Store
     form: RowFormat
@@ -103,7 +112,7 @@ class ShufflePlan:
 
     @cached_property
     def memory(self) -> "ShuffleMemory":
-        """How the memory is shared out. OptionError if it is too little."""
+        """How the memory is divided. OptionError if it is too small."""
         rows = max((source.rows for source in self.sources), default=0)
         size = max((source.bytes for source in self.sources), default=0)
         return ShuffleMemory.shared(self.settings, self.form.row_bytes, Largest(rows, size), self.rows)
@@ -144,17 +153,17 @@ class ShufflePlan:
 
 
 def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings) -> ShufflePlan:
-    """Look at the store and choose the newest rows, by the power law."""
+    """Choose the newest rows of the store, by the power law."""
     good, problems = survey.look()
     limit = ShuffleMemory.largest_chunk(settings)
-    usable: dict[tuple[str, int], GoodChunks] = {}
+    usable: dict[tuple[str, int], UsableChunk] = {}
     for item in good:
         path, key = item.chunk.path, (item.chunk.path.name, item.rows)
         if item.bytes > limit:
             problems.append(
                 ShuffleProblem(path, f"{path}: {item.rows} rows are too many for shuffle.memory_bytes", False)
             )
-        elif key in usable:  # names are given once in a run, so no row comes twice
+        elif key in usable:  # names are unique in a run, so no row comes twice
             problems.append(ShuffleProblem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
         else:
             usable[key] = item
@@ -195,7 +204,7 @@ class ShuffleMemory:
 
     @staticmethod
     def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "ShuffleMemory":
-        """Share the memory out among as many workers as it is enough for. OptionError if it is not for one."""
+        """Divide the memory among as many workers as possible. OptionError if it is too small for one."""
         usable = int(settings.memory_bytes * _USED)
         workers = settings.workers or len(cores())
         row, chunk_bytes = row_bytes + _ORDER_BYTES, _CHUNK_COPIES * largest.bytes
@@ -227,3 +236,71 @@ def in_bytes(count: int) -> str:
         if count >= 1000**power:
             return f"{count / 1000**power:.1f} {unit}"
     return f"{count} bytes"
+
+
+class FilePart(NamedTuple):
+    """The rows drawn from one chunk."""
+
+    source: ShuffleSource
+    rows: int
+
+
+@dataclass(frozen=True)
+class RowRun:
+    """Rows that are in memory together."""
+
+    number: int
+    side: str
+    parts: tuple[FilePart, ...]
+    counts: np.ndarray  # Int32[F]: rows for each file of its side
+
+    @property
+    def rows(self) -> int:
+        """Rows drawn."""
+        return sum(part.rows for part in self.parts)
+
+
+def draw(plan: ShufflePlan, random: np.random.Generator) -> tuple[RowRun, ...]:
+    """Draw all runs of a shuffle."""
+    counts = shares([source.rows for source in plan.sources], plan.rows, random)
+    runs: list[RowRun] = []
+    for side in SIDES:
+        both = zip(plan.sources, counts.tolist(), strict=True)
+        parts = [FilePart(source, rows) for source, rows in both if rows and plan.side(source) == side]
+        room = np.array(_file_sizes(sum(part.rows for part in parts), plan.settings.rows_per_file), np.int64)
+        for group in _groups(parts, plan.memory.run_rows):
+            files = shares(room, sum(part.rows for part in group), random)
+            room -= files
+            runs.append(RowRun(len(runs), side, tuple(group), files.astype(np.int32)))
+    return tuple(runs)
+
+
+def shares(sizes: Sequence[int] | np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Int64[...]: how many of `count` items, drawn evenly without replacement, come from each box of these sizes."""
+    total = int(np.sum(sizes, dtype=np.int64))
+    if total < _MOST:
+        return random.multivariate_hypergeometric(sizes, count, method="marginals").astype(np.int64)
+    if len(sizes) == 1:
+        return np.array([count], np.int64)
+    # At this size chance makes no difference: each half gives its proportion.
+    half = len(sizes) // 2
+    due = round(count * int(np.sum(sizes[:half], dtype=np.int64)) / total)
+    return np.concatenate([shares(sizes[:half], due, random), shares(sizes[half:], count - due, random)])
+
+
+def _file_sizes(rows: int, most: int) -> list[int]:
+    return [most] * (rows // most) + ([rows % most] if rows % most else [])
+
+
+def _groups(parts: list[FilePart], most: int) -> Iterator[list[FilePart]]:
+    """Neighbours together, at most that many rows in a group."""
+    group: list[FilePart] = []
+    rows = 0
+    for part in parts:
+        if group and rows + part.rows > most:
+            yield group
+            group, rows = [], 0
+        group.append(part)
+        rows += part.rows
+    if group:
+        yield group

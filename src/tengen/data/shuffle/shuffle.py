@@ -1,29 +1,51 @@
 """The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size.
 
-    survey = Survey(store, form, game)
+    survey = WindowSurvey(store, form, game)
     what = plan(survey, settings, window)          # print(what) for a dry run
     made = shuffle(what, base, seed=1)
     with newest(base).open() as found:             # the trainer
         for file in found.train: read_chunk(file.path)
 
-See docs/shuffle.md; the work itself is in shuffle_work.py.
+It takes two passes over the rows, with threads, through a scratch folder. First each *run* of chunks (plan.py) is read
+into one block of memory, every row at a random place, and written to the scratch folder. Then each file collects its
+part of every run and puts it in random order. Both passes are bounded by `memory_bytes`, and read and write in long
+stretches. Threads suffice, because everything that takes time releases Python's lock. See docs/shuffle.md.
 """
 
+import contextlib
 import dataclasses
 import errno
-import json
+import hashlib
 import os
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from tengen import files
-from tengen.data.format.chunk import cannot_write
+import numpy as np
+
+from tengen import files, schema
+from tengen.data.format import chunk
 from tengen.data.shuffle import folders
-from tengen.data.shuffle.folders import Shuffle
-from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem, in_bytes
-from tengen.data.shuffle.work import ShuffleProgress, ShuffleResult, ShuffleStopped, ShuffleWork
+from tengen.data.shuffle.folders import Shuffle, ShuffledFile
+from tengen.data.shuffle.plan import SIDES, RowRun, ShufflePlan, ShuffleProblem, draw, in_bytes
 from tengen.errors import TengenError
+
+_CACHED = 2**19  # bytes of a core's cache
+_STEP = 4096  # rows that are copied at a time when a block has gaps
+_NETWORK = "shuffled"  # the rows of a file are of many networks
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+class ShuffleProgress(NamedTuple):
+    """Progress of a shuffle."""
+
+    doing: str  # "reading" or "writing"
+    rows: int
+    of: int
 
 
 def shuffle(
@@ -33,11 +55,11 @@ def shuffle(
     progress: Callable[[ShuffleProgress], object] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Shuffle | None:
-    """Make what is planned in the run directory `base`; None if `stop` says so before it is done.
+    """Make the planned shuffle in the run directory `base`; None if `stop` returns True before it is done.
 
-    Chunks that turn out corrupt are set aside; those that have vanished are passed over; both are named in the index.
-    The same plan and seed give the same files. TengenError if there is nothing to shuffle, or if the disk is full or
-    cannot be written; nothing is left behind then.
+    Corrupt chunks are set aside, missing ones skipped, and both are named in the index. The same plan and seed give the
+    same files. TengenError if there is nothing to shuffle, or if the disk is full or cannot be written; nothing is left
+    behind then.
     """
     if not plan.rows:
         reasons = "".join(f"\n{problem.reason}" for problem in plan.problems)
@@ -51,20 +73,20 @@ def shuffle(
             folders.unfinished(scratch_place, f"{name}-scratch") as scratch,
         ):
             _check_space(plan, part, scratch)
-            result = ShuffleWork(plan, seed, part, scratch, progress, stop).all()
+            result = _Work(plan, seed, part, scratch, progress, stop).all()
             index = {"name": name, "seed": seed, **_index(plan, result)}
             (part / folders.READERS).mkdir()
-            files.write_bytes(part / folders.INDEX, json.dumps(index, indent=1).encode())
+            schema.write_json(part / folders.INDEX, index)
             part.rename(final)
-    except ShuffleStopped:
+    except _Stopped:
         return None
     except OSError as error:
-        raise TengenError(cannot_write(Path(error.filename or final), error)) from error
+        raise files.cannot_write(error.filename or final, error) from error
     return Shuffle.load(final)
 
 
-def _index(plan: ShufflePlan, result: ShuffleResult) -> dict[str, object]:
-    """What index.json says; see docs/shuffle.md."""
+def _index(plan: ShufflePlan, result: "_Result") -> dict[str, object]:
+    """The content of index.json; see docs/shuffle.md."""
     return {
         "schema": folders.SCHEMA,
         "rows": {side: sum(file.rows for file in result.files[side]) for side in SIDES},
@@ -84,7 +106,7 @@ def _index(plan: ShufflePlan, result: ShuffleResult) -> dict[str, object]:
 
 
 def _set_aside(plan: ShufflePlan, problem: ShuffleProblem) -> str:
-    """Rename a corrupt chunk, leave others alone, and give the reason."""
+    """Rename a corrupt chunk, leave others alone; returns the reason."""
     try:
         if problem.corrupt:
             plan.store.set_aside(problem.path, problem.reason)
@@ -94,7 +116,7 @@ def _set_aside(plan: ShufflePlan, problem: ShuffleProblem) -> str:
 
 
 def _check_space(plan: ShufflePlan, part: Path, scratch: Path) -> None:
-    """TengenError if it is plain that the disk will be full before the end."""
+    """TengenError if the disk would be full before the end."""
     size = plan.bytes_written
     needs = {part: 0 if plan.settings.compress else size, scratch: size}
     if part.stat().st_dev == scratch.stat().st_dev:
@@ -106,3 +128,205 @@ def _check_space(plan: ShufflePlan, part: Path, scratch: Path) -> None:
                 f"{folder}: cannot be written: a shuffle needs {in_bytes(need)} here and {in_bytes(free)} are free; "
                 "make room, or make shuffle.keep_target_rows less"
             ) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class _Stopped(Exception):
+    """The caller wants to stop."""
+
+
+class _Result(NamedTuple):
+    """The files that were made."""
+
+    files: Mapping[str, list[ShuffledFile]]  # side -> in order
+    problems: list[ShuffleProblem]  # found while reading
+
+
+class _Written(NamedTuple):
+    """A run in the scratch folder."""
+
+    path: Path
+    bounds: np.ndarray  # Int64[F + 1]: the rows for file f are those from bounds[f] to bounds[f + 1]
+    problems: list[ShuffleProblem]
+
+
+class _Work:
+    """One shuffle in progress: from the store to the folder `part`."""
+
+    def __init__(
+        self,
+        plan: ShufflePlan,
+        seed: int,
+        part: Path,
+        scratch: Path,
+        progress: Callable[[ShuffleProgress], object],
+        stop: Callable[[], bool],
+    ) -> None:
+        self._plan, self._seed, self._part, self._scratch = plan, seed, part, scratch
+        self._progress, self._stop = progress, stop
+        self._ended = threading.Event()  # tells the threads
+        self._step = max(_CACHED // plan.form.row_bytes, 1)
+        ends = np.cumsum([int(np.prod(shape)) * dtype.itemsize for shape, dtype in plan.form.fields.values()])
+        names = zip(plan.form.fields, [0, *ends[:-1]], ends, strict=True)
+        self._columns = {name: slice(int(begin), int(end)) for name, begin, end in names}
+
+    def all(self) -> _Result:
+        """Both passes. Raises _Stopped, or TengenError if a file cannot be written."""
+        _keep_freed_memory()
+        runs = draw(self._plan, self._random(0))
+        written: dict[int, _Written] = {}
+        rows, total = 0, self._plan.rows
+        with self._each(self._read_run, runs, self._plan.memory.readers) as done:
+            for run, found in done:
+                written[run.number] = found
+                rows += run.rows
+                self._progress(ShuffleProgress("reading", rows, total))
+        by_side = {side: [written[run.number] for run in runs if run.side == side] for side in SIDES}
+        jobs = [(side, n) for side in SIDES if by_side[side] for n in range(len(by_side[side][0].bounds) - 1)]
+        made: dict[tuple[str, int], ShuffledFile] = {}
+        rows, total = 0, sum(int(run.bounds[-1]) for run in written.values())
+        for side in SIDES:
+            (self._part / side).mkdir()
+        with self._each(lambda j: self._write_file(*j, by_side[j[0]]), jobs, self._plan.memory.writers) as done:
+            for job, file in done:
+                if file is not None:
+                    made[job] = file
+                    rows += file.rows
+                    self._progress(ShuffleProgress("writing", rows, total))
+        found = {side: [made[key] for key in sorted(made) if key[0] == side] for side in SIDES}
+        return _Result(found, [problem for run in runs for problem in written[run.number].problems])
+
+    def _random(self, *which: int) -> np.random.Generator:
+        """A random generator for each piece of work, so that the order of the work does not matter."""
+        return np.random.default_rng([self._seed, *which])
+
+    @contextlib.contextmanager
+    def _each(
+        self, work: Callable[[_In], _Out], items: Iterable[_In], threads: int
+    ) -> Iterator[Iterator[tuple[_In, _Out]]]:
+        """Every item with its result, as they are done, from that many threads, all of which end with it."""
+
+        def done() -> Iterator[tuple[_In, _Out]]:
+            while waiting:
+                if self._stop():
+                    raise _Stopped
+                for future in wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(future), future.result()
+
+        with ThreadPoolExecutor(threads, "tengen-shuffle") as pool:
+            waiting = {pool.submit(work, item): item for item in items}
+            try:
+                yield done()
+            except BaseException:
+                self._ended.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _read_run(self, run: RowRun) -> _Written:
+        """Read the chunks of a run, and write its rows, in random order, into the scratch folder."""
+        plan, random = self._plan, self._random(1, run.number)
+        places = random.permutation(run.rows)
+        block = np.empty((run.rows, plan.form.row_bytes), np.uint8)
+        there = np.zeros(run.rows, bool)
+        problems: list[ShuffleProblem] = []
+        end = 0
+        for source, count in run.parts:
+            if self._ended.is_set():
+                raise _Stopped
+            begin, end = end, end + count
+            chosen = source.skipped + np.sort(random.choice(source.rows, count, replace=False, shuffle=False))
+            try:
+                rows, meta = chunk.read_chunk(source.chunk.path, plan.form, plan.game)
+                if meta.rows != source.skipped + source.rows:
+                    raise chunk.ForeignChunk(f"{source.chunk.path}: has changed since the shuffle was planned")
+            except chunk.ChunkError as error:
+                problems.append(ShuffleProblem(source.chunk.path, str(error), isinstance(error, chunk.CorruptChunk)))
+                continue
+            self._put(block, places[begin:end], rows, None if count == meta.rows else chosen)
+            there[places[begin:end]] = True
+            del rows  # before the next chunk comes
+        path = self._scratch / f"{run.number:06d}"
+        _save_block(path, block, there)
+        before = np.concatenate([[0], np.cumsum(there)])  # rows that are there, before each place
+        return _Written(path, before[np.concatenate([[0], np.cumsum(run.counts)])], problems)
+
+    def _put(
+        self, block: np.ndarray, places: np.ndarray, rows: Mapping[str, np.ndarray], chosen: np.ndarray | None
+    ) -> None:
+        """Put rows, all or those that were chosen, at these places of the block."""
+        few = np.empty((self._step, block.shape[1]), np.uint8)  # small enough for the cache
+        for begin in range(0, len(places), self._step):
+            end = min(begin + self._step, len(places))
+            which = slice(begin, end) if chosen is None else chosen[begin:end]
+            for name, column in self._columns.items():
+                values = rows[name][which]
+                if values.size:
+                    few[: end - begin, column] = values.reshape(end - begin, -1).view(np.uint8)
+            block[places[begin:end]] = few[: end - begin]
+
+    def _fields(self, block: np.ndarray, order: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows of a block in that order, field by field."""
+        columns = {name: np.empty((len(order), c.stop - c.start), np.uint8) for name, c in self._columns.items()}
+        for begin in range(0, len(order), self._step):
+            few = block[order[begin : begin + self._step]]
+            for name, column in self._columns.items():
+                columns[name][begin : begin + self._step] = few[:, column]
+        fields = self._plan.form.fields.items()
+        return {name: columns[name].view(dtype).reshape(len(order), *shape) for name, (shape, dtype) in fields}
+
+    def _write_file(self, side: str, number: int, runs: list[_Written]) -> ShuffledFile | None:
+        """Collect the rows of a file from all runs, and write them in random order; None if there are none."""
+        if self._ended.is_set():
+            raise _Stopped
+        form = self._plan.form
+        block = _load_block([(r.path, int(r.bounds[number]), int(r.bounds[number + 1])) for r in runs], form.row_bytes)
+        count = len(block)
+        if not count:
+            return None
+        order = self._random(2, SIDES.index(side), number).permutation(count)
+        fields = self._fields(block, order)
+        del block
+        meta = chunk.Meta(self._plan.game, form, _NETWORK, count, chunk.count_games(fields["game"]))
+        path = self._part / side / f"{number:05d}.npz"
+        with files.writing(path), path.open("x+b") as file:
+            chunk.pack(file, meta, fields.items(), compress=self._plan.settings.compress)
+            file.flush()
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+            return ShuffledFile(path, count, file.tell(), digest)
+
+
+def _keep_freed_memory() -> None:
+    """Keep the memory of one chunk for the next, instead of returning it to the system in between.
+
+    The C library of Linux keeps freed memory up to a limit, which it learns from the largest block freed so far.
+    Elsewhere this does nothing.
+    """
+    np.empty(2**24, np.uint8)
+
+
+def _save_block(path: Path, block: np.ndarray, there: np.ndarray) -> None:
+    """Write the rows that are there, in order."""
+    with files.writing(path), path.open("xb") as file:
+        if there.all():
+            file.write(block.data)
+        else:
+            for begin in range(0, len(block), _STEP):
+                file.write(block[begin : begin + _STEP][there[begin : begin + _STEP]].data)
+
+
+def _load_block(spans: list[tuple[Path, int, int]], row_bytes: int) -> np.ndarray:
+    """UInt8[N, row_bytes]: the rows from `begin` to `end` of each file."""
+    block = np.empty((sum(end - begin for _, begin, end in spans), row_bytes), np.uint8)
+    at = 0
+    for path, begin, end in spans:
+        piece = block[at : at + end - begin]
+        at += end - begin
+        if not piece.size:
+            continue
+        with files.reading(path), files.open_buffered(path) as file:
+            file.seek(begin * row_bytes)
+            complete = file.readinto(piece.data) == piece.nbytes
+        if not complete:
+            raise TengenError(f"{path}: this file was changed while it was needed")
+    return block

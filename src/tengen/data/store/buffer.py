@@ -1,7 +1,7 @@
-"""The newest rows, in a ring on the device.
+"""The newest rows, in a ring buffer on the device.
 
-Pure functions of a `RowBuffer`, for use inside `jit`. Donate the ring to the program that appends, and it is written in
-place; otherwise all of it is copied.
+Pure functions of a `RowBuffer`, for use inside `jit`. Donate the buffer to the program that appends, so that it is
+written in place; otherwise all of it is copied.
 
     ring = make(form, capacity)
     ring = jax.jit(append, donate_argnums=0)(ring, rows, count)
@@ -29,7 +29,7 @@ class RowBuffer(NamedTuple):
     on for the whole program: it is kept in two words. `total` puts them together on the host.
     """
 
-    rows: dict[str, Array]  # [C, ...] each; see tengen.data.rows
+    rows: dict[str, Array]  # [C, ...] each; see data/format/rows.py
     head: Array  # Int32[]: where the next row goes, below C
     filled: Array  # Int32[]: rows that are there, up to C
     words: Array  # UInt32[2]: rows ever appended: high word, low word
@@ -41,25 +41,25 @@ class RowBuffer(NamedTuple):
 
 
 def make(form: RowFormat, capacity: int) -> RowBuffer:
-    """An empty ring. Inside `jit` with `out_shardings` it is made where it shall lie."""
+    """An empty buffer. Use `jit` with `out_shardings` to choose its devices."""
     if not 1 <= capacity <= MAX_CAPACITY:
         raise OptionError(f"capacity: expected a whole number from 1 to {MAX_CAPACITY}, got {capacity}")
     return empty(blank(form, capacity, jnp))
 
 
 def empty(rows: dict[str, Array]) -> RowBuffer:
-    """A ring in which nothing is yet, with room for as many rows as these arrays [C, ...] have."""
-    # Every leaf has a buffer of its own, because one buffer cannot be donated twice.
+    """An empty buffer that uses these arrays [C, ...]."""
+    # Every leaf is a separate array, because one array cannot be donated twice.
     return RowBuffer(rows, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.uint32))
 
 
 def bytes_needed(form: RowFormat, capacity: int) -> int:
-    """Memory of a ring."""
+    """Memory of a buffer."""
     return form.row_bytes * capacity
 
 
 def append(ring: RowBuffer, rows: Rows, count: Array | int) -> RowBuffer:
-    """The ring after the first `count` of the M `rows` (padded to M, which is at most C) were added, oldest first."""
+    """Append the first `count` of the M `rows` (padded to M, which is at most C), oldest first."""
     if set(rows) != set(ring.rows):
         raise ValueError(f"expected the fields {', '.join(ring.rows)}, got {', '.join(rows)}")
     capacity, length = ring.capacity, len(next(iter(rows.values())))
@@ -87,7 +87,7 @@ def append(ring: RowBuffer, rows: Rows, count: Array | int) -> RowBuffer:
 def sample(ring: RowBuffer, key: Array, batch: int, window: Array | int) -> Rows:
     """`batch` rows drawn evenly, with replacement, from the newest `window` (all, if there are fewer).
 
-    An empty ring gives rows of zeros, whose weight is 0.
+    An empty buffer gives rows of zeros, whose weight is 0.
     """
     window = jnp.clip(jnp.asarray(window, jnp.int32), 1, jnp.maximum(ring.filled, 1))
     age = jax.random.randint(key, (batch,), 0, window)

@@ -1,9 +1,9 @@
 """The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz.
 
-Numbers count through the whole run, all networks and workers together, so that sorting by name gives the order in which
-chunks were made. Each worker looks at the folders before it takes a number; should two take the same one at the same
-moment, their names still differ, and their order does not matter. A file that somebody else has put there under a
-number far beyond the others is used, but not counted on from.
+Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
+chunks were made. Each worker lists the folders before it takes a number; if two take the same one at the same moment,
+their names still differ, and their order does not matter. A foreign file with a number far beyond the others is used,
+but numbering does not continue from it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from tengen import files
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, blank
-from tengen.errors import OptionError, TengenError
+from tengen.errors import OptionError
 
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
@@ -36,12 +36,12 @@ class Chunk:
 
     @property
     def network(self) -> str:
-        """Which played the games."""
+        """The network that played the games."""
         return self.path.parent.name
 
 
 class Listing(NamedTuple):
-    """What there is."""
+    """All chunks of a store."""
 
     chunks: tuple[tuple[Chunk, int], ...]  # with their rows, oldest first
     corrupt: tuple[Path, ...]  # new names of chunks that were set aside on the way
@@ -66,7 +66,7 @@ class Store:
     """The chunks below one folder. Not for several threads at once; several processes are fine."""
 
     def __init__(self, folder: Path, worker: str = "a") -> None:
-        """`worker` must be another for each process that writes here at the same time."""
+        """`worker` must differ between processes that write here at the same time."""
         if not re.fullmatch(r"[A-Za-z0-9_]{1,40}", worker):
             raise OptionError(f"worker: expected letters, digits and _, at most 40 of them, got {worker!r}")
         self.folder = folder
@@ -93,7 +93,7 @@ class Store:
         return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
 
     def listing(self) -> Listing:
-        """All chunks with their rows, by what they say, so no chunk is read in full. Corrupt ones are set aside.
+        """All chunks with their row counts; no chunk is read in full. Corrupt ones are set aside.
 
         Raises UnreadableChunk if one may not be read.
         """
@@ -129,9 +129,9 @@ class Store:
         return Loaded(rows, size - start, tuple(reversed(used)), tuple(corrupt))
 
     def set_aside(self, path: Path, reason: str) -> Path:
-        """Rename a chunk that is no good, put the reason into a text file next to it, and give its new name.
+        """Rename a bad chunk, write the reason to a text file next to it, and return its new name.
 
-        A chunk that somebody has removed or renamed meanwhile is no error.
+        A chunk that was removed or renamed meanwhile is no error.
         """
         target = path.with_name(path.name + CORRUPT)
         if path.exists():
@@ -141,8 +141,8 @@ class Store:
         return target
 
     def clean(self, older_than: float = 3600.0) -> list[Path]:
-        """Remove what killed writers left half-written more than so many seconds ago, and say what it was."""
-        return files.remove_parts(inside(self.folder), older_than)
+        """Remove files that killed writers left unfinished more than that many seconds ago; returns them."""
+        return files.remove_parts(files.inside(self.folder), older_than)
 
     def _counted(self, items: Iterable[Chunk], corrupt: list[Path]) -> Iterator[tuple[Chunk, int]]:
         """Each chunk with its rows; those that turn out corrupt are set aside, listed, and left out."""
@@ -155,7 +155,7 @@ class Store:
 
     @contextlib.contextmanager
     def _setting_aside(self, item: Chunk, corrupt: list[Path]) -> Iterator[None]:
-        """Around reading a chunk: rename it if it is corrupt, and pass over it if somebody has removed it."""
+        """Around reading a chunk: rename it if it is corrupt, and skip it if it was removed."""
         try:
             yield
         except chunk.CorruptChunk:
@@ -166,32 +166,18 @@ class Store:
             self._rows.pop(item.path, None)
 
     def _set_aside(self, path: Path) -> Path:
-        """Rename a corrupt chunk, and give its new name."""
+        """Rename a corrupt chunk; returns its new name."""
         self._rows.pop(path, None)
         target = path.with_name(path.name + CORRUPT)
-        try:
+        with files.writing(path):
             path.rename(target)
-        except OSError as error:
-            raise TengenError(
-                f"{path}: this chunk is corrupt and cannot be renamed: {error.strerror or error}"
-            ) from error
         return target
 
     def files(self) -> Iterator[Path]:
-        """All files in the folders of the networks, whatever they are."""
-        for folder in inside(self.folder):
+        """All files in the folders of the networks."""
+        for folder in files.inside(self.folder):
             if folder.is_dir():
-                yield from inside(folder)
-
-
-def inside(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing if it is not there."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise TengenError(f"{folder}: cannot be read: {error.strerror or error}") from error
+                yield from files.inside(folder)
 
 
 def last_number(taken: Iterable[int], numbers: int) -> int:

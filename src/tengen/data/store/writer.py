@@ -1,4 +1,4 @@
-"""Files written in the background, while the device plays on."""
+"""Files written in the background, while the device continues to play."""
 
 import atexit
 import sys
@@ -6,11 +6,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from tengen.data.format.chunk import cannot_write
+from tengen import files
 from tengen.errors import TengenError
 
 Job = Callable[[], object]
@@ -24,9 +23,9 @@ class _Task(NamedTuple):
 class Writer:
     """A thread that does one job after the other.
 
-    A job that fails is told to the caller at its next `put`, `flush` or `close`, and from then on nothing more is
-    accepted; jobs that wait are still tried, since a file elsewhere may succeed. Whatever waits when the program ends
-    is finished first.
+    The error of a failed job is raised at the next `put`, `flush` or `close`, and nothing more is accepted from then
+    on; waiting jobs are still tried, since a file elsewhere may succeed. Jobs that wait when the program ends are
+    finished first.
     """
 
     def __init__(self, limit: int = 8) -> None:
@@ -45,7 +44,7 @@ class Writer:
         atexit.register(self._at_exit)
 
     def put(self, job: Job, what: str | PathLike[str] = "") -> None:
-        """Have `job` done later; `what` is the file that it writes, for messages.
+        """Do `job` later; `what` is the file that it writes, for messages.
 
         TengenError if an earlier job could not write its file; other errors of earlier jobs are raised as they are.
         """
@@ -132,7 +131,7 @@ class Writer:
         others = len(self._errors) - 1
         more = f" (and {others} more files were not written)" if others else ""
         if isinstance(error, OSError):
-            raise TengenError(cannot_write(Path(what or error.filename or "a file"), error) + more) from error
+            raise TengenError(f"{files.cannot_write(what or error.filename or 'a file', error)}{more}") from error
         if isinstance(error, TengenError):
             raise TengenError(f"{error}{more}") from error
         raise error

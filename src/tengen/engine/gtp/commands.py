@@ -18,7 +18,7 @@ from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 _RESIGN_AFTER = 3  # hopeless searches in a row
 _FOR_EVER = 10**8

@@ -23,7 +23,7 @@ from tengen.games.core import Game
 from tengen.games.go import Go, GoState
 from tengen.games.go_chains import chains_of, colour_is
 from tengen.games.text import GO_LETTERS
-from tengen.run.finding import FoundNetwork
+from tengen.run.networks import FoundNetwork
 
 _LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
 _VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")

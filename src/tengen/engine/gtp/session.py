@@ -16,7 +16,7 @@ from tengen.engine.gtp.go_commands import GoCommands
 from tengen.engine.gtp.protocol import GtpCommand, GtpError
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.errors import TengenError
-from tengen.run import finding
+from tengen.run import networks
 
 
 class GtpSession:
@@ -87,14 +87,14 @@ class _Answer:
             self._write(protocol.failure(self._command, text))
 
 
-def make(found: finding.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
+def make(found: networks.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
     """The commands for the game that the network plays."""
     return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
 
 
 def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None) -> None:
     """Answer commands. The search is compiled before the first command, which may start a clock."""
-    found = finding.find(net)
+    found = networks.find(net)
     with ExitStack() as stack:
         logged = None if log is None else stack.enter_context(_opened(log))
         commands = make(found, play, engine)

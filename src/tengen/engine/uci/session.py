@@ -15,7 +15,7 @@ from tengen.engine.uci import protocol
 from tengen.engine.uci.position import UciPosition
 from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
-from tengen.run import finding
+from tengen.run import networks
 
 GAME = "pgx:chess"
 _FOR_EVER = 2**31 - 1  # visits
@@ -242,14 +242,14 @@ def info_lines(
     return found
 
 
-def about(found: finding.FoundNetwork) -> list[str]:
+def about(found: networks.FoundNetwork) -> list[str]:
     """What the engine says that it is."""
     return [f"id name Tengen {tengen.__version__} {found.name}", "id author the authors of Tengen"]
 
 
-def find(net: str) -> finding.FoundNetwork:
+def find(net: str) -> networks.FoundNetwork:
     """The chess network that a person names. TengenError if it plays another game."""
-    found = finding.find(net)
+    found = networks.find(net)
     if found.saved.game != GAME:
         raise TengenError(
             f"{net}: a network for {found.saved.game}; UCI is for chess ({GAME}) alone, this one plays by "
@@ -258,7 +258,7 @@ def find(net: str) -> finding.FoundNetwork:
     return found
 
 
-def make(found: finding.FoundNetwork, settings: EngineSettings) -> UciPosition:
+def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
     """The engine, compiled."""
     print(f"{found.name}: compiling", file=sys.stderr, flush=True)
     engine = Engine(found, settings=settings)

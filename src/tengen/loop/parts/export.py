@@ -24,12 +24,11 @@ from tengen.config import load as load_config
 from tengen.config import provenance
 from tengen.config.rendering import render
 from tengen.config.sections import Config
-from tengen.data.store.store import inside
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
-from tengen.run import registry
+from tengen.run import networks
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
@@ -41,7 +40,7 @@ _POSITIONS = 8  # that a network is tried on
 
 def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
     """Leave the weights of a trainer for the export; `facts` (JSON values) describe how they came about."""
-    registry.publish(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
+    files.write_folder(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
 
 
 def clean(folder: Path) -> None:
@@ -61,11 +60,11 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if resumed is None:
         raise TengenError(f"{folder}: there is no checkpoint yet")
     found, _ = resumed
-    name = registry.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
+    name = networks.name_of(config.run.name, trainer, trained.samples, trained.bucket.rows)
     role = found.get("ring", {}).get("role", "main" if trainer == "main" else "extra")
     facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
     facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
-    if registry.known(base, name) is None:
+    if networks.known(base, name) is None:
         leave(folder, name, trained.network(), trained.config.game, facts)
     return folder / LEFT / name
 
@@ -103,15 +102,15 @@ class ExportPart(Part):
 
     def _waiting(self) -> Iterator[Path]:
         """What trainers have left, the least trained first."""
-        trainers = [path for path in inside(self._base / "train") if self._trainer in (None, path.name)]
-        left = [path for trainer in trainers if trainer.is_dir() for path in inside(trainer / LEFT)]
-        found = [(match, path) for path in left if (match := registry.parse(path.name)) and path not in self._bad]
+        trainers = [path for path in files.inside(self._base / "train") if self._trainer in (None, path.name)]
+        left = [path for trainer in trainers if trainer.is_dir() for path in files.inside(trainer / LEFT)]
+        found = [(match, path) for path in left if (match := networks.parse(path.name)) and path not in self._bad]
         yield from (path for _, path in sorted(found))
 
     def _export(self, left: Path) -> Path:
         saved = saving.read(left)
         facts, name = dict(saved.info), left.name
-        there = registry.known(self._base, name)
+        there = networks.known(self._base, name)
         if there is None:
             net = saving.load(left, self._game, dtype="float32")
             check(net, self._game, left)
@@ -129,8 +128,8 @@ class ExportPart(Part):
 
     def _place(self, role: object) -> str:
         if role == "extra":
-            return registry.EXTRA
-        return registry.ACCEPTED if self._config.gate.kind == "none" else registry.CANDIDATES
+            return networks.EXTRA
+        return networks.ACCEPTED if self._config.gate.kind == "none" else networks.CANDIDATES
 
 
 def write(
@@ -142,11 +141,11 @@ def write(
         saving.save(net, folder, game, _info(facts))
         about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": made_with}
         files.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
-        if target.parent.name == registry.ACCEPTED:
-            verdict = {"accepted": True, "number": registry.next_number(base), "why": why}
-            registry.decide(registry.Entry(folder, "", 0, 0), verdict)
+        if target.parent.name == networks.ACCEPTED:
+            verdict = {"accepted": True, "number": networks.next_number(base), "why": why}
+            networks.decide(networks.NetworkEntry(folder, "", 0, 0), verdict)
 
-    registry.publish(target, fill)
+    files.write_folder(target, fill)
 
 
 def _info(facts: Mapping[str, Any]) -> dict[str, Any]:

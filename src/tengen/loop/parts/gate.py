@@ -17,7 +17,6 @@ import numpy as np
 
 from tengen import games
 from tengen.config.sections import Config
-from tengen.data.format.chunk import cannot_write
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.games.players import Player
@@ -25,9 +24,9 @@ from tengen.loop.parts.running import Say, is_full
 from tengen.match import players, results
 from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
-from tengen.run import registry, safe_exit
+from tengen.run import networks, safe_exit
+from tengen.run.networks import NetworkEntry
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
-from tengen.run.registry import Entry
 
 _PASSING = (
     errno.EACCES,
@@ -45,7 +44,7 @@ _PASSING = (
 class _Running:
     """The match that is being played."""
 
-    entry: Entry
+    entry: NetworkEntry
     newest: str  # accepted when it began
     match: GateMatch
     seconds: float = 0.0
@@ -72,11 +71,11 @@ class GatePart:
 
     def run_once(self) -> Progress:
         """Plays one round, or handles one candidate that needs none."""
-        candidates = registry.candidates(self._base)
+        candidates = networks.candidates(self._base)
         self._waiting = max(len(candidates) - 1, 0)
         for entry in candidates:
-            if registry.is_judged(self._base, entry):
-                registry.drop(entry)
+            if networks.is_judged(self._base, entry):
+                networks.drop(entry)
                 return self._did(f"{entry.name} was judged before: this copy of it is removed")
             if entry.accepted is not None:
                 return self._settle(entry)
@@ -93,7 +92,7 @@ class GatePart:
     def close(self) -> None:
         self._running, self._loaded = None, {}
 
-    def _begin(self, entry: Entry) -> Progress:
+    def _begin(self, entry: NetworkEntry) -> Progress:
         """Loads the candidate and its opponent."""
         try:
             candidate = self._player(entry)
@@ -103,12 +102,12 @@ class GatePart:
             return self._decide(entry, False, f"it cannot be used: {error}")
         if self._settings.kind == "none":
             return self._decide(entry, True, "gate.kind is none: every network is accepted")
-        accepted = registry.accepted(self._base)
+        accepted = networks.accepted(self._base)
         if not accepted:
             return self._decide(entry, True, "it is the first network: there is none to play against")
         opponent = self._opponent(accepted)
         if opponent is None:
-            return waiting(f"none of the {len(accepted)} networks in {registry.ACCEPTED}/ can be read", **self._figures)
+            return waiting(f"none of the {len(accepted)} networks in {networks.ACCEPTED}/ can be read", **self._figures)
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
         match = GateMatch(self._game, candidate, opponent, self._settings, key)
         self._running = _Running(entry, accepted[-1].name, match)
@@ -136,7 +135,7 @@ class GatePart:
 
     def _update(self, running: _Running, over: int) -> None:
         """Shows the progress within a round."""
-        self._compiled, self._waiting = True, max(len(registry.candidates(self._base)) - 1, 0)
+        self._compiled, self._waiting = True, max(len(networks.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
     def _underway(self, running: _Running, over: int) -> Progress:
@@ -149,22 +148,22 @@ class GatePart:
         more = f"; {self._waiting:,} more wait" if self._waiting else ""
         return Progress(words + more, done=done, of=most, figures=dict(self._figures))
 
-    def _decide(self, entry: Entry, accepted: bool, why: str, about: dict[str, Any] | None = None) -> Progress:
+    def _decide(self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None) -> Progress:
         """Writes the verdict and carries it out."""
-        number = {"number": registry.next_number(self._base)} if accepted else {}
+        number = {"number": networks.next_number(self._base)} if accepted else {}
         about = about or {"opponent": None, "games": 0, "seconds": 0.0}
         verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
-        registry.decide(entry, {**verdict, "settings": asdict(self._settings)})
+        networks.decide(entry, {**verdict, "settings": asdict(self._settings)})
         self._running = None
         return self._settle(entry)
 
-    def _settle(self, entry: Entry) -> Progress:
+    def _settle(self, entry: NetworkEntry) -> Progress:
         """Does the remaining steps for a candidate that has a verdict."""
-        verdict = registry.verdict(entry.path)
+        verdict = networks.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
             self._add(result)
-        registry.move(self._base, entry)
+        networks.move(self._base, entry)
         self._loaded = {name: player for name, player in self._loaded.items() if accepted == (name == entry.name)}
         self._figures["accepted" if accepted else "rejected"] += 1
         counts = "" if result is None else f" {_counted(result)};"
@@ -185,22 +184,19 @@ class GatePart:
 
     def _write_games(self, running: _Running) -> None:
         path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
-        try:
-            save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
-        except OSError as error:
-            raise TengenError(cannot_write(path, error)) from error
+        save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
 
-    def _forget_if_changed(self, candidates: list[Entry]) -> None:
+    def _forget_if_changed(self, candidates: list[NetworkEntry]) -> None:
         """Drops a match whose candidate is gone, or whose opponent is no longer the newest network."""
         running = self._running
         if running is None:
             return
-        newest = registry.newest(self._base)
+        newest = networks.newest(self._base)
         there = any(entry.name == running.entry.name for entry in candidates)
         if not there or newest is None or newest.name != running.newest:
             self._running = None
 
-    def _opponent(self, accepted: list[Entry]) -> Player | None:
+    def _opponent(self, accepted: list[NetworkEntry]) -> Player | None:
         """The newest accepted network that can play."""
         for entry in reversed(accepted):
             try:
@@ -211,7 +207,7 @@ class GatePart:
                     self._say(f"an accepted network cannot play, an older one does instead: {error}")
         return None
 
-    def _player(self, entry: Entry) -> Player:
+    def _player(self, entry: NetworkEntry) -> Player:
         """The network, loaded. TengenError says why it cannot play."""
         if entry.name not in self._loaded:
             dtype = self._config.net.dtype
@@ -219,7 +215,7 @@ class GatePart:
         return self._loaded[entry.name]
 
     def _nothing_to_test(self) -> Progress:
-        newest = registry.newest(self._base)
+        newest = networks.newest(self._base)
         if newest is None:
             return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
         return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)

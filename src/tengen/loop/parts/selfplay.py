@@ -19,7 +19,7 @@ from tengen.errors import TengenError
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
-from tengen.run import registry, safe_exit
+from tengen.run import networks, safe_exit
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -45,7 +45,7 @@ class SelfplayPart(Part):
         max_rows: int | None = None,
     ) -> None:
         self.name = secrets.token_hex(4)
-        self.network = registry.RANDOM  # that plays
+        self.network = networks.RANDOM  # that plays
         self.games = self.rows = 0  # finished by this process, in files or not
         self._config, self._base, self._say = config, base, say
         self._max_games, self._max_rows = max_games, max_rows
@@ -88,7 +88,7 @@ class SelfplayPart(Part):
         except NoFiniteNumbers as error:
             with contextlib.suppress(TengenError):  # the error below matters more
                 self.flush()  # games that ended before
-            path = self._base / registry.ACCEPTED / self.network
+            path = self._base / networks.ACCEPTED / self.network
             advice = "remove it, and self-play goes on with the one before it"
             raise TengenError(f"{path}: {error}; {advice}") from error
         for played in self._pending:
@@ -168,7 +168,7 @@ class SelfplayPart(Part):
         if now - self._looked < self._config.ring.poll_seconds:
             return
         self._looked = now
-        found = [entry for entry in registry.accepted(self._base) if entry.name not in self._bad]
+        found = [entry for entry in networks.accepted(self._base) if entry.name not in self._bad]
         if not found or found[-1].name == (self._next[0] if self._next else self.network):
             return
         newest = found[-1]

@@ -8,8 +8,7 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.shuffle.folders import Shuffle, clean, newest
 from tengen.data.shuffle.plan import ShufflePlan, WindowSurvey, plan
-from tengen.data.shuffle.shuffle import shuffle
-from tengen.data.shuffle.work import ShuffleProgress
+from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
 from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game

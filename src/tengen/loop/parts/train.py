@@ -24,7 +24,7 @@ from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
-from tengen.run import registry, safe_exit
+from tengen.run import networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
@@ -213,8 +213,8 @@ class TrainPart(Part):
 
     def _leave(self, line: dict[str, Any]) -> str:
         """Leave the averaged weights for the export; the name of the network."""
-        name = registry.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
-        if registry.known(self._base, name) is None:
+        name = networks.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
+        if networks.known(self._base, name) is None:
             facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
             facts["seconds"] = self._elapsed()
             export.leave(self.folder, name, self.trainer.network(), self._game, facts)

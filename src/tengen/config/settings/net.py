@@ -1,0 +1,27 @@
+"""The section `net`: the neural network."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tengen import nets
+from tengen.schema import REQUIRED, setting
+
+
+@dataclass(frozen=True)
+class NetSection:
+    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
+    heads: tuple[nets.Head, ...] = setting(REQUIRED, "outputs besides policy and value")
+    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        yield from unknown_architecture(self.name)
+        if len(set(self.heads)) < len(self.heads):
+            yield "heads", f"expected each head once, got {', '.join(self.heads)}"
+
+
+def unknown_architecture(name: str) -> Iterator[tuple[str, str]]:
+    """(key, message) if no network has that name."""
+    try:
+        nets.spec(name)
+    except ValueError as error:
+        yield "name", str(error)
