@@ -1,4 +1,4 @@
-"""Notices: what a part says to others, while it lives and when it was killed."""
+"""The status files of parts: while they live, and when they were killed."""
 
 import json
 import subprocess
@@ -72,8 +72,8 @@ def test_the_order_is_that_of_the_ring(tmp_path: Path) -> None:
 KILLED = """
 import os, sys, time
 from pathlib import Path
-from tengen.run.part_status import Notice
-with Notice(Path(sys.argv[1]), "gate", "gate"):
+from tengen.run.part_status import StatusWriter
+with StatusWriter(Path(sys.argv[1]), "gate", "gate"):
     while not (Path(sys.argv[1]) / "parts" / "gate-gate.json").exists():
         time.sleep(0.01)
     os._exit(9)

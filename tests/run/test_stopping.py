@@ -55,9 +55,9 @@ import hashlib, sys
 from pathlib import Path
 from tengen.run.stopping import Stopping
 from tengen.run import safe_exit as leaving
-from tengen.run.part_status import Notice
+from tengen.run.part_status import StatusWriter
 base = Path(sys.argv[1])
-with Stopping(lambda text: print(text, flush=True)) as stopping, Notice(base, "fused", "fused"):
+with Stopping(lambda text: print(text, flush=True)) as stopping, StatusWriter(base, "fused", "fused"):
     stopping.on_leave = lambda: print("go on: ...")
     with leaving.before(lambda: (base / "rows").write_text("written")), leaving.possible():
         print("ready", flush=True)

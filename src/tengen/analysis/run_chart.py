@@ -15,9 +15,9 @@ from tengen.analysis.drawing import Drawing
 from tengen.analysis.rating_chart import Mark
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings
-from tengen.monitor.progress import clock
 from tengen.monitor.summary import RatingPoint
 from tengen.run import metrics
+from tengen.words import clock
 
 NAME = "chart.svg"
 _WIDTH, _PANEL, _TOP = 900.0, 300.0, 40.0

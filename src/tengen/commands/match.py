@@ -91,7 +91,7 @@ def _play(
 
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match import player_spec, running
-    from tengen.monitor.match_display import watching
+    from tengen.monitor.match_view import watching
     from tengen.run import safe_exit
     from tengen.run.stopping import Stopping
 
@@ -124,7 +124,7 @@ def _play(
                 for standing in running.run(
                     game, (next(sides), next(sides)), plan, book, lambda: stopping.asked, watch.say
                 ):
-                    watch.show(standing)
+                    watch.update(standing)
         finally:
             games = book.write(game)
     _tell(args, book, games, stopping)

@@ -90,7 +90,7 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
     from tengen.match import player_spec
     from tengen.match.league_rating import RatingBudget, Venue
     from tengen.match.running import MatchPlan
-    from tengen.monitor.match_display import watching
+    from tengen.monitor.match_view import watching
     from tengen.run.stopping import Stopping
 
     keep_compiled()

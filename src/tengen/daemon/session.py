@@ -32,11 +32,11 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.loop.resuming import refuse_to_forget
-from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import directory, locks, registry
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import losses
 from tengen.selfplay.lanes import boards
 from tengen.selfplay.pacing import Pace
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer

@@ -14,6 +14,7 @@ from tengen.protocol.messages import (
     TrainingFigures,
     TrainingStatus,
 )
+from tengen.run.status import losses
 
 if TYPE_CHECKING:
     from tengen.daemon.session import DaemonSession
@@ -124,8 +125,6 @@ def _schedule(session: "DaemonSession | None", now: Now, moment: float) -> Sched
 
 
 def _training(session: "DaemonSession", now: Now) -> TrainingFigures:
-    from tengen.monitor.reporting import losses
-
     place, figures, speed = session.place, session.figures, session.steps_per_second
     steps = session.settings.steps_per_network
     parts: dict[str, Any] = losses(figures)

@@ -23,14 +23,15 @@ from tengen.loop import resuming
 from tengen.loop.closing import Closing
 from tengen.loop.components import Components
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, Goal, RatedNetwork
-from tengen.monitor.reporting import RunReporter, RunStanding
+from tengen.monitor.display import Display
+from tengen.monitor.reporting import RunReporter
 from tengen.run import counts as counting
 from tengen.run import safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
@@ -70,9 +71,9 @@ class Fused(Closing):
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         metrics = closing.enter_context(Metrics(self.base, since=self._began))
         notice = closing.enter_context(StatusWriter(self.base, "fused", "fused"))
-        self.reporter = RunReporter(self._display, metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice)
+        self.reporter = RunReporter(self._display, metrics, config.goal, tensorboard, notice=notice)
         self._metrics = metrics
-        self.reporter.show("building the network", RunStanding(self._now()))
+        self.reporter.show("building the network", RunStatus(self._now()))
         self.parts = Components(config)
         self.parts.check_memory()
         self.trainer, game = self.parts.trainer, self.parts.game
@@ -330,15 +331,16 @@ class Fused(Closing):
         if note := run_chart.write(self.base, self.config.run.name, self.rater.ratings, self.rater.curve()):
             self.reporter.say(note)
 
-    def _standing(self) -> RunStanding:
-        return RunStanding(
+    def _standing(self) -> RunStatus:
+        return RunStatus(
             self._now(),
             self.trainer.step,
             self.trainer.samples,
             self.window,
             self.name,
             self.figures or None,
-            *self._seconds,
+            playing=self._seconds[0],
+            learning=self._seconds[1],
         )
 
     def _show(self, stage: str, waiting: str = "") -> None:

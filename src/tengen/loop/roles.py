@@ -17,16 +17,18 @@ from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import TengenError
 from tengen.loop.closing import Closing
 from tengen.loop.resuming import SESSION, refuse_to_forget
-from tengen.monitor.progress import Display, Goal, figure
-from tengen.monitor.reporting import RunReporter, RunStanding
+from tengen.monitor.display import Display
+from tengen.monitor.reporting import RunReporter
 from tengen.roles.dqn.trainer import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import counts, leftovers, registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import RunStatus
 from tengen.selfplay.pacing import Pace
 from tengen.train.checkpoints import Checkpoints
+from tengen.words import figure
 
 TRAINER = "main"
 _SECONDS = 1.0  # that one call to the trainer should take
@@ -63,10 +65,8 @@ class RoleRun(Closing):
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
         notice = closing.enter_context(StatusWriter(self.base, "roles", "roles"))
-        self.reporter = RunReporter(
-            self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard, notice=notice
-        )
-        self.reporter.show("building the networks", RunStanding(self.counts))
+        self.reporter = RunReporter(self._display, self._metrics, config.goal, tensorboard, notice=notice)
+        self.reporter.show("building the networks", RunStatus(self.counts))
         leftovers.clean(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
         self.checkpoints = Checkpoints(self.base / "train" / TRAINER, config.checkpoints)
@@ -184,14 +184,12 @@ class RoleRun(Closing):
         sessions = self.counts.sessions if sessions is None else sessions
         return RunCounts(trainer.games, trainer.samples, 0.0, self._metrics.elapsed, sessions)
 
-    def _standing(self) -> RunStanding:
+    def _standing(self) -> RunStatus:
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
         kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
         name = f"{self.config.run.name}-s{self.trainer.step}"
-        return RunStanding(
-            self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning
-        )
+        return RunStatus(self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self._learning)
 
     def _show(self, stage: str) -> None:
         self.reporter.show(stage, self._standing())

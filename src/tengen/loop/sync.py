@@ -23,14 +23,15 @@ from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, Goal, RatedNetwork
-from tengen.monitor.reporting import RunReporter, RunStanding
+from tengen.monitor.display import Display
+from tengen.monitor.reporting import RunReporter
 from tengen.run import counts, registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part import Part, Progress, Stop
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
 
 TRAINER = "main"
@@ -66,12 +67,12 @@ class Sync:
         config, base, closing = self.config, self.base, self._closing
         tensorboard = closing.enter_context(TensorBoard(base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(base, since=self._began))
-        self.reporter = RunReporter(self._display, self._metrics, Goal(**asdict(config.goal)), tensorboard)
+        self.reporter = RunReporter(self._display, self._metrics, config.goal, tensorboard)
         self._notice = closing.enter_context(StatusWriter(base, "sync", "sync"))
-        self.reporter.show("counting the rows", RunStanding(self.counts))
+        self.reporter.show("counting the rows", RunStatus(self.counts))
         self._before = resuming.since(RunCounts(), -1, Store(base / "selfplay"))
         self.counts = self._before
-        self.reporter.show("building the network", RunStanding(self._now()))
+        self.reporter.show("building the network", RunStatus(self._now()))
         game = games.make(config.game.name, **asdict(config.game.options))
         say, stop = self.reporter.say, self._stop
         self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
@@ -291,8 +292,8 @@ class Sync:
     def _now(self) -> RunCounts:
         return replace(self.counts, seconds=self._metrics.elapsed)
 
-    def _standing(self) -> RunStanding:
+    def _standing(self) -> RunStatus:
         found = newest_shuffle(self.base)
         window = found.window[1] - found.window[0] if found else 0
         network = self.selfplay.network
-        return RunStanding(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)
+        return RunStatus(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)

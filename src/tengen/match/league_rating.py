@@ -160,7 +160,7 @@ class LeagueRating:
             with watching(book) as watch:
                 noted = 0
                 for standing in venue.play(sides, book, seed + number, stop, watch.say):
-                    watch.show(standing)
+                    watch.update(standing)
                     if len(book.played) > noted:
                         self.ledger.note(number, book.tally.result)
                         noted = len(book.played)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
 from tengen.match.scores import wilson
-from tengen.monitor.progress import clock
+from tengen.words import clock
 
 _WINS = 0.97  # share of the points from which on an opponent is too weak to tell more
 _TOWER = re.compile(r"b(\d+)c(\d+)(.*)")

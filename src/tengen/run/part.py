@@ -1,29 +1,24 @@
-"""A part of the ring: does one piece of work at a time, or says what it waits for and how far that is."""
+"""A part of the pipeline: does one piece of work at a time, or reports what it waits for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Stop = Callable[[], bool]
-"""Whether a person has asked for the end."""
+"""Whether the user has asked to stop."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a part has done, or what it waits for."""
+    """What a part has just done, or what it waits for."""
 
     words: str  # "trained 4,096 of 20,000 samples", "12,410 of 20,000 rows until the first shuffle"
-    worked: bool = True  # False: there was nothing to do, so ask again later
-    done: float | None = None  # of what the words tell, where it can be counted
+    worked: bool = True  # False: there was nothing to do, so try again later
+    done: float | None = None  # how much of the work is done, where it can be counted
     of: float | None = None
-    event: bool = False  # worth a line of its own, whatever was told just before
-    ended: bool = False  # there will be nothing more to do: a limit is reached
+    event: bool = False  # always printed, even if something else was printed a moment ago
+    ended: bool = False  # a limit is reached: there will be nothing more to do
     figures: Mapping[str, Any] = field(default_factory=dict)  # counts of this process, for `tengen status`
-
-    @property
-    def share(self) -> float | None:
-        """How far along it is, 0 to 1."""
-        return None if self.done is None or not self.of else min(self.done / self.of, 1.0)
 
 
 def waiting(words: str, done: float | None = None, of: float | None = None, **figures: Any) -> Progress:
@@ -35,7 +30,7 @@ Show = Callable[[Progress], object]
 
 
 def unseen(progress: Progress) -> None:
-    """The `show` of a part that nobody watches."""
+    """The default `show`: displays nothing."""
 
 
 class Part(Protocol):
@@ -43,16 +38,16 @@ class Part(Protocol):
 
     kind: str
     name: str
-    show: Show  # is called in the middle of work that takes longer; whoever drives the part sets it
+    show: Show  # called during longer work; set by the driver of the part
 
     def run_once(self) -> Progress:
-        """One piece of work: seconds, not minutes, or it looks whether to stop in between."""
+        """Do one piece of work, which takes seconds, or checks now and then whether to stop."""
         ...
 
     def flush(self) -> None:
-        """Write whatever is not written yet, for good."""
+        """Write everything that is not on disk yet."""
         ...
 
     def close(self) -> None:
-        """End all threads and let go of everything."""
+        """End all threads and release all resources."""
         ...

@@ -21,9 +21,10 @@ from tengen import files
 from tengen.data.format.chunk import cannot_write
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle
-from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem, in_bytes
+from tengen.data.shuffle.plan import SIDES, ShufflePlan, ShuffleProblem
 from tengen.data.shuffle.work import ShuffleProgress, ShuffleResult, ShuffleStopped, ShuffleWork
 from tengen.errors import TengenError
+from tengen.words import in_bytes
 
 
 def shuffle(

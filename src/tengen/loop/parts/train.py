@@ -25,12 +25,12 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.loop.resuming import refuse_to_forget
-from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import registry, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.status import losses
 from tengen.selfplay.lanes import boards
 from tengen.selfplay.pacing import Pace
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer

@@ -14,16 +14,11 @@ from textual.widgets import Footer
 
 from tengen.monitor.dashboard.client import StatusClient
 from tengen.monitor.dashboard.dialogs import Answer, Help, Quit
-from tengen.monitor.dashboard.exit_pane import DiedPane
 from tengen.monitor.dashboard.heading import Heading
 from tengen.monitor.dashboard.log import LogPane
 from tengen.monitor.dashboard.model import Model, Note, ProcessEnded
-from tengen.monitor.dashboard.networks import NetworksPane
-from tengen.monitor.dashboard.pane import Pane
+from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, Pane, SchedulePane, SelfplayPane, TrainingPane
 from tengen.monitor.dashboard.pipeline import PipelinePane
-from tengen.monitor.dashboard.schedule import SchedulePane
-from tengen.monitor.dashboard.selfplay import SelfplayPane
-from tengen.monitor.dashboard.training import TrainingPane
 from tengen.protocol.messages import ExportNow, StartTraining, StartTrainingImmediately, StopTraining
 
 _BEAT = 0.25  # seconds between two looks at whether there is something new
@@ -66,7 +61,7 @@ class Dashboard(App[int]):
         yield Heading()
         with Horizontal(id="main"):
             with Vertical(id="left"):
-                yield DiedPane()
+                yield ExitPane()
                 yield SelfplayPane()
                 yield PipelinePane()
                 yield LogPane()

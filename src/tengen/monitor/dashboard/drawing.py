@@ -8,26 +8,8 @@ from rich.text import Text
 
 from tengen.monitor.braille import braille, lines_between
 from tengen.monitor.dashboard.model import clean
-from tengen.monitor.progress import clock
 
 GOOD, WARM, BAD, DIM = "green", "yellow", "bold red", "dim"
-_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
-
-
-def short(number: float | None) -> str:
-    """In six columns: 9,999 12.3k 1.23M; empty without a number."""
-    if number is None:
-        return ""
-    size = abs(number)
-    if not size < 1e15:  # nor is NaN
-        return "?"
-    for unit, letter in _UNITS:
-        if size >= unit:
-            scaled = number / (1000 if letter == "k" else unit)
-            return f"{scaled:.{0 if abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2}f}{letter}"
-    if isinstance(number, int) or size >= 100 or size == 0:
-        return f"{number:,.0f}"
-    return f"{number:.1f}" if size >= 1 else f"{number:.2g}"
 
 
 def figure(value: float | None) -> str:
@@ -35,26 +17,6 @@ def figure(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if math.isfinite(value) else "?"
-
-
-def brief(seconds: float | None) -> str:
-    """3:01, or 1:03:01, or 2d 03:04:05."""
-    if seconds is None:
-        return ""
-    text = clock(seconds)
-    if text.startswith("00:"):
-        text = text[3:]
-    return text[1:] if text.startswith("0") else text
-
-
-def ago(seconds: float) -> str:
-    """In four columns: 12s, 5m, 3h, 12d."""
-    if not 0 <= seconds < 1e12:
-        return "?"
-    for unit, letter in ((86_400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= unit:
-            return f"{int(seconds // unit)}{letter}"
-    return f"{int(seconds)}s"
 
 
 def fit(text: str, width: int, right: bool = False) -> str:
