@@ -1,4 +1,4 @@
-"""Lines drawn with characters: dots (x, y), counted from the top left, and the text that shows them."""
+"""Lines drawn with characters: dots (x, y), counted from the top left, as text."""
 
 import itertools
 import math
@@ -16,13 +16,13 @@ def lines_between(corners: Sequence[tuple[float, float]]) -> set[tuple[int, int]
 
 
 def letters(dots: set[tuple[int, int]], columns: int, rows: int, bars: Collection[tuple[int, int]] = ()) -> list[str]:
-    """A star for each, and a stroke for each dot of `bars`."""
+    """ASCII: a star for each dot, and a stroke for each dot of `bars`."""
     marks = dict.fromkeys(bars, "|") | dict.fromkeys(dots, "*")
     return ["".join(marks.get((x, y), " ") for x in range(columns)) for y in range(rows)]
 
 
 def braille(dots: set[tuple[int, int]], columns: int, rows: int) -> list[str]:
-    """Each character is 2 dots wide and 4 high; U+2800 is the first of them, a bit per dot."""
+    """Braille: each character is 2 dots wide and 4 high, a bit per dot above U+2800."""
     bits = {(0, 0): 1, (0, 1): 2, (0, 2): 4, (1, 0): 8, (1, 1): 16, (1, 2): 32, (0, 3): 64, (1, 3): 128}
     cells = [[0] * columns for _ in range(rows)]
     for x, y in dots:

@@ -78,18 +78,14 @@ class JsonlDisplay(Display):
             words="; ".join(filter(None, (status.stage, str(status.outlook() or "")))),
             since=now - self._run_view.stage_since,
             networks_done=len(self._networks) if status.networks is None else status.networks.accepted,
-            new_chunks=0,
-            chunks_to_wait_for=0,
             cycle_seconds=now - (self._networks[0][0] if self._networks else self._began),
-            training_seconds=0.0,
             previous_cycle_seconds=self._cycle,
         )
-        parts = LoaderStatus(tuple(map(_part, status.parts)), chunks={}, rows={}, rejected={})
         return TrainingStatus(
             run=self._run,
             uptime=now - self._began,
             schedule=schedule,
-            loader=None if status.networks is None else parts,
+            loader=None if status.networks is None else LoaderStatus(tuple(map(_part, status.parts))),
             training=_training(status),
             networks=tuple(replace(network, seconds=now - came) for came, network in self._networks),
             selfplay=_selfplay(status),
@@ -140,12 +136,6 @@ def _part(part: PartStatus) -> LoaderStage:
     """A part as a stage that counts nothing, and tells in words what it does."""
     return LoaderStage(
         name=part.part,
-        split="",
-        last_second=0.0,
-        rate=0.0,
-        total=0,
-        rows=0,
-        load=0.0,
         doing=part.doing + (f" ({part.restarts} restarts)" if part.restarts else ""),
         since=part.seconds,
         filled=round(100 * (part.share or 0.0)),

@@ -1,4 +1,4 @@
-"""What panes are drawn with: bars, charts, and numbers in few columns. Any number can be shown, even no number."""
+"""Bars, charts and fitted text for panes. Any number can be drawn, even NaN."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ GOOD, WARM, BAD, DIM = "green", "yellow", "bold red", "dim"
 
 
 def figure(value: float | None) -> str:
-    """A loss: four digits that count."""
+    """A loss, with four significant digits."""
     if value is None:
         return ""
     return f"{value:.4g}" if math.isfinite(value) else "?"
 
 
 def fit(text: str, width: int, right: bool = False) -> str:
-    """Exactly so many columns; what is too long ends in an ellipsis, or begins with one if its end (`right`) counts."""
+    """Exactly `width` columns; an ellipsis stands at the end of what is too long, or at its beginning if `right`."""
     text = text.replace("\n", " ")
     if cell_len(text) <= width:
         pad = " " * (width - cell_len(text))
@@ -31,7 +31,7 @@ def fit(text: str, width: int, right: bool = False) -> str:
 
 
 def harmless(text: Text, between: str = "\n") -> Text:
-    """The same, unless there is something in it that would move a terminal's cursor; `between` joins lines."""
+    """Without control characters that would move the terminal's cursor; `between` joins lines."""
     parts = text.plain.split("\n")
     cleaned = [clean(part) for part in parts]
     return text if parts == cleaned and (len(parts) == 1 or between == "\n") else Text(between.join(cleaned))
@@ -60,7 +60,7 @@ def labelled(label: str, done: float | None, words: str, width: int, style: str 
 
 
 def chart(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:
-    """Lines of text with a line through the points, the largest and the smallest value at the left."""
+    """A line through the points as text, with the largest and the smallest value at the left."""
     points = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
     if len(points) < 2 or height < 2 or width < 16:
         return []

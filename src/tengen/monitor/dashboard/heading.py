@@ -1,4 +1,4 @@
-"""The first line: which run, what it does, and for how long it has been up."""
+"""The first line: the run, what it does, and its uptime."""
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -35,7 +35,7 @@ def heading(model: Model, now: float, width: int) -> Text:
 
 
 def _state(model: Model, now: float) -> list[tuple[str, str]]:
-    """What it does, and first of all whether it lives."""
+    """What the run does, and whether it is alive."""
     if model.ended is not None:
         return [(model.ended.words, GOOD if model.ended.code == 0 else BAD)]
     if model.leaving:
