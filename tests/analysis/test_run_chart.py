@@ -13,7 +13,7 @@ from tengen.analysis import run_chart
 from tengen.monitor.summary import RatingPoint
 
 _SVG = "{http://www.w3.org/2000/svg}"
-RATINGS = match.fit([match.Result("n1", "random", 8, 0, 2), match.Result("n1", "mcts:50", 4, 0, 6)], "random")
+RATINGS = match.fit([match.MatchResult("n1", "random", 8, 0, 2), match.MatchResult("n1", "mcts:50", 4, 0, 6)], "random")
 CURVE = (RatingPoint(0, -20, 90), RatingPoint(60, 200, 80), RatingPoint(120, 300, 5000))
 LOSSES = {"loss": [(30.0, 2.5), (120.0, 2.0)], "policy": [(30.0, 1.5), (120.0, 1.25)]}
 

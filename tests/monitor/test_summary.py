@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.monitor import braille, summary
+from tengen.monitor import summary
 from tengen.monitor.summary import RatingPoint, RunSummary
 from tengen.run.counts import RunCounts
 
@@ -199,16 +199,6 @@ def test_ticks_are_round_even_and_around(low: float, span: float) -> None:
     assert str(steps.pop()).rstrip("0") in ("1", "2", "5")
     assert ticks[0] <= low <= low + span <= ticks[-1]
     assert 2 <= len(ticks) <= 8
-
-
-@pytest.mark.parametrize("dot", [(0, 0), (1, 0), (0, 3), (1, 3), (5, 6)])
-def test_braille_dots_by_their_names(dot: tuple[int, int]) -> None:
-    # Dots of a cell are numbered 1 2 3 7 down the left and 4 5 6 8 down the right; dot n is bit n - 1.
-    numbers = [[1, 4], [2, 5], [3, 6], [7, 8]]
-    rows = braille.braille({dot}, 3, 2)
-    x, y = dot
-    assert rows[y // 4][x // 2] == chr(0x2800 + (1 << (numbers[y % 4][x % 2] - 1)))
-    assert "".join(rows).count(" ") == 5
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 100])

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tengen.monitor.braille import braille, letters, lines_between
 from tengen.monitor.run_view import loss_words
+from tengen.monitor.text_chart import framed, plot
 from tengen.run.counts import RunCounts
 from tengen.words import clock
 
@@ -70,33 +70,14 @@ def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = 
         return []
     end = max(points[-1].elapsed, elapsed) or 1.0
     ticks = _ticks(*_range(points))
-    low, high = ticks[0], ticks[-1]
     apart = max(1, _LINES // (len(ticks) - 1))  # lines from tick to tick
-    columns, rows = _COLUMNS, apart * (len(ticks) - 1) + 1
-    across, down = (columns, rows) if plain else (2 * columns, 4 * rows)
-
-    def place(elapsed: float, elo: float) -> tuple[float, float]:
-        return (across - 1) * elapsed / end, (down - 1) * (high - min(max(elo, low), high)) / (high - low)
-
-    places = [place(p.elapsed, p.elo) for p in points]
-    line = lines_between(places if len(places) > 1 else 2 * places)
-    bars = set()
-    for point in points:
-        if point.error > 0:
-            ends = [place(point.elapsed, elo) for elo in (point.elo + point.error, point.elo - point.error)]
-            bars |= lines_between(ends)
-    # Bars are half as dense as the line, to be distinguished from it.
-    body = letters(line, columns, rows, bars) if plain else braille(line | {d for d in bars if d[1] % 2}, columns, rows)
     labels = {apart * number: f"{tick:,}" for number, tick in enumerate(reversed(ticks))}
-    width = max(map(len, labels.values()))
-    tick, side, corner, floor = "+|+-" if plain else "┤│└─"
-    lines = [
-        f"{labels.get(row, ''):>{width}} {tick if row in labels else side}{text}".rstrip()
-        for row, text in enumerate(body)
-    ]
+    curve = [(p.elapsed, p.elo) for p in points]
+    bars = [(p.elapsed, p.elo + p.error, p.elo - p.error) for p in points if p.error > 0]
+    x, y, rows = (0.0, end), (ticks[0], ticks[-1]), apart * (len(ticks) - 1) + 1
     first, middle, last = clock(0), clock(end / 2), clock(end)
-    times = f"{first}{middle:^{columns - len(first) - len(last)}}{last}"
-    return [*lines, " " * (width + 1) + corner + floor * columns, " " * (width + 2) + times]
+    times = f"{first}{middle:^{_COLUMNS - len(first) - len(last)}}{last}"
+    return framed(plot(curve, _COLUMNS, rows, x, y, bars=bars, plain=plain), labels, times, plain=plain)
 
 
 def _headline(summary: RunSummary) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from tengen.monitor.braille import braille, lines_between
 from tengen.monitor.dashboard.model import clean
+from tengen.monitor.text_chart import plot
 
 GOOD, WARM, BAD, DIM = "green", "yellow", "bold red", "dim"
 
@@ -68,8 +68,5 @@ def chart(points: Sequence[tuple[float, float]], width: int, height: int) -> lis
     labels = {0: figure(high), height - 1: figure(low)}
     edge = max(map(len, labels.values()))
     columns = width - edge - 1
-    first, last = points[0][0], points[-1][0]
-    across, down = share(2 * columns - 1, last - first), share(4 * height - 1, high - low)
-    dots = lines_between([((x - first) * across, (high - y) * down) for x, y in points])
-    inside = {(x, y) for x, y in dots if 0 <= x < 2 * columns and 0 <= y < 4 * height}
-    return [f"{labels.get(row, ''):>{edge}}│{text}" for row, text in enumerate(braille(inside, columns, height))]
+    body = plot(points, columns, height, (points[0][0], points[-1][0]), (low, high))
+    return [f"{labels.get(row, ''):>{edge}}│{text}" for row, text in enumerate(body)]
