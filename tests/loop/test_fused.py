@@ -100,13 +100,13 @@ def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photog
     first = [stages.index(stage) for stage in order]
     assert first == sorted(first)
     last = loop._display.shown[-1]
-    assert list(last.losses) == ["policy", "value"]
-    assert last.loss == pytest.approx(sum(last.losses.values()))
+    assert list(last.losses) == ["loss", "policy", "value"]
+    assert last.losses["loss"] == pytest.approx(last.losses["policy"] + last.losses["value"])
     assert last.rating is not None
     assert last.rating.against == "random"
     found = metrics.read(base / metrics.NAME)
     kinds = [line["kind"] for line in found.lines]
-    assert found.garbage == ()
+    assert found.invalid == ()
     assert kinds[0] == "session"
     assert kinds[-1] == "progress"
     assert kinds.count("rating") == len(loop.networks.saved) + 1, "the untrained network has one too"

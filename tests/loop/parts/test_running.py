@@ -185,10 +185,3 @@ def test_a_part_is_closed_whatever_happens() -> None:
     with pytest.raises(ValueError, match="x"), running.closing(part):
         raise ValueError("x")
     assert part.closed == 1
-
-
-def test_share() -> None:
-    assert waiting("x", 5, 20).share == 0.25
-    assert waiting("x", 50, 20).share == 1.0
-    assert waiting("x").share is None
-    assert waiting("x", 5, 0).share is None
