@@ -23,7 +23,8 @@ from tengen.errors import TengenError
 from tengen.jax_setup import keep_compiled
 from tengen.loop.fused import Fused
 from tengen.match import players
-from tengen.monitor.progress import display
+from tengen.monitor.display import open_display
+from tengen.monitor.run_view import RunView
 from tengen.run import networks
 from tengen.run.counts import RunCounts
 
@@ -40,7 +41,7 @@ def train(args: argparse.Namespace) -> None:
     fixed = [f"goal.minutes={args.seconds / 60}", "rating.minutes=1000", "rating.references=[]", "rating.earlier=0"]
     chosen = config.load(args.config, [*fixed, *args.set])
     args.run.mkdir(parents=True)
-    with Timed(chosen, args.run, display()) as run:
+    with Timed(chosen, args.run, open_display(RunView())) as run:
         run.prepare()
         run.run(lambda: False)
         counts = run.counts

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from tengen.commands import main
-from tengen.commands.run import _commands, _verdict
 from tengen.config import load
 from tengen.data.store.store import Store
+from tengen.loop.launching import RunRequest
+from tengen.loop.summaries import strength
 from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
 from tengen.monitor.verdict import RatedStrength
@@ -95,11 +95,10 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
 
 def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
     """Also when Ctrl-C came while a run ended whose time was over."""
-    goal = load("tic_tac_toe", ["goal.minutes=2"]).goal
-    args = Namespace(mode="fused", parts=None, tensorboard=False)
-    assert _commands(args, tmp_path, goal, RunCounts(seconds=119.0), 5) == {"go on": f"tengen run {tmp_path}"}
+    request = RunRequest(load("tic_tac_toe", ["goal.minutes=2"]), tmp_path)
+    assert request.going_on(RunCounts(seconds=119.0), 5) == {"go on": f"tengen run {tmp_path}"}
     further = {"train further": f"tengen run {tmp_path} --set goal.minutes=4"}
-    assert _commands(args, tmp_path, goal, RunCounts(seconds=120.0), 5) == further
+    assert request.going_on(RunCounts(seconds=120.0), 5) == further
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name:
         trainer=SimpleNamespace(step=5),
         rater=SimpleNamespace(rated=lambda: RatedStrength(fit(results, "random"), results, [(9.0, "new")])),
     )
-    told = _verdict(loop)
+    told = strength(loop)
     command = f"tengen run {tmp_path} --base {tmp_path}-{larger} --set net.name={larger}"
     assert (f"a larger network, which needs more time: {command}" in told) == (larger is not None)
     assert ("a larger network" in told) == (larger is not None)

@@ -22,7 +22,7 @@ from tests.helpers.tiny_runs import settings
     ("arguments", "complaint"),
     [
         (["tui"], "tengen tui: expected CONFIG, or --attach PATH"),
-        (["tui", "go9", "--attach", "x.sock"], "--attach: that daemon has its configuration already"),
+        (["tui", "go9", "--attach", "x.sock"], "--attach: that daemon already has its configuration"),
         (["tui", "no.yaml"], "no.yaml"),
         (["tui", "go9"], "the dashboard needs a terminal"),
         (["tui", "--attach", "x.sock"], "the dashboard needs a terminal"),

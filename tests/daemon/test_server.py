@@ -75,7 +75,7 @@ def test_pipes_garbage_and_half_a_line(listening: Listening) -> None:
     assert [type(each).__name__ for each in found] == ["Error", "Log", "Error", "Error", "Error"]
     assert all(each.goes_on and each.where == STANDARD for each in found if isinstance(each, messages.Error))
     assert "nonsense" in found[2].what
-    assert "what the daemon says" in found[3].what
+    assert "a message from the daemon" in found[3].what
     assert "in the middle of a line" in found[4].what
     assert listening.heard == [messages.GetStatus()]
     assert listening.closed.wait(LONG)

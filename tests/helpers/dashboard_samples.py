@@ -34,7 +34,7 @@ def stage(name: str, split: str = "train", **more: Any) -> LoaderStage:
         "doing": "working",
         "since": 0.1,
     }
-    return LoaderStage(name, split, **(figures | more))
+    return LoaderStage(name, split=split, **(figures | more))
 
 
 def loader() -> LoaderStatus:

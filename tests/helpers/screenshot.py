@@ -1,4 +1,4 @@
-"""The picture in the documentation: `PYTHONPATH=tests .venv/bin/python -m tui.screenshot docs/images/tui.svg`.
+"""The picture in the documentation: `.venv/bin/python -m tests.helpers.screenshot docs/images/tui.svg`.
 
 Textual's picture loads its font from the web and pads with blanks, which some viewers drop, along with the lengths
 of texts. `self_contained` makes one that looks the same in all of them: every word stands at its own place, in a

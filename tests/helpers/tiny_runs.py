@@ -6,7 +6,9 @@ from pathlib import Path
 from tengen.config import load
 from tengen.config.sections import Config
 from tengen.loop.fused import Fused
-from tengen.monitor.progress import Display, RunProgress
+from tengen.monitor.display import Display
+from tengen.monitor.run_view import RunView
+from tengen.run.status import RunStatus
 
 TINY = (
     "net.name=b1c8",
@@ -41,13 +43,13 @@ class Listener(Display):
     """Remembers."""
 
     def __init__(self) -> None:
-        super().__init__(3600.0, lambda: 0.0)
+        super().__init__(RunView(), 3600.0)
         self.said: list[str] = []
-        self.shown: list[RunProgress] = []
+        self.shown: list[RunStatus] = []
 
-    def update(self, progress: RunProgress) -> None:
-        super().update(progress)
-        self.shown.append(progress)
+    def update(self, state: RunStatus) -> None:
+        super().update(state)
+        self.shown.append(state)
 
     def say(self, text: str) -> None:
         self.said.append(text)

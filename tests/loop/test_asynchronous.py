@@ -18,7 +18,6 @@ from tengen.data.store.store import Store
 from tengen.errors import OptionError
 from tengen.loop import asynchronous
 from tengen.loop.asynchronous import Asynchronous
-from tengen.monitor.pipeline_display import PipelineView
 from tengen.run import metrics, part_status
 from tengen.run.children import KINDS, Hopeless
 from tests.helpers import paths
@@ -109,7 +108,7 @@ def test_rows_and_games_reach_the_goal(tmp_path: Path, goal: str, monkeypatch: p
     reason = f"12 {goal.partition('=')[0]} are played"
     assert found.reason == reason
     assert said(found) == [f"the end: {reason}", "ending selfplay", "ending gate"]
-    assert (found.counts.rows, found.counts.games) == (12, 12)
+    assert (found.status.counts.rows, found.status.counts.games) == (12, 12)
     lines = metrics.read(tmp_path / metrics.NAME).lines
     assert [line["kind"] for line in lines][:2] == ["session", "progress"]
     assert lines[0]["parts"] == ["selfplay", "gate"]
@@ -129,7 +128,7 @@ def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool, g
             time.sleep(seconds)
             return
         now += 10 * seconds
-        if found.ring.stage.startswith("judging"):
+        if found.status.stage.startswith("judging"):
             asleep += 1
             assert [child.kind for child in found._children if child.running] == ["gate"], "the others have ended"
             if judged and asleep == 20:
@@ -150,7 +149,7 @@ def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool, g
         "ending selfplay",
         "ending gate",
     ]
-    assert found.ring.candidates == (0 if judged else 1)
+    assert found.status.networks.candidates == (0 if judged else 1)
     assert asleep >= 20 if judged else asleep == seconds
 
 
@@ -160,17 +159,17 @@ def test_minutes_count_over_restarts(tmp_path: Path) -> None:
     with driver(tmp_path, "goal.minutes=1") as found:
         found.run(never)
     assert found.reason == "1 minute is over"
-    assert found.counts.seconds >= 60
+    assert found.status.counts.seconds >= 60
 
 
 def test_steps_are_those_that_train_shows(tmp_path: Path) -> None:
     with driver(tmp_path, "goal.steps=50", parts=("train",), command=part("{'steps': 77, 'loss': 2.5}")) as found:
         found.run(never)
         shown = found._display.shown  # type: ignore[attr-defined]
-    assert (found.reason, found.steps) == ("50 steps are learned", 77)
+    assert (found.reason, found.status.steps) == ("50 steps are learned", 77)
     assert "train ends" in (tmp_path / "logs" / "train.log").read_text()
-    rows = [row for ring in shown if isinstance(ring, PipelineView) for row in ring.shown]
-    assert ("train main", "train works", 0.25) in [(row.part, row.words, row.share) for row in rows]
+    parts = [part for status in shown for part in status.parts]
+    assert ("train main", "train works", 0.25) in [(part.part, part.words, part.share) for part in parts]
     assert part_status.look(tmp_path) == []
 
 
@@ -250,7 +249,7 @@ def test_a_driver_that_joins_leaves_the_metrics_alone(tmp_path: Path) -> None:
     with driver(tmp_path, leads=False) as found:
         found.run(lambda: next(looks) > 3)
     assert (tmp_path / metrics.NAME).read_bytes() == content
-    assert found.counts.seconds == 30.0
+    assert found.status.counts.seconds == 30.0
 
 
 def test_parts_of_a_driver_that_was_killed_end_first(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def test_words() -> None:
     assert list(describe(FOUND, config)) == [
         "compiling      00:00:30, counted apart",
         "evaluations    2,500/s while playing",
-        "games          10/s while playing (10 searched moves each)",
-        "rows           50/s while playing",
+        "games          10.0/s while playing (10 searched moves each)",
+        "rows           50.0/s while playing",
         "samples        200/s while learning",
         "learning       50 % of the time",
         "1,000 games    00:03:20",
@@ -64,9 +64,9 @@ def test_words() -> None:
 
 def test_memory_and_disk() -> None:
     assert list(describe_memory({"games": 3 * 2**20, "rows": 512}, 2**31)) == [
-        "games     3 MiB",
-        "rows      512 B",
-        "together  3 MiB of 2.0 GiB",
+        "games     3.1 MB",
+        "rows      512 bytes",
+        "together  3.1 MB of 2.1 GB",
     ]
-    assert list(describe_memory({"rows": 2**40}, None))[-1] == "together  1,024.0 GiB"
-    assert describe_disk(1024) == "100,000 rows take 97.7 MiB on the disk"
+    assert list(describe_memory({"rows": 2**40}, None))[-1] == "together  1.1 TB"
+    assert describe_disk(1024) == "100,000 rows take 102.4 MB on the disk"

@@ -100,13 +100,13 @@ def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photog
     first = [stages.index(stage) for stage in order]
     assert first == sorted(first)
     last = loop._display.shown[-1]
-    assert list(last.losses) == ["policy", "value"]
-    assert last.loss == pytest.approx(sum(last.losses.values()))
+    assert list(last.losses) == ["loss", "policy", "value"]
+    assert last.losses["loss"] == pytest.approx(last.losses["policy"] + last.losses["value"])
     assert last.rating is not None
     assert last.rating.against == "random"
     found = metrics.read(base / metrics.NAME)
     kinds = [line["kind"] for line in found.lines]
-    assert found.garbage == ()
+    assert found.invalid == ()
     assert kinds[0] == "session"
     assert kinds[-1] == "progress"
     assert kinds.count("rating") == len(loop.networks.saved) + 1, "the untrained network has one too"
@@ -271,7 +271,7 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
             f"{steps[-1].name} is corrupt",
             f"a damaged chunk was set aside: {chunks[-1].path}.corrupt",
             "passed over, no network of this run: ",
-            "passed over: line",
+            "skipped 1 invalid line: line",
             "removed the last line, of which only",
             f"going on from step {int(steps[-2].name.removeprefix('step_')):,}",
         ):

@@ -4,26 +4,24 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from tengen.monitor.jsonl_display import StatusDisplay
-from tengen.monitor.pipeline_display import PartRow, PipelineView
-from tengen.monitor.progress import Goal, RatedNetwork, RunProgress
+from tengen.config.sections import GoalSection
+from tengen.monitor.jsonl_display import JsonlDisplay
+from tengen.monitor.run_view import RunView
 from tengen.protocol.encoding import decode
 from tengen.protocol.messages import TrainingStatus
+from tengen.run.counts import RunCounts
+from tengen.run.part_status import PartStatus
+from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus
 
-NOW = RunProgress(
+NOW = RunStatus(
+    RunCounts(games=1204, rows=21_400, seconds=130.0),
     stage="learning",
-    elapsed=130.0,
     network="c4-s100-d200",
-    games=1204,
-    games_per_second=9.1,
-    rows=21_400,
-    evaluations_per_second=1e6,
+    speeds={"games": 9.1, "evaluations": 1e6, "steps": 2.5},
     window=20_000,
     steps=310,
-    steps_per_second=2.5,
-    loss=2.31,
-    losses={"policy": 1.72, "value": 0.59},
-    goal=Goal(minutes=10.0, steps=1000),
+    figures={"loss": 2.31, "policy_loss": 1.72, "value_loss": 0.59},
+    goal=GoalSection(10.0, None, None, 1000),
     board="  a b\n1 . x",
 )
 
@@ -35,10 +33,10 @@ class Clock:
         return self.now
 
 
-def statuses(clock: Clock, *updates: RunProgress) -> TrainingStatus:
+def statuses(clock: Clock, *updates: RunStatus) -> TrainingStatus:
     """After all of them."""
     lines = io.BytesIO()
-    shown = StatusDisplay(lines, None, "c4", now=clock)
+    shown = JsonlDisplay(RunView(now=clock), lines, None, "c4")
     for update in updates:
         shown.update(update)
         clock.now += 5
@@ -80,11 +78,10 @@ def test_networks_are_those_that_were_rated() -> None:
     assert found.selfplay.rating == "200 +-5 against random"
 
 
-def test_parts_of_a_ring() -> None:
-    row = PartRow("train main", "trained 4,096 samples", seconds=7.0, share=0.5, restarts=2)
-    found = statuses(
-        Clock(), PipelineView(network="one", accepted=3, shown=(row, PartRow("gate", "a network", waiting=True)))
-    )
+def test_a_run_in_parts() -> None:
+    part = PartStatus("train", "main", words="trained 4,096 samples", seconds=7.0, done=5, of=10, restarts=2)
+    waits = PartStatus("gate", "gate", words="a network", waiting=True)
+    found = statuses(Clock(), RunStatus(network="one", networks=NetworkCounts(accepted=3), parts=(part, waits)))
     train, gate = found.loader.stages
     assert (train.name, train.doing, train.since) == ("train main", "trained 4,096 samples (2 restarts)", 7.0)
     assert (train.filled, train.capacity) == (50, 100)
@@ -95,7 +92,7 @@ def test_parts_of_a_ring() -> None:
 
 def test_words_go_elsewhere_and_a_closed_output_does_no_harm() -> None:
     lines, words = io.BytesIO(), io.StringIO()
-    with StatusDisplay(lines, words, "c4", every=0.01) as shown:
+    with JsonlDisplay(RunView(), lines, words, "c4", beat=0.01) as shown:
         shown.update(NOW)
         shown.say("a match")
         lines.close()

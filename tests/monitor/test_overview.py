@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tengen.monitor import overview
-from tengen.monitor.progress import RatedNetwork
+from tengen.monitor.overview_text import head
 from tengen.run import metrics
 from tengen.run.part_status import PartStatus
+from tengen.run.status import RatedNetwork
 
 GOAL = "goal: {minutes: 10.0, games: null, rows: null, steps: null}\nrating: {minutes: 3.0}\n"
 
@@ -29,7 +30,7 @@ def driver(kind: str = "fused", alive: bool = True, running: float = 20.0, secon
 
 def told(base: Path, *parts: PartStatus, after: float = 0.0, **more: object) -> list[str]:
     now = a_run(base, 300.0) + timedelta(seconds=after)
-    return overview.describe(overview.look(base, parts, {"games": 110, "rows": 950}, now=now, **more))  # type: ignore[arg-type]
+    return head(overview.summarise(base, parts, {"games": 110, "rows": 950}, now=now, **more))  # type: ignore[arg-type]
 
 
 def test_a_living_run(tmp_path: Path) -> None:
@@ -54,18 +55,18 @@ def test_since_when_and_for_how_long(tmp_path: Path) -> None:
 
 def test_the_next_rating(tmp_path: Path) -> None:
     now = a_run(tmp_path, 300.0, "rating")
-    found = overview.look(tmp_path, [driver()], {}, now=now)
+    found = overview.summarise(tmp_path, [driver()], {}, now=now)
     assert found.next_rating == 120.0, "a fifth of the goal, which is less than rating.minutes"
-    assert overview.look(tmp_path, [driver("async")], {}, now=now).next_rating is None, "those do not rate"
+    assert overview.summarise(tmp_path, [driver("async")], {}, now=now).next_rating is None, "those do not rate"
     long = GOAL.replace("10.0", "100.0")
     now = a_run(tmp_path, 300.0, "rating", config=long)
-    assert overview.look(tmp_path, [driver()], {}, now=now).next_rating == 180.0
+    assert overview.summarise(tmp_path, [driver()], {}, now=now).next_rating == 180.0
 
 
 def test_shortly_before_the_end_no_rating_but_the_last_comes(tmp_path: Path) -> None:
     now = a_run(tmp_path, 430.0, "rating")
-    assert overview.look(tmp_path, [driver()], {}, now=now).next_rating is None
-    assert overview.look(tmp_path, [driver()], {}, now=now + timedelta(seconds=20)).next_rating is None
+    assert overview.summarise(tmp_path, [driver()], {}, now=now).next_rating is None
+    assert overview.summarise(tmp_path, [driver()], {}, now=now + timedelta(seconds=20)).next_rating is None
 
 
 def test_parts_without_a_driver(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_one_that_was_stopped(tmp_path: Path) -> None:
 
 def test_one_that_reached_its_goal(tmp_path: Path) -> None:
     now = a_run(tmp_path, 601.0)
-    lines = overview.describe(overview.look(tmp_path, [], {}, now=now))
+    lines = head(overview.summarise(tmp_path, [], {}, now=now))
     assert lines[0] == "stopped 0 seconds ago after 00:10:01: 10 minutes are over"
     assert lines[-1] == f"next:     train further: tengen run {tmp_path} --set goal.minutes=20"
 
@@ -102,14 +103,16 @@ def test_one_that_was_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", ["", "goal: 3", "goal: {minutes: many}", "- [", "rating: []"])
 def test_a_configuration_that_says_nothing(tmp_path: Path, config: str) -> None:
     now = a_run(tmp_path, 300.0, config=config)
-    found = overview.look(tmp_path, [driver()], {}, now=now)
-    assert (found.outlook, found.next_rating) == (None, None)
-    assert "how far:  120 games, 900 rows, 55 steps" in overview.describe(found)
+    found = overview.summarise(tmp_path, [driver()], {}, now=now)
+    assert (found.status.outlook(), found.next_rating) == (None, None)
+    assert "how far:  120 games, 900 rows, 55 steps" in head(found)
 
 
 def test_for_programs(tmp_path: Path) -> None:
     now = a_run(tmp_path, 300.0)
-    found = overview.values(overview.look(tmp_path, [driver()], {}, ("x", RatedNetwork(1.0, 2.0, "random")), now=now))
+    found = overview.values(
+        overview.summarise(tmp_path, [driver()], {}, ("x", RatedNetwork(1.0, 2.0, "random")), now=now)
+    )["overview"]
     assert (found["state"], found["mode"], found["running"]) == ("running", "fused", 20.0)
     assert found["since"] == (now.astimezone(UTC) - timedelta(seconds=20)).isoformat(timespec="seconds")
     assert found["goal"]["share"] == 0.5
@@ -120,6 +123,11 @@ def test_garbage_in_the_metrics(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(GOAL)
     strange = '{"time": "soon", "elapsed": 5, "kind": "progress", "games": -1, "rows": [], "steps": true, "loss": 1}\n'
     (tmp_path / metrics.NAME).write_text(strange)
-    found = overview.look(tmp_path, [], {})
-    assert (found.state, found.games, found.rows, found.steps) == ("stopped", 0, 0, 0)
-    assert overview.describe(found)[0] == "stopped at an unknown time after 00:00:05"
+    found = overview.summarise(tmp_path, [], {})
+    assert (found.state, found.status.counts.games, found.status.counts.rows, found.status.steps) == (
+        "stopped",
+        0,
+        0,
+        0,
+    )
+    assert head(found)[0] == "stopped at an unknown time after 00:00:05"

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.monitor import braille, summary
+from tengen.monitor import summary
 from tengen.monitor.summary import RatingPoint, RunSummary
+from tengen.run.counts import RunCounts
 
 TABLE = """\
 player       Elo     +-   games   score
@@ -16,13 +17,10 @@ c4-s100      491    292     100  20.0 %
 random         0            100   1.0 %"""
 RUN = RunSummary(
     name="connect_four",
-    elapsed=600,
-    games=5120,
-    rows=98304,
+    counts=RunCounts(games=5120, rows=98304, seconds=600),
     steps=1204,
     reason="10 minutes are over",
-    loss=2.31,
-    losses={"policy": 1.72, "value": 0.59},
+    losses={"loss": 2.31, "policy": 1.72, "value": 0.59},
     table=TABLE,
     curve=(RatingPoint(0, -37), RatingPoint(150, 300), RatingPoint(300, 480), RatingPoint(600, 700)),
     network="runs/c4/models/c4-s9000",
@@ -91,7 +89,7 @@ def test_the_fallback_can_be_printed() -> None:
 
 
 def test_no_rating_no_network_nothing_learned() -> None:
-    run = RunSummary("go9", 3.2, 0, 0, 0, commands={"go on": "tengen run go9 --base runs/go9"})
+    run = RunSummary("go9", RunCounts(seconds=3.2), 0, commands={"go on": "tengen run go9 --base runs/go9"})
     assert summary.render(run) == (
         "go9: 0 games, 0 rows, 0 steps in 00:00:03\n\n"
         "no match was played, so there is no rating\n\n"
@@ -201,16 +199,6 @@ def test_ticks_are_round_even_and_around(low: float, span: float) -> None:
     assert str(steps.pop()).rstrip("0") in ("1", "2", "5")
     assert ticks[0] <= low <= low + span <= ticks[-1]
     assert 2 <= len(ticks) <= 8
-
-
-@pytest.mark.parametrize("dot", [(0, 0), (1, 0), (0, 3), (1, 3), (5, 6)])
-def test_braille_dots_by_their_names(dot: tuple[int, int]) -> None:
-    # Dots of a cell are numbered 1 2 3 7 down the left and 4 5 6 8 down the right; dot n is bit n - 1.
-    numbers = [[1, 4], [2, 5], [3, 6], [7, 8]]
-    rows = braille.braille({dot}, 3, 2)
-    x, y = dot
-    assert rows[y // 4][x // 2] == chr(0x2800 + (1 << (numbers[y % 4][x % 2] - 1)))
-    assert "".join(rows).count(" ") == 5
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 100])

@@ -63,7 +63,7 @@ def test_a_curve_that_is_flat_asks_for_something_else_first() -> None:
     same = [MatchResult("n2", one.b, one.wins, one.draws, one.losses) for one in MIDDLE[:2]]
     hints = told(rated(*FIRST, *MIDDLE, *same, MatchResult("n2", "n1", 20, 0, 20)))
     assert hints[0].startswith("let it search more")
-    assert hints[-1].startswith("train it further (the command is below); whether that helps is not certain: ")
+    assert hints[-1].startswith("train it further (the command is below); it is not certain that this helps: ")
 
 
 def test_who_has_learned_next_to_nothing_needs_time() -> None:

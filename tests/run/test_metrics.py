@@ -111,11 +111,11 @@ def test_what_is_not_ours_is_kept_and_named(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"somebody's \xff notes")
     with Metrics(tmp_path) as metrics:
         metrics.write("progress", {})
-    assert metrics.notes == (f"{tmp_path / NAME}: 1 line is no metrics and was passed over: line 1",)
+    assert metrics.notes == (f"{tmp_path / NAME}: skipped 1 invalid line: line 1",)
     assert (tmp_path / NAME).read_bytes().startswith(b"somebody's \xff notes\n{")
 
 
-def test_reading_passes_over_garbage_and_names_it(tmp_path: Path) -> None:
+def test_reading_skips_invalid_lines_and_names_them(tmp_path: Path) -> None:
     path = tmp_path / NAME
     garbage = [
         b"{", b"", b"\xff\xfe", b"[1]", b"3", b"{}", b'{"kind": 3, "elapsed": 1}', b'{"kind": "a", "elapsed": "1"}',
@@ -127,17 +127,15 @@ def test_reading_passes_over_garbage_and_names_it(tmp_path: Path) -> None:
     )
     found = read(path)
     assert [line["games"] for line in found.lines] == [3, None]
-    assert found.garbage == tuple(range(2, 2 + len(garbage)))
-    assert found.complaint(path) == (
-        f"{path}: 14 lines are no metrics and were passed over: line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ..."
-    )
+    assert found.invalid == tuple(range(2, 2 + len(garbage)))
+    assert found.complaint(path) == (f"{path}: skipped 14 invalid lines: line 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...")
 
 
 def test_reading_nothing(tmp_path: Path) -> None:
     assert read(tmp_path / NAME).lines == ()
     (tmp_path / NAME).touch()
     found = read(tmp_path / NAME)
-    assert (found.lines, found.garbage, found.complaint(tmp_path)) == ((), (), "")
+    assert (found.lines, found.invalid, found.complaint(tmp_path)) == ((), (), "")
     with pytest.raises(TengenError, match="cannot be read: Is a directory"):
         read(tmp_path)
 
@@ -200,7 +198,7 @@ def test_kill_9_while_writing_loses_nothing(tmp_path: Path) -> None:
         with Metrics(tmp_path):
             pass
         found = read(tmp_path / NAME)
-        assert found.garbage == ()
+        assert found.invalid == ()
         assert [line["number"] for line in found.lines] == list(range(len(found.lines)))
         assert len(found.lines) >= promised
 

@@ -1,4 +1,4 @@
-"""Notices: what a part says to others, while it lives and when it was killed."""
+"""The status files of parts: while they live, and when they were killed."""
 
 import json
 import subprocess

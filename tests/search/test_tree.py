@@ -62,7 +62,7 @@ def test_trees_that_do_not_fit_are_refused_with_numbers(monkeypatch: pytest.Monk
         with_memory(enough)
         planted()
     with_memory(needed - 1)
-    with pytest.raises(OptionError, match=r"6 games need .* GiB.*fewer games or simulations"):
+    with pytest.raises(OptionError, match=r"6 games need .*, the device has .*fewer games or simulations"):
         planted()
 
 

@@ -12,6 +12,7 @@ import pytest
 import resvg_py
 from rich.console import Console
 
+from tengen.monitor.display import TerminalDisplay
 from tengen.sweep import live, plan, report
 from tengen.sweep.driver import Driver
 from tengen.sweep.executor import LocalExecutor
@@ -176,17 +177,16 @@ def test_files_for_people(driver: Driver) -> None:
 
 def test_lines_and_a_table_on_a_terminal(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = io.StringIO()
-    with live.screen(driver, plain) as shown:
-        shown.say("hello")
+    with live.screen(driver, plain) as say:
+        say("hello")
     assert plain.getvalue().endswith(" hello\n")
     metrics = driver.folder.trial("000") / "metrics.jsonl"
     metrics.parent.mkdir(parents=True)
     metrics.write_text('{"time": "t", "elapsed": 90, "kind": "progress", "games": 1204, "steps": 7, "loss": 2.5}\n')
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=100, height=30, color_system=None)
-    table = live.SweepTable(console)
-    table.update(driver)
-    with table.live:
+    with TerminalDisplay(live.SweepView(), console) as table:
+        table.update(driver)
         table.say("hello")
     assert "000: 1.5 minutes, 1,204 games, 7 steps, loss 2.50" in drawn.getvalue()
     assert "hello" in drawn.getvalue()

@@ -15,9 +15,9 @@ from tengen.analysis.chart import Chart, titled, wider
 from tengen.analysis.drawing import Drawing
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings, is_reference
-from tengen.monitor.progress import clock
 from tengen.monitor.summary import RatingPoint
 from tengen.run import metrics
+from tengen.words import clock
 
 NAME = "chart.svg"
 _WIDTH, _PANEL, _TOP = 900.0, 300.0, 40.0

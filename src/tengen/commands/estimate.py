@@ -1,4 +1,4 @@
-"""`tengen estimate`: what a run will cost here, after a minute of measuring."""
+"""`tengen estimate`: the cost of a run on this machine, after a minute of measuring."""
 
 import argparse
 import math
@@ -26,7 +26,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is needed, measure, and print how long things take."""
+    """Print the memory, measure, and print the times."""
     config = configuration.load(args.config, args.overrides)
 
     import jax
@@ -39,11 +39,11 @@ def run(args: argparse.Namespace) -> int:
     with explaining_memory():
         parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
-        _print(estimate.describe_memory(parts.memory(), measure.memory_there()))
+        print("\n".join(estimate.describe_memory(parts.memory(), measure.memory_there())))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
         found = measure.measure(parts, config, args.seconds, _show)
-    _print(estimate.describe(found, config))
+    print("\n".join(estimate.describe(found, config)))
     return 0
 
 
@@ -57,11 +57,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _print(lines: Any) -> None:
-    for line in lines:
-        print(line)
-
-
 def _show(text: str) -> None:
-    """What is being done, where it does not get into results that are sent on."""
+    """Print progress to standard error, to keep it out of results in a file or pipe."""
     print(f"{text} ...", file=sys.stderr, flush=True)

@@ -84,7 +84,7 @@ def _play(
 ) -> int:
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match.driver import play_match
-    from tengen.monitor.match_display import watching
+    from tengen.monitor.match_view import watching
     from tengen.run import safe_exit
     from tengen.run.stopping import Stopping
 
@@ -106,7 +106,7 @@ def _play(
                     if one.added:
                         watch.say(one.explanation)
                 sides = a.side(game, search, dtype(), terms), b.side(game, search, dtype(), terms)
-                play_match(game, sides, plan, match, lambda: stopping.asked, watch.show, watch.say)
+                play_match(game, sides, plan, match, lambda: stopping.asked, watch.update, watch.say)
         finally:
             games = match.write(game)
     _report(args, match, games, stopping)

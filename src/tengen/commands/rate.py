@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match.league import RatingBudget, Venue
-    from tengen.monitor.match_display import watching
+    from tengen.monitor.match_view import watching
     from tengen.run.stopping import Stopping
 
     keep_compiled()

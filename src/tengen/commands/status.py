@@ -1,4 +1,4 @@
-"""`tengen status`: what a run is doing, and what it has made so far."""
+"""`tengen status`: what a run is doing, and what it has produced so far."""
 
 import argparse
 import json
@@ -17,14 +17,14 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
     parser.add_argument("--all", action="store_true", help="list all networks, not only the newest")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it."""
-    from tengen.monitor import run_status
+    """Print the status of a run."""
+    from tengen.monitor import overview, overview_text
 
-    found = run_status.look(args.base)
-    print(json.dumps(run_status.values(found), indent=1) if args.json else run_status.describe(found, args.all))
+    found = overview.look(args.base)
+    print(json.dumps(overview.values(found), indent=1) if args.json else overview_text.describe(found, args.all))
     return 0

@@ -127,7 +127,7 @@ def _drive(driver: Any, for_programs: bool) -> int:
     from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
-    with screen(driver, sys.stderr if for_programs else sys.stdout) as shown, Stopping(shown.say) as stopping:
+    with screen(driver, sys.stderr if for_programs else sys.stdout) as say, Stopping(say) as stopping:
         driver.run(lambda: stopping.asked)
     if stopping.asked:
         stream = sys.stderr if for_programs else sys.stdout

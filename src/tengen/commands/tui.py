@@ -33,16 +33,16 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Until the person quits."""
+    """Show the dashboard until the user quits."""
     if args.attach is not None:
         if args.config or args.base or args.listen or args.overrides:
-            raise OptionError("--attach: that daemon has its configuration already; give nothing else")
+            raise OptionError("--attach: that daemon already has its configuration; leave out all other arguments")
         from tengen.monitor.dashboard.client import Attached
 
         return show(Attached(args.attach), args.attach.stem)
     if args.config is None:
         raise OptionError("tengen tui: expected CONFIG, or --attach PATH for a daemon that runs already")
-    config = configuration.load(args.config, args.overrides)  # mistakes are told before there is a screen
+    config = configuration.load(args.config, args.overrides)  # mistakes are reported before there is a screen
     return show(_daemon(args), config.run.name, args.config)
 
 
@@ -57,11 +57,11 @@ def _daemon(args: argparse.Namespace) -> "StatusClient":
 
 
 def show(client: "StatusClient", name: str, config: str = "") -> int:
-    """The dashboard on this terminal; then what a process that has ended said last, for good. The exit code."""
+    """Show the dashboard, then print the last lines of a process that has ended. Returns the exit code."""
     from tengen.monitor.dashboard.app import Dashboard
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise OptionError("the dashboard needs a terminal; `tengen status RUN` tells how a run stands")
+        raise OptionError("the dashboard needs a terminal; `tengen status RUN` shows how a run stands")
     app = Dashboard(client, name, config)
     code = app.run()
     ended = app.model.ended

@@ -1,4 +1,4 @@
-"""One client: a thread that reads its lines, and one that writes what it is told. Neither holds up anybody else."""
+"""A client of the daemon, with a thread that reads its lines and one that writes to it, so that none blocks others."""
 
 import threading
 from collections import deque
@@ -10,7 +10,7 @@ from tengen.protocol.lines import LineSplitter
 from tengen.protocol.messages import Log, TrainingStatus
 
 _READ = 1 << 16  # bytes at a time
-_MESSAGES = 500  # that may wait for a client that is slow
+_MESSAGES = 500  # that may wait for a slow client
 _BYTES = 8 * 2**20  # in them
 
 Source = Callable[[int], bytes]
@@ -18,14 +18,14 @@ Sink = Callable[[memoryview], int]
 Heard = Callable[["DaemonClient", Any], None]
 """(client, message or ProtocolError)."""
 Left = Callable[["DaemonClient"], None]
-"""The client has closed its side, or is gone."""
+"""Called when the client has closed its side, or is gone."""
 
 
 class DaemonClient:
-    """Reads by `source(most)`, as os.read does, and writes by `sink(bytes)`, as os.write does; None: there is none.
+    """Reads with `source(most)`, like os.read, and writes with `sink(bytes)`, like os.write; either may be None.
 
-    What a slow client does not take waits; beyond a limit statuses are dropped first, then the oldest messages, and the
-    client is told how many.
+    Messages wait for a slow client. Beyond a limit statuses are dropped first, then the oldest messages, and the client
+    is told how many.
     """
 
     def __init__(self, name: str, source: Source | None, sink: Sink | None, heard: Heard, left: Left) -> None:
@@ -36,7 +36,7 @@ class DaemonClient:
         self._waiting: deque[tuple[bytes, bool]] = deque()  # line, whether it is a status
         self._bytes = self._dropped = 0
         self._writing = self._closed = False
-        self._deaf = sink is None  # nobody reads what it is told any more
+        self._deaf = sink is None  # it does not read any more
         self._threads = [
             threading.Thread(target=work, name=f"tengen-{name}", daemon=True) for work in (self._read, self._write)
         ]
@@ -46,7 +46,7 @@ class DaemonClient:
             thread.start()
 
     def tell(self, message: Any, line: bytes | None = None) -> None:
-        """Send a message, whose line may be known already. Returns at once."""
+        """Send a message, of which `line` is the encoding if it is known. Returns at once."""
         line = encode(message) if line is None else line
         with self._changed:
             if self._deaf or self._closed:
@@ -58,7 +58,7 @@ class DaemonClient:
             self._changed.notify_all()
 
     def close(self, seconds: float = 2.0) -> None:
-        """Write what waits, but no longer than that, and let go."""
+        """Write what waits, for at most this long, and end."""
         with self._changed:
             self._changed.wait_for(lambda: self._deaf or not (self._waiting or self._writing), seconds)
             self._closed = True
@@ -77,7 +77,7 @@ class DaemonClient:
                 for found in lines.feed(data):
                     self._hear(found)
         except OSError:
-            pass  # it is gone, which is as good as its end
+            pass  # the client is gone
         if (problem := lines.end()) is not None:
             self._heard(self, problem)
         self._left(self)
@@ -85,7 +85,7 @@ class DaemonClient:
     def _hear(self, found: bytes | ProtocolError) -> None:
         if isinstance(found, bytes):
             if not found.strip():
-                return  # an empty line asks for nothing
+                return
             try:
                 found = decode(found)
             except ProtocolError as error:

@@ -34,8 +34,8 @@ Log = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Now:
-    """What is being done. Times are `time.monotonic()`."""
+class DaemonStage:
+    """What the daemon is doing. Times are `time.monotonic()`."""
 
     stage: Stage
     words: str
@@ -63,7 +63,7 @@ class Core:
         self.session: DaemonSession | None = None
         self.run_name = ""
         began = time.monotonic()
-        self.now = Now("IDLE", "nothing has been started", began, began)
+        self.now = DaemonStage("IDLE", "nothing has been started", began, began)
         self.ended = threading.Event()
 
     def post(self, message: Any) -> None:

@@ -1,11 +1,11 @@
-"""Who talks to the daemon: standard input and output, and any number of clients of a Unix socket.
+"""The clients of the daemon: standard input and output, and any number on a Unix socket.
 
     with Server(heard) as server:
         server.add_standard(source, sink)
         server.listen(path)
         server.tell(Log("info", "hello"))        # to all of them
 
-`heard(client, message)` is called on the clients' threads. Garbage is answered here, and logged.
+`heard(client, message)` is called on the clients' threads. Invalid lines are answered here, and logged.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ class Server:
             return len(self._clients)
 
     def add_standard(self, source: int | None, sink: int | None) -> None:
-        """The file descriptors of standard input and output, or of what stands for them."""
+        """Add a client on these file descriptors, which are usually standard input and output."""
         client = DaemonClient(
             STANDARD,
             None if source is None else partial(os.read, source),
@@ -86,12 +86,12 @@ class Server:
         client.start()
 
     def listen(self, path: Path) -> None:
-        """Accept clients at a Unix socket that only this user may open. TengenError if that is not possible."""
+        """Accept clients on a Unix socket that only this user may open. TengenError if that is not possible."""
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             _make_way(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            before = os.umask(0o177)  # it must not be open to others for a moment even
+            before = os.umask(0o177)  # not open to others, even for a moment
             try:
                 listening.bind(str(path))
             finally:
@@ -107,7 +107,7 @@ class Server:
         threading.Thread(target=self._accept, args=(listening,), name="tengen-listen", daemon=True).start()
 
     def tell(self, message: Any) -> None:
-        """Send to everybody. Returns at once."""
+        """Send a message to all clients. Returns at once."""
         with self._lock:
             clients = list(self._clients)
         if clients:
@@ -116,7 +116,7 @@ class Server:
                 client.tell(message, line)
 
     def close(self) -> None:
-        """Write what waits, as far as anybody takes it, and let everybody go."""
+        """Write what waits, as far as clients read it, and disconnect them."""
         self._closed.set()
         if self._listening is not None:
             with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ class Server:
             except OSError as error:
                 if self._closed.is_set() or listening.fileno() < 0:
                     return
-                # There are too many open files, say. Whoever knocks waits, and files get free again.
+                # For example too many open files. New clients wait until there are free ones again.
                 if not troubled:
                     self._log("warning", f"no client can be accepted at the moment: {error.strerror or error}")
                 troubled = True
@@ -173,7 +173,7 @@ class Server:
             self._heard(client, message)
             return
         if not isinstance(message, ProtocolError):
-            message = ProtocolError(f"{type(message).__name__} is what the daemon says, not what it is told")
+            message = ProtocolError(f"{type(message).__name__} is a message from the daemon, not to it")
         self._log("warning", f"{client.name}: {message}")
         client.tell(messages.Error(str(message), client.name, True))
 
@@ -181,7 +181,7 @@ class Server:
         if client.name == STANDARD:
             self._input_closed()
             return
-        # It may have closed only what it writes, and still read.
+        # It may have closed only its output, and still read.
         client.close()
         with self._lock:
             if client in self._clients:
@@ -198,7 +198,7 @@ class Server:
 
 
 def _make_way(path: Path) -> None:
-    """Remove the socket of a daemon that died. TengenError if the path is somebody's."""
+    """Remove the socket of a daemon that died. TengenError if the path is in use."""
     try:
         kind = path.lstat().st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""The daemon as a whole: the core, whoever talks to it, and a status once a second."""
+"""The daemon as a whole: the core, its clients, and a status once a second."""
 
 import contextlib
 import sys
@@ -15,11 +15,11 @@ from tengen.daemon.status import DaemonReporter
 from tengen.protocol import messages
 
 _EVERY = 1.0  # seconds between two statuses
-_LOOK = 0.1  # seconds between two looks at whether to stop
+_LOOK = 0.1  # seconds between two checks for the end
 
 
 class Service:
-    """Opens nothing before `open`, and lets go of everything at the end of a `with`."""
+    """Opens nothing before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
         self._server = Server(self._heard, self._write, self._input_closed)
@@ -36,7 +36,7 @@ class Service:
         self._server.close()
 
     def open(self, source: int | None, sink: int | None, listen: Path | None, config: str | None) -> None:
-        """Talk through these file descriptors and that socket; begin with a configuration, if there is one."""
+        """Talk through these file descriptors and that socket; start with a configuration, if there is one."""
         if listen is not None:
             self._server.listen(listen)
             self._listens = True
@@ -47,25 +47,23 @@ class Service:
         threading.Thread(target=self._tick, name="tengen-status", daemon=True).start()
 
     def wait(self, stop: Callable[[], bool]) -> None:
-        """Until the core has ended, which `stop` asks it to do."""
-        asked = False
+        """Wait until the core has ended; shut it down when `stop` says so."""
+        stopping = False
         while not self.core.ended.wait(_LOOK):
-            if not asked and (stop() or (self._input_over and self._ends_with_input)):
-                asked = True
+            if not stopping and (stop() or (self._input_over and self._ends_with_input)):
+                stopping = True
                 self.core.post(messages.Shutdown())
         self._tell_status()
 
     def log(self, level: Any, text: str) -> None:
-        """A line for people: to standard error, and to all clients."""
+        """Send a line for people to standard error and to all clients."""
         self._write(level, text)
         self._server.tell(messages.Log(level, text))
 
     def tell(self, message: Any) -> None:
-        """A message to all clients; what people should know of it to standard error."""
-        if isinstance(message, messages.Error):
-            self._write("error", messages.in_words(message))
-        elif isinstance(message, messages.NetworkExported):
-            self._write("info", messages.in_words(message))
+        """Send a message to all clients, and in words to standard error."""
+        if isinstance(message, messages.Error | messages.NetworkExported):
+            self._write("error" if isinstance(message, messages.Error) else "info", messages.in_words(message))
         self._server.tell(message)
 
     @property
@@ -93,10 +91,10 @@ class Service:
         with self._telling:
             try:
                 self._server.tell(self._reporter.status())
-            except Exception as error:  # a status is never worth the daemon
+            except Exception as error:  # a failing status must not stop the daemon
                 self._write("error", f"no status: {type(error).__name__}: {error}")
 
     def _write(self, level: str, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody may be there to read it
+        with contextlib.suppress(OSError, ValueError):  # standard error may be closed
             mark = "" if level == "info" else f"{level}: "
             print(f"{time.strftime('%H:%M:%S')} {mark}{text}", file=sys.stderr, flush=True)

@@ -30,11 +30,11 @@ from tengen.data.loader.sources import SPLITS, Folder, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
-from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import directory, locks, networks
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 

@@ -1,11 +1,11 @@
-"""How the daemon stands, as a message: once a second, and when somebody asks."""
+"""The status of the daemon as a message."""
 
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tengen.daemon.core import Core, Now
+from tengen.daemon.core import Core, DaemonStage
 from tengen.protocol.messages import (
     LoaderStage,
     LoaderStatus,
@@ -14,17 +14,18 @@ from tengen.protocol.messages import (
     TrainingFigures,
     TrainingStatus,
 )
+from tengen.run.status import losses
 
 if TYPE_CHECKING:
     from tengen.daemon.session import DaemonSession
     from tengen.data.loader.loader import LoaderStats
     from tengen.data.loader.stages import StageStats
 
-_SECOND = 0.9  # what the last second is compared with is at least so old
-_NAMED = 5  # files that are no chunks
+_SECOND = 0.9  # least age of the figures that the last second is compared with
+_NAMED = 5  # rejected files
 _NETWORKS = 10
 _DOING = {"input": "waiting for input", "output": "waiting for output"}
-# What waits before a stage, and so behind the one before it.
+# What the queue before a stage holds, which is behind the previous stage.
 _QUEUES = {
     "read": "files",
     "unpack": "chunks",
@@ -35,7 +36,7 @@ _QUEUES = {
 
 
 class DaemonReporter:
-    """Makes statuses of a core. Any thread."""
+    """Makes statuses of a core, in any thread."""
 
     def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
         self._core, self._clock = core, clock
@@ -43,7 +44,6 @@ class DaemonReporter:
         self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
 
     def status(self) -> TrainingStatus:
-        """As it is now."""
         session, now = self._core.session, self._core.now
         moment = self._clock()
         return TrainingStatus(
@@ -95,7 +95,7 @@ class DaemonReporter:
 
 
 def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
-    """What waits behind a stage: its name, how much, and how much may (0: no limit)."""
+    """The queue behind a stage: its name, size and capacity (0: no limit)."""
     if stage.name == "watch":
         behind = [each for each in stats.stages if each.name == "read"]
     else:
@@ -108,7 +108,7 @@ def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
     return name, sum(each.queue for each in behind), sum(each.queue_capacity or 0 for each in behind)
 
 
-def _schedule(session: "DaemonSession | None", now: Now, moment: float) -> ScheduleStatus:
+def _schedule(session: "DaemonSession | None", now: DaemonStage, moment: float) -> ScheduleStatus:
     return ScheduleStatus(
         stage=now.stage,
         words=now.words,
@@ -123,9 +123,7 @@ def _schedule(session: "DaemonSession | None", now: Now, moment: float) -> Sched
     )
 
 
-def _training(session: "DaemonSession", now: Now) -> TrainingFigures:
-    from tengen.monitor.reporting import losses
-
+def _training(session: "DaemonSession", now: DaemonStage) -> TrainingFigures:
     place, figures, speed = session.place, session.figures, session.steps_per_second
     steps = session.settings.steps_per_network
     parts: dict[str, Any] = losses(figures)

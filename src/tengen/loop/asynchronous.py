@@ -9,7 +9,6 @@ its metrics and thereby its time; others that join with some parts take the time
 """
 
 import contextlib
-import math
 import secrets
 import socket
 import time
@@ -20,8 +19,7 @@ from typing import Any, Self
 
 from tengen.config.sections import Config
 from tengen.errors import OptionError, TengenError
-from tengen.monitor.pipeline_display import PartRow, PipelineView
-from tengen.monitor.progress import Display, Goal
+from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
@@ -29,7 +27,9 @@ from tengen.run.counts import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
 from tengen.run.part_status import PartStatus, StatusWriter
+from tengen.run.status import NetworkCounts, RunStatus
 from tengen.schema import unknown
+from tengen.words import counted
 
 _LOOK = 0.1  # seconds between two checks of the children
 _SHOW = 1.0  # seconds between two updates of the display
@@ -69,7 +69,7 @@ class Asynchronous:
     ) -> None:
         self.config, self.base, self.leads = config, base, leads
         self.reason = ""  # why it ended, if not because it was asked to
-        self.counts, self.steps, self.ring = RunCounts(), 0, PipelineView(goal=Goal(**vars(config.goal)))
+        self.status = RunStatus(stage="running", goal=config.goal, networks=NetworkCounts())
         self._display, self._clock, self._sleep = display, clock, sleep
         logs = base / "logs"
         self._children = [ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
@@ -77,7 +77,7 @@ class Asynchronous:
         self._counter, self._played = TotalsCounter(base), PlayedTotals()
         self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a part reported, and since when
         self._due = {"show": 0.0, "count": 0.0}
-        self._before: tuple[float, RunCounts, int] | None = None
+        self._before: tuple[float, RunStatus] | None = None
         self._complaints: set[str] = set()
         self._closing = contextlib.ExitStack()
         self._metrics = self._closing.enter_context(Metrics(base)) if leads else None
@@ -115,8 +115,8 @@ class Asynchronous:
                 self._display.say(f"the end: {self.reason}")
                 self._judge_the_rest(stop)
         finally:
-            self.ring = replace(self.ring, stage="ending")
-            self._display.update(self.ring)
+            self.status = replace(self.status, stage="ending")
+            self._display.update(self.status)
             children.stop_all(self._children, self._ending, sleep=self._sleep)
             self._count()
             self._report()
@@ -135,16 +135,16 @@ class Asynchronous:
         """Let the gate go on for a while, all others having ended, if networks wait for it."""
         gate = [child for child in self._children if child.kind == "gate" and child.running]
         self._count()
-        if not gate or not self.ring.candidates:
+        if not gate or not self._candidates:
             return
-        self.ring = replace(self.ring, stage="judging the last networks")
-        waiting = f"{self.ring.candidates:,} network{'s' * (self.ring.candidates != 1)}"
+        self.status = replace(self.status, stage="judging the last networks")
+        waiting = counted(self._candidates, "network")
         minutes = self.config.goal.minutes
         seconds = _JUDGING if minutes is None else min(_JUDGING, _JUDGING_SHARE * 60 * minutes)
         self._display.say(f"{waiting} at the gate, which goes on for {seconds:.0f} seconds (Ctrl-C ends it now)")
         children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
         end = self._clock() + seconds
-        while self.ring.candidates and self._clock() < end and not stop():
+        while self._candidates and self._clock() < end and not stop():
             self._watch(gate)
             self._sleep(_LOOK)
 
@@ -173,26 +173,30 @@ class Asynchronous:
             return
         alive = [seen for seen in self._looked() if seen.alive and seen.kind in KINDS]
         steps = [seen.figures.get("steps") for seen in alive if (seen.kind, seen.name) == ("train", "main")]
-        self.steps = max([self.steps, *(number for number in steps if type(number) is int)])
+        steps = max([self.status.steps, *(number for number in steps if type(number) is int)])
         own = {child.process: child for child in self._children if child.running}
-        rows = [self._row(seen, own.pop(seen.process, None)) for seen in alive]
+        parts = [self._part(seen, own.pop(seen.process, None)) for seen in alive]
         silent = (child for child in self._children if not child.running or child.process in own)
-        rows += [PartRow(child.kind, child.words, restarts=child.restarts) for child in silent]
-        rows.sort(key=lambda row: (KINDS.index(row.part.split()[0]), row.part))
-        self.counts = replace(self.counts, seconds=self._seconds())
-        self.ring = replace(self.ring, shown=tuple(rows), elapsed=self.counts.seconds, steps=self.steps)
-        self._display.update(self.ring)
+        parts += [PartStatus(child.kind, child.kind, words=child.words, restarts=child.restarts) for child in silent]
+        parts.sort(key=lambda part: (KINDS.index(part.kind), part.part))
+        counts = replace(self.status.counts, seconds=self._seconds())
+        self.status = replace(self.status, parts=tuple(parts), counts=counts, steps=steps)
+        self._display.update(self.status)
         running = sum(child.running for child in self._children)
         self._notice.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
         self.reason = self.reason or self._reached()
 
-    def _row(self, seen: PartStatus, child: ChildProcess | None) -> PartRow:
+    def _part(self, seen: PartStatus, child: ChildProcess | None) -> PartStatus:
+        """With the time since it wrote its status, and what only its driver knows."""
         said, now = (seen.words, seen.seconds), self._clock()
         if self._since.get(seen.part, (None, 0.0))[0] != said:
             self._since[seen.part] = said, now
         seconds = seen.seconds + now - self._since[seen.part][1]
-        share = Progress(seen.words, done=seen.done, of=seen.of).share if _countable(seen) else None
-        return PartRow(seen.part, seen.words, seen.waiting, seconds, share, child.restarts if child else 0)
+        return replace(seen, seconds=seconds, restarts=child.restarts if child else 0)
+
+    @property
+    def _candidates(self) -> int:
+        return self.status.networks.candidates if self.status.networks else 0
 
     def _count(self) -> None:
         """Rows, games and networks; and whether that is enough."""
@@ -201,34 +205,28 @@ class Asynchronous:
             for path in self._played.corrupt:
                 self._complain(f"{path}: this chunk is damaged, and is not counted")
             accepted = networks.accepted(self.base)
-            self.ring = replace(
-                self.ring,
-                accepted=len(accepted),
-                rejected=len(networks.rejected(self.base)),
-                candidates=len(networks.candidates(self.base)),
-                network=accepted[-1].name if accepted else "",
-            )
-        self.counts = RunCounts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
-        self.ring = replace(self.ring, games=self.counts.games, rows=self.counts.rows, elapsed=self.counts.seconds)
+            rejected, candidates = networks.rejected(self.base), networks.candidates(self.base)
+            found = NetworkCounts(len(accepted), len(rejected), len(candidates))
+            self.status = replace(self.status, networks=found, network=accepted[-1].name if accepted else "")
+        counts = RunCounts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
+        self.status = replace(self.status, counts=counts)
         self.reason = self.reason or self._reached()
 
     def _reached(self) -> str:
-        return reached(self.config.goal, self.counts, self.steps)
+        return reached(self.config.goal, self.status.counts, self.status.steps)
 
     def _report(self) -> None:
         """The speeds since the last report, and a line of metrics."""
         now = self._clock()
         if self._before is not None and now > self._before[0]:
-            then, before, steps = self._before
-            self.ring = replace(
-                self.ring,
-                games_per_second=(self.counts.games - before.games) / (now - then),
-                rows_per_second=(self.counts.rows - before.rows) / (now - then),
-                steps_per_second=(self.steps - steps) / (now - then),
-            )
-        self._before = now, self.counts, self.steps
-        self._display.update(self.ring)
-        self._write("progress", {**self.ring.values(), "parts": {seen.part: _values(seen) for seen in self._looked()}})
+            then, before = self._before
+            speeds = self.status.speeds_since(before, now - then)
+            self.status = replace(self.status, speeds={name: speeds[name] for name in ("games", "rows", "steps")})
+        self._before = now, self.status
+        self._display.update(self.status)
+        self._write(
+            "progress", {**self.status.values(), "parts": {part.part: _values(part) for part in self._looked()}}
+        )
 
     def _write(self, kind: str, values: dict[str, Any]) -> None:
         with self._careful():
@@ -268,11 +266,6 @@ class Asynchronous:
             return False
         self._due[what] = now + every
         return True
-
-
-def _countable(seen: PartStatus) -> bool:
-    """Whether a status file, which may hold anything, shows how far a part is."""
-    return all(isinstance(number, int | float) and 0 <= number < math.inf for number in (seen.done, seen.of))
 
 
 def _values(seen: PartStatus) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tengen.errors import OptionError
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.learner import padded
+from tengen.words import in_bytes
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
@@ -75,9 +76,7 @@ def check_fits(what: str, needed: int, advice: str) -> None:
     """OptionError if the device has too little memory."""
     there = device_memory()
     if there is not None and needed > _USABLE * there:
-        raise OptionError(
-            f"{what} needs {needed / 2**30:.1f} GiB on the device, which has {there / 2**30:.1f}: {advice}"
-        )
+        raise OptionError(f"{what} needs {in_bytes(needed)} on the device, which has {in_bytes(there)}: {advice}")
 
 
 def device_memory() -> int | None:

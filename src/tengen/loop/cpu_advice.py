@@ -1,7 +1,7 @@
-"""Whether a run is too much for a CPU, and what to run there instead; from its configuration alone, before compiling.
+"""Whether a run is too much for a CPU, and what to run there instead, judged by its configuration before compiling.
 
-The measure is the time that self-play takes until learning begins. It is a rough figure from the size of the network
-and the number of simulations: `tengen estimate` measures.
+The measure is the time that self-play takes until learning begins, roughly, from the size of the network and the number
+of simulations; `tengen estimate` measures it.
 """
 
 from collections.abc import Iterable
@@ -10,13 +10,14 @@ from dataclasses import asdict
 from tengen import games, nets
 from tengen.config.sections import Config
 from tengen.nets.counting import operations
+from tengen.words import counted, duration
 
 _SPEED = 2e10  # operations that a core does in a second, about: 1.3e10 for b3c32, 5.5e10 for b6c96
 _LONGEST = 600.0  # seconds until learning begins, on a machine that a run suits
 
 
 def seconds_until_learning(config: Config, cores: int) -> float:
-    """How long so many cores of a CPU play, about, until there are the rows that learning begins with."""
+    """About how long this many cores of a CPU play until there are the rows that learning begins with."""
     game = games.make(config.game.name, **asdict(config.game.options))
     looks = operations(nets.spec(config.net.name, config.net.heads), game)
     play = config.selfplay
@@ -31,15 +32,14 @@ def is_too_much(config: Config, cores: int) -> bool:
 
 
 def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> str:
-    """What to tell who starts such a run on a CPU; `known` are configurations to choose from, by name."""
-    minutes = seconds_until_learning(config, cores) / 60
-    long = f"{minutes / 60:,.0f} hours" if minutes >= 120 else f"{minutes:,.0f} minutes"
+    """The message for users who start this run on a CPU; `known` are configurations to choose from, by name."""
+    long = duration(seconds_until_learning(config, cores))
     fitting = [(name, other) for name, other in known if not is_too_much(other, cores)]
     alike = [name for name, other in fitting if other.game.name == config.game.name]
     instead = alike or [name for name, _ in fitting]
     return "\n".join(
         (
-            f"{config.run.name} is a job for a GPU, and JAX finds none here: on {cores} CPU core{'s' * (cores != 1)} "
+            f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
             f"self-play would take about {long} before learning begins.",
             *([f"What suits a CPU: {', '.join(f'tengen run {name}' for name in instead)}"] if instead else []),
             "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take.",

@@ -1,4 +1,4 @@
-"""How long a run will take, from what was measured of it. Arithmetic and words alone; see `measuring`.
+"""How long a run will take, calculated from what `measure.py` measured.
 
 Games and learning share the device, so their times add up.
 """
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from tengen.config.sections import Config
-from tengen.monitor.progress import clock
+from tengen.words import clock, in_bytes, rate
 
-GAMES = (1_000, 10_000, 100_000)  # for which a time is given
-ROWS = 100_000  # for which the disk's share is given
+GAMES = (1_000, 10_000, 100_000)  # whose time is printed
+ROWS = 100_000  # whose size on disk is printed
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Estimate:
     """What was measured, and what follows from it."""
 
     compiling: float  # seconds until the first game and the first step could begin
-    moves_per_second: float  # while games are played, and so the next
-    evaluations_per_second: float
+    moves_per_second: float  # while games are played
+    evaluations_per_second: float  # while games are played
     samples_per_second: float  # while learning
-    moves_per_game: float  # searched ones
-    guessed: bool  # whether that is from random games, since too few have ended
+    moves_per_game: float  # that are searched
+    guessed: bool  # whether moves_per_game is from random games, because too few games have ended
     rows_per_game: float
     samples_per_row: float
 
@@ -33,7 +33,7 @@ class Estimate:
         return self.moves_per_second / self.moves_per_game
 
     def seconds(self, games: float) -> float:
-        """To play so many games and to learn from them."""
+        """To play this many games and to learn from them."""
         return games * (1 / self.games_per_second + self.samples_per_game / self.samples_per_second)
 
     @property
@@ -63,10 +63,10 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
     rows = estimate.games_per_second * estimate.rows_per_game
     lines = {
         "compiling": f"{clock(estimate.compiling)}, counted apart",
-        "evaluations": f"{_rate(estimate.evaluations_per_second)} while playing",
-        "games": f"{_rate(estimate.games_per_second)} while playing ({length})",
-        "rows": f"{_rate(rows)} while playing",
-        "samples": f"{_rate(estimate.samples_per_second)} while learning",
+        "evaluations": f"{rate(estimate.evaluations_per_second)} while playing",
+        "games": f"{rate(estimate.games_per_second)} while playing ({length})",
+        "rows": f"{rate(rows)} while playing",
+        "samples": f"{rate(estimate.samples_per_second)} while learning",
         "learning": f"{100 * estimate.learning_share:.0f} % of the time",
         **{f"{games:,} games": clock(estimate.seconds(games)) for games in GAMES},
         "the goal": _goal(estimate, config),
@@ -77,13 +77,13 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
 def describe_memory(parts: Mapping[str, int], there: int | None) -> Iterator[str]:
     """What is needed on the device against what there is, a line each."""
     total = sum(parts.values())
-    of = f" of {_size(there)}" if there else ""
-    return _aligned({**{name: _size(size) for name, size in parts.items()}, "together": f"{_size(total)}{of}"})
+    of = f" of {in_bytes(there)}" if there else ""
+    return _aligned({**{name: in_bytes(size) for name, size in parts.items()}, "together": f"{in_bytes(total)}{of}"})
 
 
 def describe_disk(row_bytes: int) -> str:
     """What rows take on the disk."""
-    return f"{ROWS:,} rows take {_size(ROWS * row_bytes)} on the disk"
+    return f"{ROWS:,} rows take {in_bytes(ROWS * row_bytes)} on the disk"
 
 
 def _goal(estimate: Estimate, config: Config) -> str:
@@ -102,15 +102,3 @@ def _goal(estimate: Estimate, config: Config) -> str:
 def _aligned(lines: Mapping[str, str]) -> Iterator[str]:
     width = max(map(len, lines))
     return (f"{name:<{width}}  {text}" for name, text in lines.items())
-
-
-def _rate(per_second: float) -> str:
-    return f"{per_second:,.0f}/s" if per_second >= 100 else f"{per_second:,.2g}/s"
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:,.1f} GiB"

@@ -20,10 +20,10 @@ from tengen.loop import resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.rating import UNTRAINED
-from tengen.monitor.reporting import RunStanding
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit
 from tengen.run.part import Stop
+from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 from tengen.selfplay.finished import on_host
@@ -48,7 +48,7 @@ class Fused(RatedRun):
         """Open the directory, build everything, and go on where an earlier process stopped."""
         config, closing = self.config, self._closing
         self._open()
-        self.reporter.show("building the network", RunStanding(self._now()))
+        self.reporter.show("building the network", RunStatus(self._now()))
         self.components = parts = Components(config)
         parts.check_memory()
         self.trainer, game = parts.trainer, parts.game
@@ -235,8 +235,8 @@ class Fused(RatedRun):
         self.reporter.report(self._standing(), now=True)
         self._draw()
 
-    def _standing(self) -> RunStanding:
-        return RunStanding(
+    def _standing(self) -> RunStatus:
+        return RunStatus(
             *(self._now(), self.trainer.step, self.trainer.samples, self.window, self.name),
             *(self.figures or None, self._playing, self.session.seconds),
         )

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,8 +12,8 @@ import jax
 from tengen.analysis import run_chart
 from tengen.errors import TengenError
 from tengen.loop.rating import UNTRAINED, Rater
-from tengen.monitor.progress import Display, Goal, RatedNetwork
-from tengen.monitor.reporting import RunReporter, RunStanding
+from tengen.monitor.display import Display
+from tengen.monitor.reporting import RunReporter
 from tengen.run import counts as counting
 from tengen.run import safe_exit
 from tengen.run.counts import RunCounts
@@ -21,6 +21,7 @@ from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
+from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
 
 TRAINER = "main"
@@ -61,7 +62,7 @@ class InProcessRun:
         self.reporter = RunReporter(
             self._display,
             self._metrics,
-            Goal(**asdict(self.config.goal)),
+            self.config.goal,
             tensorboard,
             notice=None if parts_report else self._notice,
         )
@@ -86,7 +87,7 @@ class InProcessRun:
         """The counts against which the goal is checked."""
         return self._now()
 
-    def _standing(self) -> RunStanding:
+    def _standing(self) -> RunStatus:
         raise NotImplementedError
 
     def _draw(self) -> None:

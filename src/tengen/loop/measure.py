@@ -1,6 +1,6 @@
-"""The speed of self-play and learning on this machine, for `estimating`. Writes nothing.
+"""Measures the speed of self-play and learning on this machine, for `estimate.py`. Writes nothing.
 
-Speeds are those of a network that knows nothing yet; its games may be longer or shorter than later ones.
+Speeds are those of an untrained network, whose games may be longer or shorter than later ones.
 """
 
 import os
@@ -27,7 +27,7 @@ from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer
 
 _PLAYING = 0.7  # share of the time in which games are measured
-_TURNOVERS = 2  # games that each place must have seen until the ends of games tell how long games are
+_TURNOVERS = 2  # finished games per game at once from which the length of games is taken
 _RANDOM_GAMES = 64
 Clock = Callable[[], float]
 Actors = tuple[Actor, ...]
@@ -35,7 +35,7 @@ Actors = tuple[Actor, ...]
 
 @dataclass(frozen=True)
 class MeasuredPlay:
-    """What self-play did."""
+    """Self-play that was measured."""
 
     seconds: float = 0.0
     moves: int = 0  # searched ones
@@ -47,7 +47,7 @@ class MeasuredPlay:
 def measure(
     parts: Components, config: Config, seconds: float, show: Callable[[str], None], now: Clock = time.monotonic
 ) -> Estimate:
-    """Play and learn for about so long, compilation apart; `show` is told what is being done."""
+    """Play and learn for about this long, besides compiling; `show` gets what is being done."""
     began = now()
     show("compiling the games")
     key = jax.random.key(config.run.seed)
@@ -77,13 +77,13 @@ def measure(
 
 
 def memory_there() -> int | None:
-    """Bytes that the device has, or the machine if that is the device; None if neither says."""
+    """Bytes of the device's memory, or of the machine's if it computes on the CPU; None if unknown."""
     known = device_memory()
     if known is not None or jax.default_backend() != "cpu":
         return known
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # a system that does not know
+    except (ValueError, OSError, AttributeError):
         return None
 
 
@@ -125,7 +125,7 @@ def _games(
 
 
 def _learn(parts: Components, rows: RowBuffer, steps: int, now: Clock) -> float:
-    """Seconds of so many steps, whatever the rows allow: what is learned is thrown away."""
+    """Seconds of this many steps. The result is thrown away."""
     trainer, began = parts.trainer, now()
     data = (rows, jnp.int32(parts.capacity))
     trainer.state, figures = trainer.learner.many(trainer.state, jax.random.key(0), from_buffer, data, steps)
@@ -144,7 +144,7 @@ def _steps(parts: Components, rows: RowBuffer, seconds: float, now: Clock) -> fl
 
 
 def _random_length(game: Game, opening_moves: int, key: jax.Array) -> float:
-    """Searched moves of a game, if they are like random ones. The games that end first are too short to tell."""
+    """Searched moves of a random game, because the games that end first are shorter than most."""
     a, b = players.random(game), players.random(game)
     match = arena.play(game, a, b, key, MatchSettings(games=_RANDOM_GAMES, opening_moves=1))
     return max(float(match.length.mean()) - opening_moves / 2, 1.0)

@@ -15,13 +15,13 @@ from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import TengenError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
-from tengen.monitor.progress import figure
-from tengen.monitor.reporting import RunStanding
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import locks, networks, safe_exit
 from tengen.run.counts import RunCounts
+from tengen.run.status import RunStatus
 from tengen.train.session import TrainingSession
+from tengen.words import figure
 
 _NEVER = 10**15  # steps
 
@@ -41,7 +41,7 @@ class RoleRun(InProcessRun):
         """Open the directory, build everything, and go on where an earlier process stopped."""
         config = self.config
         self._open()
-        self.reporter.show("building the networks", RunStanding(self.counts))
+        self.reporter.show("building the networks", RunStatus(self.counts))
         locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
         self.trainer = make(config)
         folder = self.base / "train" / TRAINER
@@ -139,12 +139,12 @@ class RoleRun(InProcessRun):
     def _now(self) -> RunCounts:
         return replace(super()._now(), games=self.trainer.games, rows=self.trainer.samples)
 
-    def _standing(self) -> RunStanding:
+    def _standing(self) -> RunStatus:
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
         kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
         name = f"{self.config.run.name}-s{self.trainer.step}"
-        return RunStanding(
+        return RunStatus(
             self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self.session.seconds
         )
 

@@ -19,10 +19,10 @@ from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
 from tengen.loop.rating import UNTRAINED
-from tengen.monitor.reporting import RunStanding
 from tengen.run import counts, networks
 from tengen.run.counts import RunCounts
 from tengen.run.part import Part, Progress, Stop
+from tengen.run.status import RunStatus
 
 
 class Sync(RatedRun):
@@ -41,9 +41,9 @@ class Sync(RatedRun):
         """Build the parts; they go on where earlier processes stopped."""
         config, base = self.config, self.base
         self._open(parts_report=True)
-        self.reporter.show("counting the rows", RunStanding(self.counts))
+        self.reporter.show("counting the rows", RunStatus(self.counts))
         self._before = self.counts = resuming.since(RunCounts(), -1, Store(base / "selfplay"))
-        self.reporter.show("building the network", RunStanding(self._now()))
+        self.reporter.show("building the network", RunStatus(self._now()))
         say, stop = self.reporter.say, self._stop
         self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
         self.trainer = self.train.trainer
@@ -202,8 +202,8 @@ class Sync(RatedRun):
     def _until_closing(self) -> float:
         return self._budget.until_closing(self._now().seconds)
 
-    def _standing(self) -> RunStanding:
+    def _standing(self) -> RunStatus:
         found = newest_shuffle(self.base)
         window = found.window[1] - found.window[0] if found else 0
         network = self.selfplay.network
-        return RunStanding(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)
+        return RunStatus(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)

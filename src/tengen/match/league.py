@@ -312,7 +312,7 @@ class LeagueRating:
 
                 def show(standing: Any, match: MatchGames = match, number: int = number, watch: Any = watch) -> None:
                     nonlocal written
-                    watch.show(standing)
+                    watch.update(standing)
                     if len(match.played) > written:
                         self.results.put(number, match.result)
                         written = len(match.played)

@@ -1,13 +1,11 @@
-"""A run's progress as lines of the daemon's protocol, for a dashboard: `tengen run --progress jsonl`."""
+"""A run's status as lines of the daemon's protocol, for the dashboard: `tengen run --progress jsonl`."""
 
 import contextlib
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO, TextIO
 
-from tengen.monitor.pipeline_display import PartRow, PipelineView
-from tengen.monitor.progress import Display, RatedNetwork, RunProgress
+from tengen.monitor.display import Display
+from tengen.monitor.run_view import RunView
 from tengen.protocol.encoding import encode
 from tengen.protocol.messages import (
     LoaderStage,
@@ -19,35 +17,31 @@ from tengen.protocol.messages import (
     TrainingFigures,
     TrainingStatus,
 )
+from tengen.run.part_status import PartStatus
+from tengen.run.status import RatedNetwork, RunStatus
 
-_NETWORKS = 20  # that are told of
+_NETWORKS = 20  # that are listed
 _SAVING = ("saving", "writing", "export", "ending")
 
 
-class StatusDisplay(Display):
-    """Writes a status a second to `lines`, and what is said to `words`."""
+class JsonlDisplay(Display):
+    """Writes a status a second to `lines`, and messages for people to `words`."""
 
     wants_board = True
 
-    def __init__(
-        self,
-        lines: BinaryIO,
-        words: TextIO | None,
-        run: str,
-        every: float = 1.0,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(every, now)
+    def __init__(self, view: RunView, lines: BinaryIO, words: TextIO | None, run: str, beat: float = 1.0) -> None:
+        super().__init__(view, beat)
+        self._run_view, self._now = view, view.now
         self._lines, self._words, self._run = lines, words, run
-        self._began = now()
-        self._networks: list[tuple[float, NetworkStatus]] = []  # when they came, the newest first
+        self._began = self._now()
+        self._networks: list[tuple[float, NetworkStatus]] = []  # with the time when they appeared, newest first
         self._rating: RatedNetwork | None = None
         self._cycle: float | None = None  # seconds between the last two networks
 
-    def update(self, progress: RunProgress) -> None:
+    def update(self, state: RunStatus) -> None:
         with self._lock:
-            super().update(progress)
-            self._notice_network(progress)
+            super().update(state)
+            self._note_network(state)
 
     def say(self, text: str) -> None:
         if self._words is not None:
@@ -55,112 +49,95 @@ class StatusDisplay(Display):
 
     def tick(self) -> None:
         with self._lock:
-            self._lines.write(encode(self._status()))
+            self._lines.write(encode(self._message()))
             self._lines.flush()
 
     def close(self) -> None:
-        """With the last state."""
         super().close()
         with contextlib.suppress(OSError, ValueError):
             self.tick()
 
-    def _notice_network(self, progress: RunProgress) -> None:
-        """One that was rated, or that a ring calls new: the name of the fused loop's changes all the time."""
+    def _note_network(self, status: RunStatus) -> None:
+        """Remember networks that are rated or accepted; the fused loop renames its network all the time."""
         known = self._networks[0][1].name if self._networks else ""
-        fresh = progress.network if isinstance(progress, PipelineView) and progress.network != known else ""
-        if progress.rating is not None and progress.rating != self._rating:
-            self._rating, fresh = progress.rating, progress.network
-        if not fresh:
+        new = status.network if status.networks is not None and status.network != known else ""
+        if status.rating is not None and status.rating != self._rating:
+            self._rating, new = status.rating, status.network
+        if not new:
             return
-        elo = None if progress.rating is None else progress.rating.elo
         if self._networks:
             self._cycle = self._now() - self._networks[0][0]
-        made = NetworkStatus(fresh, progress.steps, 0.0, rating=elo)
-        self._networks = [(self._now(), made), *self._networks][:_NETWORKS]
+        elo = None if status.rating is None else status.rating.elo
+        network = NetworkStatus(new, status.steps, 0.0, rating=elo)
+        self._networks = [(self._now(), network), *self._networks][:_NETWORKS]
 
-    def _status(self) -> TrainingStatus:
-        progress, now = self.current, self._now()
+    def _message(self) -> TrainingStatus:
+        status, now = self._run_view.current, self._now()
+        schedule = ScheduleStatus(
+            stage=_stage(status),
+            words="; ".join(filter(None, (status.stage, str(status.outlook() or "")))),
+            since=now - self._run_view.stage_since,
+            networks_done=len(self._networks) if status.networks is None else status.networks.accepted,
+            cycle_seconds=now - (self._networks[0][0] if self._networks else self._began),
+            previous_cycle_seconds=self._cycle,
+        )
         return TrainingStatus(
             run=self._run,
             uptime=now - self._began,
-            schedule=self._schedule(progress, now),
-            loader=_parts(progress),
-            training=_training(progress),
-            networks=tuple(replace(made, seconds=now - came) for came, made in self._networks),
-            selfplay=_selfplay(progress),
-        )
-
-    def _schedule(self, progress: RunProgress, now: float) -> ScheduleStatus:
-        return ScheduleStatus(
-            stage=_stage(progress),
-            words="; ".join(filter(None, (progress.stage, str(progress.outlook() or "")))),
-            since=now - self._stage_since,
-            networks_done=progress.accepted if isinstance(progress, PipelineView) else len(self._networks),
-            new_chunks=0,
-            chunks_to_wait_for=0,
-            cycle_seconds=now - (self._networks[0][0] if self._networks else self._began),
-            training_seconds=0.0,
-            previous_cycle_seconds=self._cycle,
+            schedule=schedule,
+            loader=None if status.networks is None else LoaderStatus(tuple(map(_part, status.parts))),
+            training=_training(status),
+            networks=tuple(replace(network, seconds=now - came) for came, network in self._networks),
+            selfplay=_selfplay(status),
         )
 
 
-def _stage(progress: RunProgress) -> Stage:
-    if progress.waiting:
+def _stage(status: RunStatus) -> Stage:
+    if status.waiting:
         return "WAITING_FOR_DATA"
-    if progress.stage.startswith(_SAVING):
+    if status.stage.startswith(_SAVING):
         return "EXPORTING"
-    return "IDLE" if progress.stage == "done" else "TRAINING"
+    return "IDLE" if status.stage == "done" else "TRAINING"
 
 
-def _training(progress: RunProgress) -> TrainingFigures | None:
-    if not progress.steps and progress.loss is None:
+def _training(status: RunStatus) -> TrainingFigures | None:
+    losses = status.losses
+    loss = losses.pop("loss", None)
+    if not status.steps and loss is None:
         return None
-    outlook = progress.outlook()
+    outlook = status.outlook()
     return TrainingFigures(
-        step=progress.steps,
-        steps=progress.goal.steps or 0,
-        total_steps=progress.steps,
-        steps_per_second=progress.steps_per_second,
+        step=status.steps,
+        steps=(status.goal.steps if status.goal else None) or 0,
+        total_steps=status.steps,
+        steps_per_second=status.speeds.get("steps"),
         seconds_left=None if outlook is None else outlook.left,
-        loss=progress.loss,
-        losses=dict(progress.losses),
-        learning_rate=progress.learning_rate,
+        loss=loss,
+        losses=losses,
+        learning_rate=status.learning_rate,
     )
 
 
-def _selfplay(progress: RunProgress) -> SelfplayStatus:
+def _selfplay(status: RunStatus) -> SelfplayStatus:
     return SelfplayStatus(
-        games=progress.games,
-        games_per_second=progress.games_per_second,
-        rows=progress.rows,
-        rows_per_second=progress.rows_per_second,
-        evaluations_per_second=progress.evaluations_per_second,
-        window=progress.window,
-        rating="" if progress.rating is None else str(progress.rating),
-        board=progress.board,
-        waiting=progress.waiting,
+        games=status.counts.games,
+        games_per_second=status.speeds.get("games"),
+        rows=status.counts.rows,
+        rows_per_second=status.speeds.get("rows"),
+        evaluations_per_second=status.speeds.get("evaluations"),
+        window=status.window,
+        rating="" if status.rating is None else str(status.rating),
+        board=status.board,
+        waiting=status.waiting,
     )
 
 
-def _parts(progress: RunProgress) -> LoaderStatus | None:
-    """The parts of a ring as stages that tell in words what they do."""
-    if not isinstance(progress, PipelineView):
-        return None
-    return LoaderStatus(tuple(map(_part, progress.shown)), chunks={}, rows={}, rejected={})
-
-
-def _part(row: PartRow) -> LoaderStage:
-    known = row.share is not None
+def _part(part: PartStatus) -> LoaderStage:
+    """A part as a stage that counts nothing, and tells in words what it does."""
     return LoaderStage(
-        name=row.part,
-        split="",
-        last_second=0.0,
-        rate=0.0,
-        total=0,
-        rows=0,
-        load=0.0,
-        doing=row.doing + (f" ({row.restarts} restarts)" if row.restarts else ""),
-        since=row.seconds,
-        filled=round(100 * row.share) if row.share is not None else 0,
-        capacity=100 * known,
+        name=part.part,
+        doing=part.doing + (f" ({part.restarts} restarts)" if part.restarts else ""),
+        since=part.seconds,
+        filled=round(100 * (part.share or 0.0)),
+        capacity=0 if part.share is None else 100,
     )

@@ -1,183 +1,329 @@
-"""What a person wants to know first of a run: whether it lives and since when, how far, how strong, and what is next.
+"""How a run stands, from its folders alone, wherever its parts run. For `tengen status`.
 
-    found = overview.look(base, notices.look(base), {"games": 1204, "rows": 21400})
-    print("\n".join(overview.describe(found)))
+    found = overview.look(base)
+    print(overview_text.describe(found))
 
-From the notices, the metrics and the configuration; needs no JAX.
+Changes nothing in the run and needs no JAX. What cannot be read is listed among the problems.
 """
 
+import contextlib
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.config.settings.run import GoalSection
 from tengen.config.source import as_config
-from tengen.monitor.progress import Goal, Outlook, RatedNetwork, RunProgress, clock
+from tengen.data.shuffle import folders as shuffled
+from tengen.errors import TengenError
+from tengen.files import inside
+from tengen.match.ratings import Rating
+from tengen.monitor import totals
+from tengen.monitor.totals import PlayedTotals
+from tengen.run import chunk_counts, metrics, networks, part_status
 from tengen.run import counts as counting
-from tengen.run import metrics
 from tengen.run.counts import RunCounts
 from tengen.run.part_status import DRIVERS, PartStatus
+from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
 
+SCHEMA = 1
 State = Literal["new", "running", "stopped", "killed"]
-_SPEEDS = ("games_per_second", "rows_per_second", "steps_per_second")
-_LONG = 10.0  # seconds of doing the same that are told
+_CONFIG = "config.yaml"
 _RATED = ("fused", "sync")  # kinds of runs that rate their networks now and then
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Overview:
-    """A run at one look."""
+class NetworkInfo:
+    """One network, and what is known about it."""
 
+    name: str
+    state: str  # "waiting for the gate", "accepted", "rejected", "extra"; "saved" by the fused loop
+    samples: int
+    rows: int
+    verdict: dict[str, Any] = field(default_factory=dict)
+    elo: float | None = None
+    error: float | None = None  # half of the 95 % interval
+
+
+@dataclass(frozen=True)
+class ShuffleInfo:
+    """The newest shuffle."""
+
+    name: str
+    rows: int
+    validation_rows: int
+    window: tuple[int, int]  # its first row of the run, and the one after its last
+
+
+@dataclass(frozen=True)
+class DiskUse:
+    """Disk space used by a run, and free."""
+
+    folders: dict[str, int] = field(default_factory=dict)  # bytes by name; "" for files outside of folders
+    free: int | None = None
+
+    @property
+    def used(self) -> int:
+        return sum(self.folders.values())
+
+
+@dataclass(frozen=True)
+class RunOverview:
+    """The status of a run, as its folders show it, and what only the folders show."""
+
+    base: Path
+    status: RunStatus  # `network` is the one with the rating
     state: State
-    driver: PartStatus | None = None  # what runs the whole of it, or did until it was killed
+    driver: PartStatus | None = None  # the process that runs all of it, or did until it was killed
     running: float = 0.0  # seconds since a living run was started
-    since: datetime | None = None  # when that was; or when a dead run gave its last sign
-    silent: float | None = None  # seconds since the last sign of a dead run
-    elapsed: float = 0.0  # seconds of the run, over all its restarts
-    games: int = 0
-    rows: int = 0
-    steps: int = 0
-    outlook: Outlook | None = None
-    reached: str = ""  # which part of the goal, in words
-    rating: RatedNetwork | None = None
-    network: str = ""  # whose rating that is
-    next_rating: float | None = None  # seconds; negative: it is due
-    commands: Mapping[str, str] = field(default_factory=dict)  # what for -> command
+    since: datetime | None = None  # when that was; of a dead run, the time of its last line of metrics
+    silent: float | None = None  # seconds since the last line of a dead run
+    reached: str = ""  # the part of the goal that is reached, in words
+    next_rating: float | None = None  # seconds; negative if it is due
+    commands: Mapping[str, str] = field(default_factory=dict)  # purpose -> command
+    networks: tuple[NetworkInfo, ...] = ()  # in the order of training
+    played: PlayedTotals = field(default_factory=PlayedTotals)
+    shuffle: ShuffleInfo | None = None
+    disk: DiskUse = field(default_factory=DiskUse)
+    metrics: dict[str, Any] | None = None  # the last line
+    evaluation: dict[str, Any] | None = None  # the last one of a training of roles
+    problems: tuple[str, ...] = ()
 
 
-def look(
+def look(base: Path) -> RunOverview:
+    """A run directory as it is now. TengenError if there is no run in it."""
+    check(base)
+    problems: list[str] = []
+
+    def attempt(read: Callable[[Path], _T], otherwise: _T) -> _T:
+        try:
+            return read(base)
+        except (TengenError, OSError) as error:
+            problems.append(str(error))
+            return otherwise
+
+    ratings = attempt(totals.ratings, None)
+    rated = {rating.name: rating for rating in ratings.players} if ratings else {}
+    networks = [
+        network
+        for state, entries in _STATES.items()
+        for network in attempt(lambda base, s=state, e=entries: [_network(s, one, rated) for one in e(base)], [])
+    ]
+    networks.sort(key=lambda network: (network.samples, network.name))
+    played = attempt(lambda base: totals.TotalsCounter(base, chunk_counts.place(base)).look(), PlayedTotals())
+    line = metrics.last(base / metrics.NAME, "progress") or {}
+    if not played.chunks:  # a training of roles keeps its samples in memory
+        played = replace(played, **{name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)})
+    strongest = [
+        (one.name, RatedNetwork(one.elo, one.error or 0.0, ratings.anchor))
+        for one in networks
+        if ratings and one.elo is not None
+    ]
+    found = summarise(
+        base,
+        attempt(part_status.look, []),
+        {"games": played.games, "rows": played.rows},
+        strongest[-1] if strongest else None,
+        playable=any(network.state in ("accepted", "saved") for network in networks),
+    )
+    shuffle, disk = attempt(_shuffle, None), attempt(_disk, DiskUse())
+    return replace(
+        found,
+        networks=tuple(networks),
+        played=played,
+        shuffle=shuffle,
+        disk=disk,
+        metrics=metrics.last(base / metrics.NAME),
+        evaluation=metrics.last(base / metrics.NAME, "evaluation"),
+        problems=tuple(dict.fromkeys((*problems, *played.unreadable))),
+    )
+
+
+def summarise(
     base: Path,
     parts: Sequence[PartStatus],
-    counts: Mapping[str, int],
+    on_disk: Mapping[str, int],
     rated: tuple[str, RatedNetwork] | None = None,
     playable: bool = False,
     now: datetime | None = None,
-) -> Overview:
-    """`counts` are the rows and games on the disk, `rated` the newest network with a rating."""
+) -> RunOverview:
+    """The overview without networks and data; `on_disk` counts rows and games, `rated` is the newest rated network."""
     now = now or datetime.now(UTC)
     path = base / metrics.NAME
     line, progress = metrics.last(path), metrics.last(path, "progress") or {}
-    lives = any(seen.alive for seen in parts)
-    driver = next((seen for seen in parts if seen.kind in DRIVERS and seen.alive == lives), None)
-    state: State = "running" if lives else "killed" if parts else "stopped" if line else "new"
-    last = _time(line)
-    silent = None if last is None else max((now - last).total_seconds(), 0.0)
+    alive = any(part.alive for part in parts)
+    driver = next((part for part in parts if part.kind in DRIVERS and part.alive == alive), None)
+    state: State = "running" if alive else "killed" if parts else "stopped" if line else "new"
+    since, running = _time(line), 0.0
+    silent = None if since is None else max((now - since).total_seconds(), 0.0)
     elapsed = float(line["elapsed"]) if line else 0.0
-    since, running = last, 0.0
-    if lives:
-        running = max(seen.running for seen in parts if seen.alive and driver in (None, seen))
+    if alive:
+        running = max(part.running for part in parts if part.alive and driver in (None, part))
         since = now - timedelta(seconds=running)
         elapsed += min(silent or 0.0, running)
-    told = [progress, counts, *([driver.figures] if driver else [])]
-    games, rows = (max(_count(figures, name) for figures in told) for name in ("games", "rows"))
-    steps = max(_count(figures, "steps") for figures in [*told, *(seen.figures for seen in parts)])
+    sources = [progress, on_disk, *([driver.figures] if driver else [])]
+    games, rows = (max(_count(figures, name) for figures in sources) for name in ("games", "rows"))
+    steps = max(_count(figures, "steps") for figures in [*sources, *(part.figures for part in parts)])
     goal, minutes = _settings(base)
-    done = RunCounts(games=games, rows=rows, seconds=elapsed)
-    speeds = {name: progress[name] for name in _SPEEDS if isinstance(progress.get(name), int | float)}
-    shown = RunProgress(elapsed=elapsed, games=games, rows=rows, steps=steps, **speeds)
-    reached = counting.reached(goal, done, steps) if goal and not lives else ""
-    rating = metrics.last(path, "rating")
-    longer = counting.further(goal, done, steps) if goal and reached else {}
-    return Overview(
+    counts = RunCounts(games=games, rows=rows, seconds=elapsed)
+    speeds = {name: progress.get(f"{name}_per_second") for name in SPEEDS}
+    reached = counting.reached(goal, counts, steps) if goal and not alive else ""
+    longer = counting.further(goal, counts, steps) if goal and reached else {}
+    rates = driver is not None and alive and driver.kind in _RATED
+    return RunOverview(
+        base=base,
+        status=RunStatus(
+            counts=counts,
+            steps=steps,
+            network=rated[0] if rated else "",
+            speeds={name: speed for name, speed in speeds.items() if isinstance(speed, int | float)},
+            rating=rated[1] if rated else None,
+            goal=goal,
+            parts=tuple(parts),
+        ),
         state=state,
         driver=driver,
         running=running,
         since=since,
-        silent=None if lives else silent,
-        elapsed=elapsed,
-        games=games,
-        rows=rows,
-        steps=steps,
-        outlook=replace(shown, goal=Goal(**asdict(goal))).outlook() if goal else None,
+        silent=None if alive else silent,
         reached=reached,
-        rating=rated[1] if rated else None,
-        network=rated[0] if rated else "",
-        next_rating=_next(goal, minutes, rating, elapsed) if driver and lives and driver.kind in _RATED else None,
+        next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
         commands=_commands(base, driver, state, longer, playable),
     )
 
 
-def describe(found: Overview) -> list[str]:
-    """For people, the state first."""
-    lines = [_state(found)]
-    if found.state == "new":
-        return [*lines, *_next_lines(found)]
-    done = [f"{found.games:,} games", f"{found.rows:,} rows", f"{found.steps:,} steps"]
-    lines.append(f"how far:  {'; '.join(filter(None, (str(found.outlook or ''), ', '.join(done))))}")
-    strength = (
-        f"{found.rating.elo:.0f} +-{found.rating.error:.0f} Elo above {found.rating.against} ({found.network})"
-        if found.rating
-        else "not measured yet"
+def values(found: RunOverview) -> dict[str, Any]:
+    """For programs, in JSON values."""
+    status, outlook = found.status, found.status.outlook()
+    return metrics.plain(
+        {
+            "schema": SCHEMA,
+            "run": str(found.base),
+            "overview": {
+                "state": found.state,
+                "running": found.running,
+                "mode": None if found.driver is None else found.driver.kind,
+                "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
+                "silent": found.silent,
+                "elapsed": status.counts.seconds,
+                "steps": status.steps,
+                "goal": None if outlook is None else asdict(outlook),
+                "reached": found.reached,
+                "rating": None if status.rating is None else {**asdict(status.rating), "network": status.network},
+                "next_rating": found.next_rating,
+                "commands": found.commands,
+            },
+            "parts": [part.values() for part in status.parts],
+            "networks": [asdict(network) for network in found.networks],
+            "rows": found.played.rows,
+            "games": found.played.games,
+            "chunks": found.played.chunks,
+            "corrupt": [str(path) for path in found.played.corrupt],
+            "shuffle": None if found.shuffle is None else asdict(found.shuffle),
+            "disk": {"used": found.disk.used, "free": found.disk.free, "folders": found.disk.folders},
+            "metrics": found.metrics,
+            "evaluation": found.evaluation,
+            "problems": list(found.problems),
+        }
     )
-    lines.append(f"strength: {strength}")
-    return [*lines, *_next_lines(found)]
 
 
-def values(found: Overview) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "state": found.state,
-        "running": found.running,
-        "mode": None if found.driver is None else found.driver.kind,
-        "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
-        "silent": found.silent,
-        "elapsed": found.elapsed,
-        "steps": found.steps,
-        "goal": None if found.outlook is None else asdict(found.outlook),
-        "reached": found.reached,
-        "rating": None if found.rating is None else {**asdict(found.rating), "network": found.network},
-        "next_rating": found.next_rating,
-        "commands": dict(found.commands),
-    }
+def check(base: Path) -> None:
+    """TengenError if there is no run in the folder."""
+    try:
+        if base.is_dir():
+            if (base / _CONFIG).exists():
+                return
+            what = "no run, because it has no config.yaml" if any(base.iterdir()) else "empty, so there is no run"
+            raise TengenError(f"{base}: is {what}; `tengen run CONFIG --base {base}` starts one")
+        what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+    raise TengenError(f"{base}: {what}")
 
 
-def _state(found: Overview) -> str:
-    driver = found.driver
-    who = f" ({driver.kind}, process {driver.process} on {driver.machine})" if driver else ""
-    if found.state == "new":
-        return "not running, and nothing was done yet"
-    if found.state == "running":
-        since = found.since.astimezone() if found.since else None
-        today = since is None or since.date() == datetime.now().astimezone().date()
-        at = "" if since is None else f", since {since:%H:%M:%S}" if today else f", since {since:%Y-%m-%d %H:%M}"
-        doing = "" if driver is None else f": {driver.words}"
-        if driver is not None and driver.seconds >= _LONG and driver.kind != "async":
-            doing += f" (for {clock(driver.seconds)})"
-        return f"running for {clock(found.running)}{at}{who or ' (parts without a driver)'}{doing}"
-    ago = "at an unknown time" if found.silent is None else f"{_ago(found.silent)} ago"
-    after = f" after {clock(found.elapsed)}"
-    if found.state == "killed":
-        return f"killed {ago}{after}{who}" + (f", while: {driver.words}" if driver else "")
-    return f"stopped {ago}{after}" + (f": {found.reached}" if found.reached else "")
+_STATES: dict[str, Callable[[Path], list[networks.NetworkEntry]]] = {
+    "accepted": networks.accepted,
+    "waiting for the gate": networks.candidates,
+    "rejected": networks.rejected,
+    "extra": networks.extra,
+}
 
 
-def _next_lines(found: Overview) -> list[str]:
-    words = []
-    if found.state == "running" and found.outlook is not None and found.outlook.left:
-        words.append(f"the end in {clock(found.outlook.left)}")
-    if found.next_rating is not None:
-        words.append(f"a rating in {clock(found.next_rating)}" if found.next_rating > 0 else "a rating, which is due")
-    lines = ["; ".join(reversed(words)), *(f"{what}: {command}" for what, command in found.commands.items())]
-    lines = [line for line in lines if line]
-    return [f"{'next:' if number == 0 else '':<9} {line}" for number, line in enumerate(lines)]
+def _network(state: str, entry: networks.NetworkEntry, rated: dict[str, Rating]) -> NetworkInfo:
+    verdict = networks.verdict(entry.path)
+    rating = rated.get(entry.name)
+    return NetworkInfo(
+        name=entry.name,
+        state="saved" if state == "accepted" and not verdict else state,
+        samples=entry.samples,
+        rows=entry.rows,
+        verdict={key: value for key, value in verdict.items() if key != "schema"},
+        elo=None if rating is None else rating.elo,
+        error=None if rating is None else rating.error,
+    )
+
+
+def _shuffle(base: Path) -> ShuffleInfo | None:
+    found = shuffled.newest(base)
+    if found is None:
+        return None
+    try:
+        train, validation = (sum(int(file.rows) for file in side) for side in (found.train, found.validation))
+        return ShuffleInfo(found.name, train, validation, (int(found.window[0]), int(found.window[1])))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TengenError(f"{found.folder / shuffled.INDEX}: not the index of a shuffle: {error}") from None
+
+
+def _disk(base: Path) -> DiskUse:
+    folders = {"": 0}
+    for path in inside(base):
+        with contextlib.suppress(OSError):
+            if path.is_dir():  # which may be a link to another disk
+                folders[path.name] = sum(_sizes(path))
+            else:
+                folders[""] += path.lstat().st_size
+    with contextlib.suppress(OSError):
+        return DiskUse(folders, shutil.disk_usage(base).free)
+    return DiskUse(folders)
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Of all files below; files that vanish meanwhile are left out."""
+    stack = [str(folder)]
+    while stack:
+        with contextlib.suppress(OSError), os.scandir(stack.pop()) as found:
+            for entry in found:
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(entry.path)
+                    else:
+                        yield entry.stat(follow_symlinks=False).st_size
+
+
+def goal_options(limits: Mapping[str, float | int]) -> list[str]:
+    """Options of the command line that set these limits of the goal."""
+    values = {name: f"{limit:g}" if isinstance(limit, float) else limit for name, limit in limits.items()}
+    return [word for name, value in values.items() for word in ("--set", f"goal.{name}={value}")]
 
 
 def _commands(
-    base: Path, driver: PartStatus | None, state: State, longer: Mapping[str, Any], playable: bool
+    base: Path, driver: PartStatus | None, state: State, longer: Mapping[str, float | int], playable: bool
 ) -> dict[str, str]:
     found = {}
     if state != "running":
-        words = ["tengen", "daemon" if driver and driver.kind == "daemon" else "run", as_config(base)]
-        for name, limit in longer.items():
-            words += ["--set", f"goal.{name}={limit:g}" if isinstance(limit, float) else f"goal.{name}={limit}"]
-        found["train further" if longer else "begin" if state == "new" else "go on"] = shlex.join(words)
+        command = "daemon" if driver and driver.kind == "daemon" else "run"
+        purpose = "train further" if longer else "begin" if state == "new" else "go on"
+        found[purpose] = shlex.join(["tengen", command, as_config(base), *goal_options(longer)])
     if playable:
         found["play it"] = shlex.join(["tengen", "play", str(base)])
     return found
@@ -196,15 +342,15 @@ def _settings(base: Path) -> tuple[GoalSection | None, float | None]:
     return goal, minutes if isinstance(minutes, int | float) else None
 
 
-def _next(
+def _next_rating(
     goal: GoalSection | None, minutes: float | None, rating: dict[str, Any] | None, elapsed: float
 ) -> float | None:
-    """Seconds until the next rating is due; None if nothing tells, or if it is the last, which comes with the end."""
+    """Seconds until the next rating is due; None if that is not known, or if only the last one is left."""
     if goal is None or minutes is None:
         return None
-    plan = TimeBudget.of(goal, minutes)
-    due = (rating["elapsed"] if rating else 0.0) + plan.every
-    if plan.goal is not None and plan.goal - max(due, elapsed) <= plan.every / 2:
+    budget = TimeBudget.of(goal, minutes)
+    due = (rating["elapsed"] if rating else 0.0) + budget.every
+    if budget.goal is not None and budget.goal - max(due, elapsed) <= budget.every / 2:
         return None
     return due - elapsed
 
@@ -220,12 +366,3 @@ def _time(line: Mapping[str, Any] | None) -> datetime | None:
 def _count(figures: Mapping[str, Any], name: str) -> int:
     value = figures.get(name)
     return value if type(value) is int and value >= 0 else 0
-
-
-def _ago(seconds: float) -> str:
-    """3 minutes"""
-    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 2 * size or (unit == "minute" and seconds >= size):
-            count = int(seconds // size)
-            return f"{count:,} {unit}{'s' * (count != 1)}"
-    return f"{int(seconds)} second{'s' * (int(seconds) != 1)}"

@@ -1,20 +1,20 @@
-"""What a person reads when a run has ended: what was done, how strong the network became, and how to go on.
+"""What users read when a run has ended: what was done, how strong the network became, and how to go on.
 
-    print(summary.render(Summary(...), encoding=sys.stdout.encoding))
-
-Reads nothing itself.
+print(summary.render(RunSummary(...), encoding=sys.stdout.encoding))
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tengen.monitor.braille import braille, letters, lines_between
-from tengen.monitor.progress import clock, loss_words
+from tengen.monitor.run_view import loss_words
+from tengen.monitor.text_chart import framed, plot
+from tengen.run.counts import RunCounts
+from tengen.words import clock
 
 _LONGEST_TABLE = 16  # players
 _COLUMNS, _LINES = 60, 10  # of a chart, about
-_NEEDED = "⣿┤└─"  # what a chart is made of
+_NEEDED = "⣿┤└─"  # characters of a chart
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,28 @@ class RunSummary:
     """A run that has ended."""
 
     name: str
-    elapsed: float  # seconds
-    games: int
-    rows: int
+    counts: RunCounts
     steps: int
     reason: str = ""  # why it ended, as "10 minutes are over"
-    loss: float | None = None
-    losses: Mapping[str, float] = field(default_factory=dict)
-    table: str = ""  # the players, the strongest first, below a heading: str(arena.Ratings)
-    verdict: str = ""  # how strong the network is, in words, and what would make it stronger
-    curve: Sequence[RatingPoint] = ()  # the run's own networks, in any order
-    network: str = ""  # where it is; empty if there is none yet
-    commands: Mapping[str, str] = field(default_factory=dict)  # what for -> command, as "play against it"
+    losses: Mapping[str, float] = field(default_factory=dict)  # "loss" and its parts
+    table: str = ""  # the players, strongest first, below a heading
+    verdict: str = ""  # how strong the network is, and what would make it stronger
+    curve: Sequence[RatingPoint] = ()  # of the run's own networks, in any order
+    network: str = ""  # its path; empty if there is none yet
+    commands: Mapping[str, str] = field(default_factory=dict)  # purpose -> command, as "play against it"
 
 
 def render(summary: RunSummary, encoding: str | None = "utf-8") -> str:
-    """The text, without a newline at its end; letters and lines only if the encoding has nothing better."""
+    """The text, without a newline at its end; in ASCII if the encoding lacks the characters of charts."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
-    if lines := chart(summary.curve, summary.elapsed, plain=not can_show(encoding)):
+    if lines := chart(summary.curve, summary.counts.seconds, plain=not can_show(encoding)):
         parts.append("\n".join(("rating over time (Elo)", *lines)))
     parts += [summary.verdict, _where(summary)]
     return "\n\n".join(filter(None, parts))
 
 
 def can_show(encoding: str | None) -> bool:
-    """Whether an encoding has the characters that charts are drawn with."""
+    """Whether an encoding has the characters of charts."""
     try:
         _NEEDED.encode(encoding or "ascii")
     except (LookupError, UnicodeEncodeError):
@@ -64,7 +61,7 @@ def can_show(encoding: str | None) -> bool:
 
 
 def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
-    """Lines of text: the ratings joined by a line, with bars for their errors, from the beginning of the run.
+    """Lines of text: the ratings joined by a line, with error bars, from the beginning of the run.
 
     It ends at `elapsed`, or with the last rating if that is later.
     """
@@ -73,42 +70,26 @@ def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = 
         return []
     end = max(points[-1].elapsed, elapsed) or 1.0
     ticks = _ticks(*_range(points))
-    low, high = ticks[0], ticks[-1]
     apart = max(1, _LINES // (len(ticks) - 1))  # lines from tick to tick
-    columns, rows = _COLUMNS, apart * (len(ticks) - 1) + 1
-    across, down = (columns, rows) if plain else (2 * columns, 4 * rows)
-
-    def place(elapsed: float, elo: float) -> tuple[float, float]:
-        return (across - 1) * elapsed / end, (down - 1) * (high - min(max(elo, low), high)) / (high - low)
-
-    places = [place(p.elapsed, p.elo) for p in points]
-    line = lines_between(places if len(places) > 1 else 2 * places)
-    bars = set()
-    for point in points:
-        if point.error > 0:
-            ends = [place(point.elapsed, elo) for elo in (point.elo + point.error, point.elo - point.error)]
-            bars |= lines_between(ends)
-    # Half as dense as the line, to be told from it.
-    body = letters(line, columns, rows, bars) if plain else braille(line | {d for d in bars if d[1] % 2}, columns, rows)
     labels = {apart * number: f"{tick:,}" for number, tick in enumerate(reversed(ticks))}
-    width = max(map(len, labels.values()))
-    tick, side, corner, floor = "+|+-" if plain else "┤│└─"
-    lines = [
-        f"{labels.get(row, ''):>{width}} {tick if row in labels else side}{text}".rstrip()
-        for row, text in enumerate(body)
-    ]
-    return [*lines, " " * (width + 1) + corner + floor * columns, " " * (width + 2) + _times(end, columns)]
+    curve = [(p.elapsed, p.elo) for p in points]
+    bars = [(p.elapsed, p.elo + p.error, p.elo - p.error) for p in points if p.error > 0]
+    x, y, rows = (0.0, end), (ticks[0], ticks[-1]), apart * (len(ticks) - 1) + 1
+    first, middle, last = clock(0), clock(end / 2), clock(end)
+    times = f"{first}{middle:^{_COLUMNS - len(first) - len(last)}}{last}"
+    return framed(plot(curve, _COLUMNS, rows, x, y, bars=bars, plain=plain), labels, times, plain=plain)
 
 
 def _headline(summary: RunSummary) -> str:
-    done = f"{summary.games:,} games, {summary.rows:,} rows, {summary.steps:,} steps in {clock(summary.elapsed)}"
+    counts = summary.counts
+    done = f"{counts.games:,} games, {counts.rows:,} rows, {summary.steps:,} steps in {clock(counts.seconds)}"
     line = f"{summary.name}: {done}" + (f" ({summary.reason})" if summary.reason else "")
-    losses = loss_words(summary.loss, summary.losses)
+    losses = loss_words(summary.losses)
     return f"{line}\nloss {losses}" if losses else line
 
 
 def _table(table: str) -> str:
-    """The table; of a long one the strongest players and the weakest, which are the fixed ones most of the time."""
+    """The table; of a long one the strongest players and the weakest, which are usually the fixed ones."""
     lines = table.splitlines()
     extra = len(lines) - 1 - _LONGEST_TABLE
     if extra > 0:
@@ -123,7 +104,7 @@ def _where(summary: RunSummary) -> str:
 
 
 def _range(points: Sequence[RatingPoint]) -> tuple[float, float]:
-    """The lowest and the highest Elo to show; bars that are far longer than the curve is high are cut."""
+    """The lowest and the highest Elo to show; error bars that are far longer than the curve is high are cut."""
     elos = [point.elo for point in points]
     most = max(100.0, max(elos) - min(elos))
     errors = [min(point.error, most) if point.error > 0 else 0.0 for point in points]
@@ -138,9 +119,3 @@ def _ticks(low: float, high: float) -> list[int]:
     step = next(step for factor in (1, 2, 5, 10) if span / (step := max(10, power * factor)) <= 5)
     first, last = math.floor(low / step), math.ceil(high / step)
     return [step * number for number in range(first, max(last, first + 1) + 1)]
-
-
-def _times(end: float, columns: int) -> str:
-    """The beginning, the middle and the end of the time axis."""
-    first, middle, last = clock(0), clock(end / 2), clock(end)
-    return f"{first}{middle:^{columns - len(first) - len(last)}}{last}"

@@ -1,4 +1,4 @@
-"""What a run has made so far, by what lies in its folders. Nothing is changed, and only `curve` needs JAX."""
+"""What a run has produced so far, counted in its folders. Changes nothing; only `curve` needs JAX."""
 
 import math
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ RESULTS = Path("ratings", "results.jsonl")
 
 @dataclass(frozen=True)
 class PlayedTotals:
-    """All that was played and written down."""
+    """Everything that was played and written."""
 
     rows: int = 0
     games: int = 0  # finished, also those without rows
     chunks: int = 0
-    corrupt: tuple[Path, ...] = ()  # chunks that are no good, whether set aside or not
+    corrupt: tuple[Path, ...] = ()  # chunks that cannot be used, whether set aside or not
     unreadable: tuple[str, ...] = ()  # why others could not be read
 
 
 class TotalsCounter:
-    """Counts the rows and games of a run; each chunk is asked once."""
+    """Counts the rows and games of a run; each chunk is read once."""
 
     def __init__(self, base: Path, memory: Path | None = None) -> None:
-        """`memory`: a file in which what thousands of chunks said is kept for the next process."""
+        """`memory`: a file that keeps the counts of thousands of chunks for the next process."""
         self._store = Store(base / SELFPLAY)
-        self._known: dict[Path, tuple[int, int] | None] = {}  # rows and games; None: no good
+        self._known: dict[Path, tuple[int, int] | None] = {}  # rows and games; None: corrupt
         self._memory = None if memory is None else ChunkCounts(memory)
 
     def look(self) -> PlayedTotals:
-        """As it is now. TengenError if a folder cannot be read."""
+        """Count. TengenError if a folder cannot be read."""
         known: dict[Path, tuple[int, int] | None] = {}  # without those that are gone
         unreadable = []
         files = list(self._store.files())
@@ -82,7 +82,7 @@ def ratings(base: Path) -> Ratings | None:
 
 
 def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
-    """The accepted networks that were rated, over the time of the run as their files tell it. Needs JAX."""
+    """The ratings of accepted networks over the time of the run, which is in their files. Needs JAX."""
     from tengen.nets import saving
 
     known = {rating.name: rating for rating in ratings.players} if ratings else {}

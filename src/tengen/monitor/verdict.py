@@ -1,4 +1,4 @@
-"""How strong a network became, in words, and what would make it stronger: from results, not from hope."""
+"""How strong a network became, in words, and what would make it stronger, judged by its results."""
 
 import math
 import re
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
-from tengen.monitor.progress import clock
+from tengen.words import clock
 
-_WINS = 0.97  # share of the points from which on an opponent is too weak to tell more
+_WINS = 0.97  # share of the points above which an opponent is too weak to measure against
 _TOWER = re.compile(r"b(\d+)c(\d+)(.*)")
 _LAYERS = re.compile(r"mlp(\d+)x(\d+)(.*)")
 
 
 @dataclass(frozen=True)
 class StrengthGain:
-    """How much stronger a network is than one before it."""
+    """How much stronger a network is than an earlier one."""
 
     since: float  # seconds of the run
     network: str
@@ -30,7 +30,7 @@ class StrengthGain:
 
 @dataclass(frozen=True)
 class RatedStrength:
-    """The networks of a run that played, in the order of time: (seconds of the run, name)."""
+    """The rated networks of a run, in the order of time: (seconds of the run, name)."""
 
     ratings: Ratings
     results: Sequence[MatchResult]
@@ -41,19 +41,19 @@ class RatedStrength:
         return self.networks[-1][1]
 
     def score(self, opponent: str) -> MatchResult | None:
-        """Of the newest network; None if the two never met."""
+        """Result of the newest network against an opponent; None if they never met."""
         met = [one for one in self.results if (one.a, one.b) == (self.newest, opponent)]
         totals = (sum(getattr(one, what) for one in met) for what in ("wins", "draws", "losses"))
         return MatchResult(self.newest, opponent, *totals) if met else None
 
     @property
     def references(self) -> list[str]:
-        """Whom the newest network met besides networks of the run, the strongest first."""
+        """Opponents of the newest network besides networks of the run, strongest first."""
         own = {name for _, name in self.networks}
         return [one.name for one in self.ratings.players if one.name not in own and self.score(one.name) is not None]
 
     def gain(self) -> "StrengthGain | None":
-        """What was gained since about half the time; None if nothing tells."""
+        """The gain since about half the time; None if that is not known."""
         earlier = [one for one in self.networks[:-1] if one[0] <= self.networks[-1][0] / 2]
         if not earlier:
             return None
@@ -61,7 +61,7 @@ class RatedStrength:
 
     @property
     def wins_everything(self) -> bool:
-        """Whether all references are too weak to tell more about it."""
+        """Whether all references are too weak to measure against."""
         scores = [score for name in self.references if (score := self.score(name))]
         return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
 
@@ -87,7 +87,7 @@ def strength(rated: RatedStrength, elapsed: float, untrained: str) -> str:
 def hints(
     rated: RatedStrength | None, untrained: str, more_search: str, larger: str, references: Sequence[str]
 ) -> list[str]:
-    """What would make it stronger, the most promising first; `more_search` and `larger` are commands."""
+    """What would make it stronger, most promising first; `more_search` and `larger` are commands."""
     longer = "train it further (the command is below)"
     if rated is None or rated.newest == untrained:
         return [longer]
@@ -99,7 +99,7 @@ def hints(
         found = [f"{longer}: it still improves, by {gain.elo:.0f} +-{gain.error:.0f} Elo since {clock(gain.since)}"]
     elif flat:
         what = f"{gain.elo:+.0f} +-{gain.error:.0f} Elo since {clock(gain.since)}"
-        found = [f"{longer}; whether that helps is not certain: {what}"]
+        found = [f"{longer}; it is not certain that this helps: {what}"]
     else:
         found = [f"{longer}: it has not learned enough yet to be certainly stronger than the untrained network"]
     if more_search:
@@ -120,7 +120,7 @@ def hints(
 
 
 def larger_network(name: str) -> str:
-    """The name of a network with about four times as many parameters; empty if there is nothing to go by."""
+    """The name of a network with about four times as many parameters; empty for names of other forms."""
     if match := _TOWER.fullmatch(name):
         blocks, channels = int(match[1]), int(match[2])
         return f"b{math.ceil(1.5 * blocks)}c{math.ceil(1.6 * channels / 8) * 8}{match[3]}"

@@ -1,4 +1,4 @@
-"""Messages as lines, and back. Any line gives a message, or a ProtocolError that says what is wrong with it.
+"""Messages as lines, and back. Any line gives a message or a ProtocolError that names the problem.
 
 line = encode(StopTraining())                # b'{"type": "stop_training", "payload": {}}\n'
 decode(line) == StopTraining()
@@ -15,15 +15,15 @@ from tengen.protocol.messages import TYPES
 from tengen.schema import quote, unknown
 
 LONGEST = 4 * 2**20
-"""Bytes of a line."""
+"""Bytes of a line, at most."""
 
 
 class ProtocolError(TengenError):
-    """A line is no message."""
+    """A line is not a message."""
 
 
 def encode(message: Any) -> bytes:
-    """The line of a message. Numbers that are not finite become null."""
+    """A message as a line. Numbers that are not finite become null."""
     name = next(name for name, kind in TYPES.items() if kind is type(message))
     return (
         json.dumps({"type": name, "payload": _plain(message)}, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -31,7 +31,7 @@ def encode(message: Any) -> bytes:
 
 
 def decode(line: bytes | str) -> Any:
-    """The message of a line."""
+    """The message in a line."""
     if len(line) > LONGEST:
         raise ProtocolError(f"a line of {len(line):,} bytes; expected at most {LONGEST:,}")
     try:

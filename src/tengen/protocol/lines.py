@@ -1,4 +1,4 @@
-"""Bytes to lines, whatever is sent: a line that is too long is never held, and half a line at the end is told."""
+"""Splits bytes into lines. A line that is too long is not held in memory, and half a line at the end is reported."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,15 @@ from tengen.protocol.encoding import LONGEST, ProtocolError
 
 
 class LineSplitter:
-    """One stream of bytes. Holds at most `longest` bytes, besides what it is fed."""
+    """Splits one stream, and holds at most `longest` bytes of it."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
         self._held = bytearray()
-        self._skipping = False  # the rest of a line that was too long
+        self._skipping = False  # the rest of a line that is too long
 
     def feed(self, data: bytes) -> Iterator[bytes | ProtocolError]:
-        """The lines that end in `data`, without their ends; and what is wrong, as soon as it is known."""
+        """The lines that end in `data`, without their ends, and errors."""
         begin = 0
         while begin < len(data):
             end = data.find(b"\n", begin)
@@ -34,7 +34,7 @@ class LineSplitter:
             begin = end + 1
 
     def end(self) -> ProtocolError | None:
-        """What is wrong with the end of the stream."""
+        """The error at the end of the stream, if there is one."""
         if self._held:
             start = bytes(self._held[:80]).decode("utf-8", "replace")
             return ProtocolError(f"it ended in the middle of a line, which is not obeyed: {start!r}")

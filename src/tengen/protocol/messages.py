@@ -1,6 +1,6 @@
-"""What the daemon and its clients say to each other, one JSON object a line: {"type": ..., "payload": {...}}.
+"""The messages between the daemon and its clients, one JSON object a line: {"type": ..., "payload": {...}}.
 
-Each message is a frozen dataclass, registered under its type. Payloads have exactly these fields; those with a default
+Each message is a frozen dataclass, registered under its type. A payload has exactly these fields; those with a default
 may be missing. docs/protocol.md shows an example of each. Needs no JAX.
 """
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 TYPES: dict[str, type] = {}
-"""Type -> dataclass of its payload."""
+"""Type -> dataclass of the payload."""
 
 
 def message(name: str) -> Callable[[Kind], Kind]:
@@ -29,7 +29,7 @@ def message(name: str) -> Callable[[Kind], Kind]:
 @message("start_training")
 @dataclass(frozen=True)
 class StartTraining:
-    """Train by this configuration, as soon as there are enough new chunks."""
+    """Train with this configuration as soon as there are enough new chunks."""
 
     config_filepath: str
 
@@ -55,7 +55,7 @@ class ExportNow:
 @message("get_status")
 @dataclass(frozen=True)
 class GetStatus:
-    """Send a status at once, to who asks."""
+    """Send a status at once to this client."""
 
 
 @message("shutdown")
@@ -74,53 +74,53 @@ class LoaderStage:
     """One stage of the loader, with the queue behind it."""
 
     name: str
-    split: str  # train, validation, test; empty for what they share
-    last_second: float  # items
-    rate: float  # items per second, over the last ten
-    total: int  # items since the start
-    rows: int  # in them
-    load: float  # share of its time at work, 0 to 1
-    doing: str  # working, waiting for input, waiting for output, idle, ended
+    doing: str  # working, waiting for input, waiting for output, idle, ended; other words of a part of a run
     since: float  # seconds in that state
+    split: str = ""  # train, validation, test; empty for what they share
+    last_second: float = 0.0  # items
+    rate: float = 0.0  # items per second, over the last ten seconds
+    total: int = 0  # items since the start
+    rows: int = 0  # in them
+    load: float = 0.0  # share of its time at work, 0 to 1
     waits_for: str = ""  # in words
-    queue: str = ""  # what waits behind it, as "batches"; empty without a queue
+    queue: str = ""  # what the queue behind it holds, as "batches"; empty without a queue
     filled: int = 0
     capacity: int = 0
 
 
 @dataclass(frozen=True)
 class LoaderStatus:
-    """How the loader stands."""
+    """The data loader, or the parts of a run."""
 
     stages: tuple[LoaderStage, ...]  # in the order of the flow
-    chunks: dict[str, int]  # split -> chunks since the beginning
-    rows: dict[str, int]
-    rejected: dict[str, int]  # corrupt, foreign, unreadable -> files
+    chunks: dict[str, int] = field(default_factory=dict)  # split -> chunks since the beginning
+    rows: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)  # corrupt, foreign, unreadable -> files
     last_rejected: tuple[str, ...] = ()  # the last few, with the reasons
 
 
 @dataclass(frozen=True)
 class ScheduleStatus:
-    """Where the cycle of waiting, training and exporting stands."""
+    """The cycle of waiting, training and exporting."""
 
     stage: Stage
     words: str  # what is being done or waited for, for people
     since: float  # seconds in this stage
-    networks_done: int  # epochs: networks since the beginning
-    new_chunks: int  # since the last network
-    chunks_to_wait_for: int
-    cycle_seconds: float  # so far
-    training_seconds: float
+    networks_done: int = 0  # epochs: networks since the beginning
+    new_chunks: int = 0  # since the last network
+    chunks_to_wait_for: int = 0
+    cycle_seconds: float = 0.0  # so far
+    training_seconds: float = 0.0
     previous_cycle_seconds: float | None = None
     previous_training_seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class TrainingFigures:
-    """How the training of the present network stands."""
+    """The training of the present network."""
 
     step: int  # of this network
-    steps: int  # that it takes
+    steps: int  # that it will take
     total_steps: int  # since the beginning
     steps_per_second: float | None
     seconds_left: float | None
@@ -128,7 +128,7 @@ class TrainingFigures:
     losses: dict[str, float]
     learning_rate: float | None
     validation: dict[str, float] = field(default_factory=dict)  # losses of the last network
-    test: dict[str, float] = field(default_factory=dict)  # the same on the chunks that are kept for tests
+    test: dict[str, float] = field(default_factory=dict)  # the same on the chunks for tests
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ class NetworkStatus:
     seconds: float  # ago
     validation_loss: float | None = None
     rating: float | None = None
-    upload: str = ""  # waiting, uploading, done, failed (with the reason); empty if there is nothing to hand on
+    upload: str = ""  # waiting, uploading, done, failed (with the reason); empty without a receiver
 
 
 @dataclass(frozen=True)
 class SelfplayStatus:
-    """Of runs that play themselves; the daemon has none."""
+    """Self-play of a run; the daemon has none."""
 
     games: int
     games_per_second: float | None
@@ -175,7 +175,7 @@ class TrainingStatus:
 @message("network_exported")
 @dataclass(frozen=True)
 class NetworkExported:
-    """A network is there."""
+    """A network was exported."""
 
     name: str
     path: str
@@ -204,7 +204,7 @@ class Log:
 
 
 def in_words(message: NetworkExported | Error | Log) -> str:
-    """What a person should read of it, on standard error and in a dashboard alike."""
+    """The message for people, on standard error and in the dashboard."""
     if isinstance(message, Log):
         return message.text
     if isinstance(message, Error):

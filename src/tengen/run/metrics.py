@@ -1,9 +1,9 @@
-"""What a run measured, for programs: `RUN/metrics.jsonl`, one JSON object a line; TensorBoard files as an option.
+"""The measurements of a run for programs: `RUN/metrics.jsonl`, one JSON object a line, and optional TensorBoard files.
 
     {"time": "2026-01-31T12:00:00.125+00:00", "elapsed": 130.2, "kind": "progress", "games": 1204, "loss": 2.31}
 
-The file only grows, and every line is written at once and whole. `elapsed` counts the seconds of the run, without the
-time between its restarts.
+The file only grows, and every line is written as a whole. `elapsed` counts the seconds of the run, without the time
+between its restarts.
 """
 
 import contextlib
@@ -21,54 +21,48 @@ from typing import Any, Self
 
 from tengen import files
 from tengen.errors import OptionError, TengenError
+from tengen.words import counted
 
 NAME = "metrics.jsonl"
 TENSORBOARD = Path("logs", "tensorboard")
 _OURS = b'{"time": "'  # how every line begins
-_LONGEST = 1e10  # seconds, 300 years: no run takes that long
-_TAIL = 1 << 18  # bytes in which there is a whole line
+_LONGEST = 1e10  # seconds, 300 years
+_TAIL = 1 << 18  # bytes that surely hold a whole line
 _RESERVED = ("time", "elapsed", "kind")
 
 
 @dataclass(frozen=True)
 class FoundMetrics:
-    """What a file of metrics holds."""
+    """The content of a file of metrics."""
 
     lines: tuple[dict[str, Any], ...]
-    garbage: tuple[int, ...] = ()  # numbers of the lines, from 1, that are no metrics
+    invalid: tuple[int, ...] = ()  # numbers of the other lines, from 1
 
     def complaint(self, path: Path) -> str:
-        """What is wrong with the file, in words; empty if nothing is."""
-        if not self.garbage:
-            return ""
-        few = ", ".join(map(str, self.garbage[:10])) + (", ..." if len(self.garbage) > 10 else "")
-        what = (
-            "1 line is no metrics and was"
-            if len(self.garbage) == 1
-            else f"{len(self.garbage)} lines are no metrics and were"
-        )
-        return f"{path}: {what} passed over: line {few}"
+        """A message about invalid lines; empty without any."""
+        few = ", ".join(map(str, self.invalid[:10])) + (", ..." if len(self.invalid) > 10 else "")
+        return f"{path}: skipped {counted(len(self.invalid), 'invalid line')}: line {few}" if self.invalid else ""
 
 
 def read(path: Path) -> FoundMetrics:
-    """All lines of a file, none if there is no such file. A last line that is still being written does not count."""
-    lines, garbage = [], []
+    """All lines of a file, none if it does not exist. A last line that is still being written does not count."""
+    lines, invalid = [], []
     try:
         with files.open_buffered(path) as file:
             for number, raw in enumerate(file, 1):
                 if (line := _line(raw)) is not None:
                     lines.append(line)
                 elif raw.endswith(b"\n"):
-                    garbage.append(number)
+                    invalid.append(number)
     except FileNotFoundError:
         return FoundMetrics(())
     except OSError as error:
         raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
-    return FoundMetrics(tuple(lines), tuple(garbage))
+    return FoundMetrics(tuple(lines), tuple(invalid))
 
 
 def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
-    """The newest line (of a kind), without reading all of them; None if none is among the last ones."""
+    """The newest line (of a kind), read from the end of the file; None if there is none there."""
     try:
         lines = files.read_end(path, _TAIL).split(b"\n")
     except OSError:
@@ -78,7 +72,7 @@ def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
 
 
 def last_mode(path: Path) -> str:
-    """How the run with these metrics was last started: fused, sync or async."""
+    """The mode in which the run was last started: fused, sync or async."""
     sessions = [line for line in read(path).lines if line["kind"] == "session"]
     if not sessions:
         return "fused"
@@ -87,18 +81,18 @@ def last_mode(path: Path) -> str:
 
 
 class Metrics:
-    """The metrics of a run, to be added to. One process at a time opens them.
+    """Writes the metrics of a run. One process at a time opens them.
 
-    `notes` says, for people, what had to be repaired and what could not be understood.
+    `notes` are messages for users about what was repaired or is invalid.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, since: float | None = None) -> None:
-        """`since` is when the process began, by the clock, if time has passed before this."""
+        """`since` is when the process began, by the clock, if that was earlier."""
         self.path = folder / NAME
         self.notes: tuple[str, ...] = ()
         with self._naming("opened"):
             folder.mkdir(parents=True, exist_ok=True)
-            # Unbuffered, so that a line reaches the system in one piece, and appending, so that nothing is overwritten.
+            # Unbuffered, so that a line is written in one piece, and appending, so that nothing is overwritten.
             self._file = files.open_to_append(self.path)
         try:
             repaired = self._repair()
@@ -113,24 +107,24 @@ class Metrics:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of the run so far: up to the last line that earlier processes wrote, and since this one opened it."""
+        """Seconds of the run: up to the last line of earlier processes, and since this one opened the file."""
         return self._before + self._clock() - self._opened
 
     def advance(self, seconds: float) -> None:
-        """Earlier processes are known to have taken at least so long: more than their last line said, if killed."""
+        """Earlier processes took at least this long, which is more than their last line shows if they were killed."""
         self._before = max(self._before, seconds)
 
     def reach(self, seconds: float) -> None:
-        """At least so much time of the run is over: what it kept for its end and did not need counts as used."""
+        """At least this much time counts as used: what was reserved for the end and not needed."""
         self._before += max(seconds - self.elapsed, 0.0)
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Add a line. Numbers that JSON cannot hold (nan, inf) become null; NumPy's numbers and arrays are fine.
+        """Add a line. nan and inf become null; NumPy's numbers and arrays are fine.
 
-        Raises TengenError if it cannot be written; the file is then as it was before.
+        Raises TengenError if it cannot be written, and leaves the file unchanged then.
         """
         if taken := [key for key in _RESERVED if key in values]:
-            raise ValueError(f"metrics {kind}: {taken[0]} is written by itself, and cannot be among the values")
+            raise ValueError(f"metrics {kind}: {taken[0]} is written automatically, and cannot be among the values")
         head = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "elapsed": round(self.elapsed, 3),
@@ -157,7 +151,7 @@ class Metrics:
         self.close()
 
     def _repair(self) -> str:
-        """End the file with a whole line, and say in words what was done. What is not known to be ours is kept."""
+        """End the file with a whole line; a message about that. Lines of other origin are kept."""
         with self._naming("repaired"):
             content = files.read_bytes(self.path)
             rest = content[content.rfind(b"\n") + 1 :]
@@ -179,9 +173,9 @@ class Metrics:
 
 
 class TensorBoard:
-    """The same figures for TensorBoard, in `RUN/logs/tensorboard`: scalars `kind/key`, by `steps` of training.
+    """The same figures for TensorBoard, in `RUN/logs/tensorboard`: scalars `kind/key` by `values["steps"]`.
 
-    The step is `values["steps"]`, or what it was last. What is no finite number is left out.
+    Without steps the last ones apply. Values that are not finite numbers are left out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -199,7 +193,7 @@ class TensorBoard:
         self._steps = 0
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Add the numbers among the values; those of a mapping in them are named `kind/key/inner`."""
+        """Add the numbers among the values; those in mappings are named `kind/key/inner`."""
         scalars = dict(_scalars(kind, plain(values)))
         self._steps = int(scalars.get(f"{kind}/steps", self._steps))
         for name, value in scalars.items():
@@ -216,7 +210,7 @@ class TensorBoard:
 
 
 def plain(value: Any) -> Any:
-    """The same in types that JSON knows, numbers that it cannot hold as None."""
+    """The value in types of JSON, with None for nan and inf."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -238,7 +232,7 @@ def _scalars(name: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 def _line(raw: bytes) -> dict[str, Any] | None:
-    """A line of metrics, None if it is none."""
+    """The values of a line, None if it is invalid."""
     try:
         line = json.loads(raw, parse_constant=lambda _: None)
     except (ValueError, RecursionError):

@@ -5,25 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Stop = Callable[[], bool]
-"""Whether a person has asked for the end."""
+"""Whether the user has asked to stop."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a part has done, or what it waits for."""
+    """What a part has just done, or what it waits for."""
 
     words: str  # "trained 4,096 of 20,000 samples", "12,410 of 20,000 rows until the first shuffle"
-    worked: bool = True  # False: there was nothing to do, so ask again later
-    done: float | None = None  # of what the words tell, where it can be counted
+    worked: bool = True  # False: there was nothing to do, so try again later
+    done: float | None = None  # how much of the work is done, where it can be counted
     of: float | None = None
-    event: bool = False  # worth a line of its own, whatever was told just before
-    ended: bool = False  # there will be nothing more to do: a limit is reached
+    event: bool = False  # always printed, even if something else was printed a moment ago
+    ended: bool = False  # a limit is reached: there will be nothing more to do
     figures: Mapping[str, Any] = field(default_factory=dict)  # counts of this process, for `tengen status`
-
-    @property
-    def share(self) -> float | None:
-        """How far along it is, 0 to 1."""
-        return None if self.done is None or not self.of else min(self.done / self.of, 1.0)
 
 
 def waiting(words: str, done: float | None = None, of: float | None = None, **figures: Any) -> Progress:
@@ -35,7 +30,7 @@ Show = Callable[[Progress], object]
 
 
 def unseen(progress: Progress) -> None:
-    """The `show` of a part that nobody watches."""
+    """The default `show`: displays nothing."""
 
 
 class Part:

@@ -1,16 +1,17 @@
-"""What parts and runs in one process are doing, for others to see: RUN/parts/<part>.json, and a lease while they live.
+"""What parts and runs are doing, for other processes to read: RUN/parts/<part>.json, with a lease while they live.
 
-    with Notice(base, "train", "main") as notice:
-        notice.show(Progress("trained 4,096 of 20,000 samples", ...))
+    with StatusWriter(base, "train", "main") as writer:
+        writer.show(Progress("trained 4,096 of 20,000 samples", ...))
 
-    for seen in look(base): print(seen.part, seen.words)
+    for part in look(base): print(part.part, part.words)
 
-A part that ends takes its notice away; one that was killed leaves it, and its dead lease tells (`lease.py`). Times are
-durations, measured by the part that waits, so clocks may differ.
+A part removes its file when it ends. If it was killed, the file stays and its expired lease shows that (`lease.py`).
+Times are durations, measured by the part itself, so clocks may differ between machines.
 """
 
 import contextlib
 import json
+import math
 import os
 import re
 import socket
@@ -28,41 +29,57 @@ from tengen.run.part import Progress
 
 FOLDER = "parts"
 DRIVERS = ("fused", "roles", "sync", "async", "daemon")
-"""Kinds of notices of whole runs; the others are of parts."""
+"""Kinds that stand for a whole run; the others are parts of one."""
 _SCHEMA = 1
-_BEAT = 1.0  # seconds between two writings of what changed
-_REST = 15.0  # seconds between two of what did not
+_BEAT = 1.0  # seconds between two writes, if something changed
+_REST = 15.0  # seconds between two writes, if nothing did
 _NAME = re.compile(r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|daemon)-([A-Za-z0-9-]{1,80})\.json")
 
-# What files that anybody may have written give, besides what is no JSON.
+# Errors of files with unexpected content.
 _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
 class PartStatus:
-    """What a notice says."""
+    """What one part, or the driver of a whole run, is doing."""
 
     kind: str
     name: str
-    alive: bool  # False: its process is gone, without having said so
-    machine: str
-    process: int
-    words: str
-    waiting: bool
-    seconds: float  # for how long it has said the same; on another machine, when it wrote this
-    running: float  # seconds since it was started, likewise
+    alive: bool = True  # False: its process has died without removing its status
+    machine: str = ""
+    process: int = 0
+    words: str = ""
+    waiting: bool = False
+    seconds: float = 0.0  # how long it has been doing this; on another machine, as of when it wrote this
+    running: float = 0.0  # seconds since it was started, likewise
     done: float | None = None
     of: float | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
+    restarts: int = 0  # by its driver
 
     @property
     def part(self) -> str:
-        """`selfplay 3f9a01c2`; `gate`, of which there is but one."""
+        """`selfplay 3f9a01c2`; just `gate`, since there is only one."""
         return self.kind if self.name in (self.kind, "all") else f"{self.kind} {self.name}"
+
+    @property
+    def doing(self) -> str:
+        return f"waiting: {self.words}" if self.waiting else self.words
+
+    @property
+    def share(self) -> float | None:
+        """How much of the work is done, 0 to 1; None if that is not known. The file may hold anything."""
+        if not all(isinstance(number, int | float) and 0 <= number < math.inf for number in (self.done, self.of)):
+            return None
+        return min(self.done / self.of, 1.0) if self.done is not None and self.of else None
+
+    def values(self) -> dict[str, Any]:
+        """For programs, without what only its driver knows."""
+        return {name: value for name, value in vars(self).items() if name != "restarts"}
 
 
 class StatusWriter:
-    """Of one part in this process. Failing to write it (a full disk) never stops the part."""
+    """Writes the status of one part in this process. A failing write (a full disk) never stops the part."""
 
     def __init__(self, base: Path, kind: str, name: str) -> None:
         self._folder = base / FOLDER
@@ -98,7 +115,7 @@ class StatusWriter:
             self._path.unlink(missing_ok=True)
 
     def show(self, progress: Progress) -> None:
-        """From now on. Cheap: a thread writes it."""
+        """Replace the status. Cheap: a thread writes it."""
         with self._lock:
             if (progress.words, progress.worked) != (self._progress.words, self._progress.worked) and not (
                 self._progress.worked is progress.worked is False and alike(self._progress.words, progress.words)
@@ -108,7 +125,7 @@ class StatusWriter:
 
     @property
     def seconds(self) -> float:
-        """For how long it has been waiting for the same, or doing it."""
+        """How long it has been doing or waiting for the same thing."""
         with self._lock:
             return time.monotonic() - self._since
 
@@ -142,7 +159,7 @@ class StatusWriter:
 
 
 def look(base: Path) -> list[PartStatus]:
-    """All parts of a run that are there, or were killed; the order is that of the ring."""
+    """All parts of a run that are alive or were killed, in the order of the pipeline."""
     watch = lease.LeaseWatch(minutes=5)
     folder = base / FOLDER
     found = []
@@ -174,11 +191,11 @@ def look(base: Path) -> list[PartStatus]:
                 )
             )
     order = (*DRIVERS, "selfplay", "shuffle", "train", "export", "gate")
-    return sorted(found, key=lambda seen: (order.index(seen.kind), seen.name))
+    return sorted(found, key=lambda part: (order.index(part.kind), part.name))
 
 
 def sweep(folder: Path) -> None:
-    """Remove the notices of the dead, with their leases."""
+    """Remove the files of parts that died, with their leases."""
     watch = lease.LeaseWatch(minutes=5)
     for path in files.inside(folder):
         if _NAME.fullmatch(path.name) and not watch.living(folder, path.stem):
@@ -188,5 +205,5 @@ def sweep(folder: Path) -> None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two texts differ in numbers alone: the same is waited for."""
+    """Whether two texts differ only in their numbers."""
     return re.sub(r"[\d,.]+", "#", one) == re.sub(r"[\d,.]+", "#", other)

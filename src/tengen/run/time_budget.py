@@ -1,7 +1,4 @@
-"""How a run with a goal of minutes divides its time, so that matches and writing are over when the goal is.
-
-A pure function of times: whoever asks says how late it is, and what was measured so far.
-"""
+"""How a run with a goal of minutes divides its time, so that matches and writing end with the goal. Pure functions."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 
 from tengen.config.settings.run import GoalSection
 
-RATINGS = 5  # at least so many over a goal of minutes, besides that of the untrained network
+RATINGS = 5  # at least, over a goal of minutes, besides that of the untrained network
 _MATCHES = 0.35  # share of the time that matches may take, compiling them included
 _FIRST = 0.2  # share of the time for the first rating, which compiles the matches
 _LAST = 0.06  # share of the time that is always kept for the last rating
@@ -17,20 +14,20 @@ _LAST = 0.06  # share of the time that is always kept for the last rating
 
 @dataclass(frozen=True)
 class TimeBudget:
-    """The plan of a run that takes `goal` seconds, None if it has no such goal; it is rated `every` so many seconds."""
+    """For a run of `goal` seconds, None without that goal; a rating is due after `every` seconds."""
 
     goal: float | None
     every: float
 
     @staticmethod
     def of(goal: GoalSection, minutes: float) -> "TimeBudget":
-        """Of a configuration with these `minutes` between two ratings: at most a fifth of the goal lies there."""
+        """For a configuration with these `minutes` between two ratings; they are at most a fifth of the goal."""
         if goal.minutes is None:
             return TimeBudget(None, 60 * minutes)
         return TimeBudget(60 * goal.minutes, 60 * min(minutes, goal.minutes / RATINGS))
 
     def for_rating(self, elapsed: float, spent: float, end: float) -> float:
-        """Seconds that a rating may take which begins now; matches took `spent` so far, `end` is kept for the end."""
+        """Seconds for a rating that begins now; matches took `spent` so far, and `end` is reserved for the end."""
         if self.goal is None:
             return math.inf
         to_come = max(self.goal - end - elapsed, 0.0) / self.every + 1
@@ -40,29 +37,29 @@ class TimeBudget:
         return max(min(fair, self.goal - end - elapsed), 0.0)
 
     def for_last_rating(self, expected: Callable[[float], float], spent: float) -> float:
-        """Seconds to keep for the last rating; `expected` says how many it needs if it gets so many at most."""
+        """Seconds to reserve for the last rating; `expected` gives how many it needs of at most this many."""
         if self.goal is None:
             return 0.0
         return expected(max(_MATCHES * self.goal - spent, _LAST * self.goal))
 
     def for_writing(self, measured: float | None) -> float:
-        """Seconds to keep for saving the network and closing, of which `measured` tells if it was done before."""
+        """Seconds to reserve for saving the network and closing; saving took `measured` seconds before, if ever."""
         if self.goal is None:
             return 0.0
         saving = min(max(0.02 * self.goal, 1.0), 4.0) if measured is None else 1.2 * measured
         return saving + self._closing
 
     def until_closing(self, elapsed: float) -> float:
-        """Seconds that the last rating may take."""
+        """Seconds for the last rating."""
         return math.inf if self.goal is None else self.goal - elapsed - self._closing
 
     @property
     def _closing(self) -> float:
-        """Seconds to keep for the last lines."""
+        """Seconds to reserve for the last lines."""
         return min(0.01 * (self.goal or 0.0), 2.0)
 
     def stretched(self, elapsed: float, end: float) -> float:
-        """The time as if nothing had to be kept for the `end`: it is the goal when play must stop."""
+        """The time as if nothing were reserved for the `end`: it reaches the goal when play must stop."""
         if self.goal is None or end <= 0:
             return elapsed
         return elapsed * self.goal / max(self.goal - end, 1e-9)

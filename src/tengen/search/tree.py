@@ -17,6 +17,7 @@ from tengen import schema
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
+from tengen.words import in_bytes
 
 NONE = -1
 LARGEST = 32767  # slots are numbered in 16 bits,
@@ -142,6 +143,6 @@ def check_memory(needed: int, batch: int) -> None:
     limit = stats.get("bytes_limit") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > limit:
         raise OptionError(
-            f"search: the trees of {batch:,} games need {needed / 2**30:.1f} GiB, the device has {limit / 2**30:.1f}; "
+            f"search: the trees of {batch:,} games need {in_bytes(needed)}, the device has {in_bytes(limit)}; "
             "use fewer games or simulations"
         )

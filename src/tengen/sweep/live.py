@@ -1,28 +1,27 @@
-"""What a person sees while a sweep goes on, and the files that show the same.
+"""What users see of a sweep, and the files that show the same.
 
-On a terminal a table is kept up to date, with lines above it; elsewhere there are the lines alone, one for each event.
+On a terminal a table is kept up to date below the messages; elsewhere there are the messages alone.
 """
 
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
-from tengen.monitor.progress import figure
+from tengen.monitor.display import View, open_display
 from tengen.run import metrics
 from tengen.sweep import report
 from tengen.sweep.driver import Driver
 from tengen.sweep.folder import SweepFolder
 from tengen.sweep.plot import svg
 from tengen.sweep.report import SweepReport
+from tengen.words import figure
 
-_REFRESHES = 1  # a second
 _LEFT_OVER = 4  # lines of a terminal that the table leaves free
 
 
@@ -34,81 +33,56 @@ def publish(folder: SweepFolder, found: SweepReport) -> None:
     folder.write("plot.svg", svg(found))
 
 
-class SweepLines:
-    """Lines of text, each with the time."""
+class SweepView(View):
+    """The table of trials, and how those that are running stand."""
 
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
-
-    def say(self, text: str) -> None:
-        with contextlib.suppress(ValueError):  # a closed stream
-            print(f"{time.strftime('%H:%M:%S')} {text}", file=self._stream, flush=True)
-
-    def update(self, driver: Driver) -> None:
-        publish(driver.folder, report.make(driver))
-
-
-class SweepTable(SweepLines):
-    """A table below the lines. The terminal is drawn on by a thread of rich's, which only reads what is kept here."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(None)
-        self._console = console
-        self._table = ""
+    def __init__(self) -> None:
+        self._table: list[str] = []
         self._running: tuple[tuple[str, Path], ...] = ()
-        self.live = Live(
-            console=console,
-            refresh_per_second=_REFRESHES,
-            get_renderable=self._draw,
-            vertical_overflow="crop",
-            transient=True,  # the results are printed when all is done
-        )
 
-    def say(self, text: str) -> None:
-        self._console.print(Text(f"{time.strftime('%H:%M:%S')} {text}"), soft_wrap=True)
+    def update(self, state: Driver) -> None:
+        found = report.make(state)
+        publish(state.folder, found)
+        self._table = report.table(found).splitlines()
+        self._running = tuple((trial, state.folder.trial(trial)) for trial in sorted(state.running))
 
-    def update(self, driver: Driver) -> None:
-        found = report.make(driver)
-        publish(driver.folder, found)
-        self._table = report.table(found)
-        self._running = tuple((trial, driver.folder.trial(trial)) for trial in sorted(driver.running))
+    def lines(self, *, last: bool = False) -> tuple[str, ...]:
+        return ()
 
-    def _draw(self) -> RenderableType:
-        rows = self._table.splitlines()
-        room = max(self._console.size.height - _LEFT_OVER - len(self._running), 2)
+    def draw(self) -> "SweepView":
+        return self
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows, running = self._table, self._running
+        room = max(console.size.height - _LEFT_OVER - len(running), 2)
         if len(rows) > room:
             rows = [*rows[: room - 1], f"... {len(rows) - room + 1} more"]
-        lines = [*rows, *(f"{trial}: {standing(folder)}" for trial, folder in self._running)]
-        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
+        lines = [*rows, *(f"{trial}: {standing(folder)}" for trial, folder in running)]
+        yield Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 
 
 def standing(folder: Path) -> str:
     """How a run stands by its newest metrics, in words."""
     line = metrics.last(folder / metrics.NAME)
-    if line is None or line["kind"] != "progress":
-        return "starting" if line is None else f"{line['elapsed'] / 60:.1f} minutes"
+    if line is None:
+        return "starting"
     words = [f"{line['elapsed'] / 60:.1f} minutes"]
-    words += [f"{line[name]:,} {name}" for name in ("games", "steps") if isinstance(line.get(name), int)]
-    if isinstance(loss := line.get("loss"), float):
-        words.append(f"loss {figure(loss)}")
+    if line["kind"] == "progress":
+        words += [f"{line[name]:,} {name}" for name in ("games", "steps") if isinstance(line.get(name), int)]
+        if isinstance(loss := line.get("loss"), float):
+            words.append(f"loss {figure(loss)}")
     return ", ".join(words)
 
 
 @contextlib.contextmanager
-def screen(driver: Driver, stream: TextIO | None) -> Iterator[SweepLines]:
-    """Show the driver's work for as long as this is open."""
-    console = Console(file=stream) if stream is not None and stream.isatty() else None
-    if console is None or not console.is_terminal or console.is_dumb_terminal:
-        shown = SweepLines(stream)
-        _attach(driver, shown)
-        yield shown
-        return
-    table = SweepTable(console)
-    _attach(driver, table)
-    with table.live:
-        yield table
+def screen(driver: Driver, stream: TextIO | None) -> Iterator[Callable[[str], None]]:
+    """Show the driver's work for as long as this is open; gives a function that prints a message with the time."""
+    display = open_display(SweepView(), stream, beat=1.0, transient=True)  # the results are printed at the end
 
+    def say(text: str) -> None:
+        display.say(f"{time.strftime('%H:%M:%S')} {text}")
 
-def _attach(driver: Driver, shown: SweepLines) -> None:
-    driver.listen(shown.say, lambda: shown.update(driver))
-    shown.update(driver)
+    driver.listen(say, lambda: display.update(driver))
+    display.update(driver)
+    with display:
+        yield say

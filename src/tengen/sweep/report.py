@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tengen.monitor.braille import letters
+from tengen.monitor.text_chart import framed, plot
 from tengen.sweep.driver import Driver, figure
 from tengen.sweep.scoring import TrialScore, comparable
 from tengen.sweep.strategies import Number
@@ -188,17 +188,11 @@ def _dots(rows: Sequence[ReportRow], key: str) -> list[str]:
     points = [(float(row.settings[key]), row.score.value) for row in rows if row.score is not None]
     places = placed([x for x, _ in points])
     low, high = min(y for _, y in points), max(y for _, y in points)
-    span = high - low or 1.0
-    dots = {
-        (round(place * (_COLUMNS - 1)), round((high - y) / span * (_LINES - 1)))
-        for place, (_, y) in zip(places, points, strict=True)
-    }
-    labels = {0: f"{high:.4g}", _LINES - 1: f"{low:.4g}"}
-    width = max(map(len, labels.values()))
-    body = [f"{labels.get(n, ''):>{width}} |{line}".rstrip() for n, line in enumerate(letters(dots, _COLUMNS, _LINES))]
+    dots = [(place, y) for place, (_, y) in zip(places, points, strict=True)]
+    body = plot(dots, _COLUMNS, _LINES, (0.0, 1.0), (low, high), joined=False, plain=True)
     first, last = (f"{end(x for x, _ in points):.4g}" for end in (min, max))
-    floor = " " * (width + 1) + "+" + "-" * _COLUMNS
-    return [*body, floor, " " * (width + 2) + f"{first}{last:>{_COLUMNS - len(first)}}"]
+    labels = {0: f"{high:.4g}", _LINES - 1: f"{low:.4g}"}
+    return framed(body, labels, f"{first}{last:>{_COLUMNS - len(first)}}", plain=True)
 
 
 def placed(numbers: Sequence[float]) -> list[float]:

@@ -21,7 +21,7 @@ from tests.helpers.tiny_runs import never
 def test_each_part_says_what_it_waits_for_and_how_far_that_is(tmp_path: Path) -> None:
     shuffling = shuffler(tmp_path, [])
     first = shuffling.run_once()
-    assert (first.worked, first.words, first.share) == (False, "0 of 40 rows until the first shuffle", 0.0)
+    assert (first.worked, first.words, first.done, first.of) == (False, "0 of 40 rows until the first shuffle", 0, 40)
     learning = trainer(tmp_path, [])
     try:
         assert (told := learning.run_once()).words == "the first shuffle"
@@ -31,7 +31,7 @@ def test_each_part_says_what_it_waits_for_and_how_far_that_is(tmp_path: Path) ->
         add_chunk(tmp_path, 7, seed=50)
         second = shuffling.run_once()
         assert second.words == "7 of 20 new rows until the next shuffle"
-        assert second.share == 7 / 20
+        assert (second.done, second.of) == (7, 20)
         until_it_waits(learning)
         assert "newer shuffle" in (words := learning.run_once().words) or "more rows" in words
     finally:

@@ -17,15 +17,10 @@ from tengen.monitor.dashboard.app import Dashboard
 from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying
 from tengen.monitor.dashboard.dialogs import Help, Quit
 from tengen.monitor.dashboard.drawing import figure
-from tengen.monitor.dashboard.exit_pane import DiedPane
 from tengen.monitor.dashboard.log import LogPane
 from tengen.monitor.dashboard.model import Said
-from tengen.monitor.dashboard.networks import NetworksPane
-from tengen.monitor.dashboard.pane import Pane
+from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, Pane, SchedulePane, SelfplayPane, TrainingPane
 from tengen.monitor.dashboard.pipeline import PipelinePane
-from tengen.monitor.dashboard.schedule import SchedulePane
-from tengen.monitor.dashboard.selfplay import SelfplayPane
-from tengen.monitor.dashboard.training import TrainingPane
 from tengen.protocol.messages import Log
 from tests.helpers.dashboard_samples import loader, selfplay_status, stage, status
 from tests.helpers.patience import LONG
@@ -288,7 +283,7 @@ def test_a_daemon_that_dies_is_started_again() -> None:
             assert "the daemon has ended with code 3" in screen(app)[0]
             assert "Traceback: the stand-in breaks" in text(app)
             assert "r starts it again, q quits" in text(app)
-            assert app.screen.query_one(DiedPane).display
+            assert app.screen.query_one(ExitPane).display
             await pilot.press("s")
             assert "cannot be reached" in str([note.message for note in app._notifications])
             await pilot.press("r")
@@ -296,7 +291,7 @@ def test_a_daemon_that_dies_is_started_again() -> None:
             app.model.status = None
             await until(pilot, lambda: app.model.status is not None)
             await settle(app, pilot)
-            assert not app.screen.query_one(DiedPane).display
+            assert not app.screen.query_one(ExitPane).display
             assert "TRAINING" in screen(app)[0]
             client.signal(signal.SIGKILL)
             await until(pilot, lambda: app.model.ended is not None)

@@ -9,15 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.text import Text
 
-from tengen.monitor.dashboard.drawing import ago, bar, brief, chart, figure, fit, harmless, short
-from tengen.monitor.dashboard.exit_pane import DiedPane
+from tengen.monitor.dashboard.drawing import bar, chart, figure, fit, harmless
 from tengen.monitor.dashboard.heading import heading
 from tengen.monitor.dashboard.model import Model, ProcessEnded
-from tengen.monitor.dashboard.networks import NetworksPane
+from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, SchedulePane, SelfplayPane, TrainingPane
 from tengen.monitor.dashboard.pipeline import PipelinePane
-from tengen.monitor.dashboard.schedule import SchedulePane
-from tengen.monitor.dashboard.selfplay import SelfplayPane
-from tengen.monitor.dashboard.training import TrainingPane
 from tengen.protocol.messages import (
     LoaderStage,
     LoaderStatus,
@@ -28,7 +24,7 @@ from tengen.protocol.messages import (
 )
 from tests.helpers.dashboard_samples import loader, selfplay_status, stage, status
 
-PANES = (PipelinePane, SchedulePane, TrainingPane, NetworksPane, SelfplayPane, DiedPane)
+PANES = (PipelinePane, SchedulePane, TrainingPane, NetworksPane, SelfplayPane, ExitPane)
 
 
 def model_of(*statuses: TrainingStatus) -> Model:
@@ -40,38 +36,6 @@ def model_of(*statuses: TrainingStatus) -> Model:
 
 def drawn(kind: Any, model: Model, width: int = 42, height: int = 8) -> str:
     return kind().draw(model, 1.0, width, height).plain
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"),
-        (9999, "9,999"),
-        (12_345, "12.3k"),
-        (123_456, "123k"),
-        (1_234_567, "1.23M"),
-        (0.123, "0.12"),
-        (3.14159, "3.1"),
-        (212.4, "212"),
-        (-5, "-5"),
-        (float("nan"), "?"),
-        (10**400, "?"),
-        (None, ""),
-    ],
-)
-def test_numbers_in_few_columns(number: Any, text: str) -> None:
-    assert short(number) == text
-
-
-def test_times() -> None:
-    assert [brief(seconds) for seconds in (0, 61, 3723, 200_000, float("nan"))] == [
-        "0:00",
-        "1:01",
-        "1:02:03",
-        "2d 07:33:20",
-        "--:--:--",
-    ]
-    assert [ago(seconds) for seconds in (5, 90, 7200, 90_000, float("inf"))] == ["5s", "1m", "2h", "1d", "?"]
 
 
 def test_fitting() -> None:

@@ -24,6 +24,7 @@ from tengen.data.loader.sources import split_of
 from tengen.data.store.store import Chunk, Store
 from tengen.data.store.window import power_law
 from tengen.errors import OptionError
+from tengen.words import in_bytes
 
 SIDES = ("train", "validation")
 _USED = 0.85  # share of the memory that is planned with; the allocator and NumPy need some in passing
@@ -228,14 +229,6 @@ class ShuffleMemory:
             f"{in_bytes(self.total_bytes)} of memory for rows, with {self.readers} threads that read and "
             f"{self.writers} that write"
         )
-
-
-def in_bytes(count: int) -> str:
-    """1234567 -> `1.2 MB`."""
-    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if count >= 1000**power:
-            return f"{count / 1000**power:.1f} {unit}"
-    return f"{count} bytes"
 
 
 class FilePart(NamedTuple):

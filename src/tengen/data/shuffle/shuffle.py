@@ -30,8 +30,9 @@ from tengen import files, schema
 from tengen.data.format import chunk
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile
-from tengen.data.shuffle.plan import SIDES, RowRun, ShufflePlan, ShuffleProblem, draw, in_bytes
+from tengen.data.shuffle.plan import SIDES, RowRun, ShufflePlan, ShuffleProblem, draw
 from tengen.errors import TengenError
+from tengen.words import in_bytes
 
 _CACHED = 2**19  # bytes of a core's cache
 _STEP = 4096  # rows that are copied at a time when a block has gaps

@@ -22,12 +22,12 @@ from tengen.data.shuffle.folders import Shuffle, ShuffledFile, ShuffleGone, newe
 from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
-from tengen.monitor.reporting import losses
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
+from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 

@@ -1,1 +1,1 @@
-"""The dashboard: what a daemon or a run says, on one screen. Needs Textual, and no JAX."""
+"""The dashboard: a daemon or a run on one screen. Needs Textual, but no JAX."""

@@ -1,4 +1,4 @@
-"""The dashboard. It listens to a `StatusClient`, keeps a `Model` of what it hears, and shows it four times a second."""
+"""The dashboard: listens to a `StatusClient`, keeps what it hears in a `Model`, and shows it four times a second."""
 
 import asyncio
 import contextlib
@@ -14,27 +14,19 @@ from textual.widgets import Footer
 
 from tengen.monitor.dashboard.client import StatusClient
 from tengen.monitor.dashboard.dialogs import Answer, Help, Quit
-from tengen.monitor.dashboard.exit_pane import DiedPane
 from tengen.monitor.dashboard.heading import Heading
 from tengen.monitor.dashboard.log import LogPane
 from tengen.monitor.dashboard.model import Model, Note, ProcessEnded
-from tengen.monitor.dashboard.networks import NetworksPane
-from tengen.monitor.dashboard.pane import Pane
+from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, Pane, SchedulePane, SelfplayPane, TrainingPane
 from tengen.monitor.dashboard.pipeline import PipelinePane
-from tengen.monitor.dashboard.schedule import SchedulePane
-from tengen.monitor.dashboard.selfplay import SelfplayPane
-from tengen.monitor.dashboard.training import TrainingPane
 from tengen.protocol.messages import ExportNow, StartTraining, StartTrainingImmediately, StopTraining
 
-_BEAT = 0.25  # seconds between two looks at whether there is something new
-_CLOCK = 1.0  # seconds after which it is drawn anyway: ages and times go on
+_BEAT = 0.25  # seconds between two checks for something new
+_CLOCK = 1.0  # seconds after which it is redrawn anyway, because ages and times go on
 
 
 class Dashboard(App[int]):
-    """`name` is the run's until it says another; `config` is what `start_training` asks for, if that is known.
-
-    `clock` gives seconds, from which ages and times are reckoned.
-    """
+    """`name` is the run's until a status has another; `config` is for `start_training`, if it is known."""
 
     CSS_PATH = "app.tcss"
     TITLE = "tengen"
@@ -66,7 +58,7 @@ class Dashboard(App[int]):
         yield Heading()
         with Horizontal(id="main"):
             with Vertical(id="left"):
-                yield DiedPane()
+                yield ExitPane()
                 yield SelfplayPane()
                 yield PipelinePane()
                 yield LogPane()
@@ -93,15 +85,14 @@ class Dashboard(App[int]):
         await self.client.close()
 
     def _beat(self) -> None:
-        """Draw if there is something new: a dashboard must not take from the training what it shows."""
+        """Draw only if there is something new, to leave the CPU to the training."""
         if self.model.changes != self._drawn or self._clock() - self._drawn_at >= _CLOCK:
             self.draw()
 
     def on_resize(self) -> None:
-        self._drawn = -1  # everything is to be drawn again once the panes have their new size
+        self._drawn = -1  # draw again once the panes have their new size
 
     def draw(self) -> None:
-        """Show the model as it is now."""
         now, main = self._clock(), self.screen_stack[0]
         self._drawn, self._drawn_at = self.model.changes, now
         for found in main.query("Heading, Pane, LogPane"):
@@ -116,7 +107,7 @@ class Dashboard(App[int]):
                 self.exit(event.code or 0)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what can be done is offered."""
+        """Offer only keys that do something."""
         if action == "again":
             return self.model.ended is not None
         if action in ("start_now", "export"):
@@ -135,7 +126,7 @@ class Dashboard(App[int]):
         elif self.client.alive and self.client.ask_to_end():
             self._note(f"asked {self.client.name} to stop; it writes everything first")
         else:
-            self._nobody()
+            self._unreachable()
 
     def action_export(self) -> None:
         self._order(ExportNow(), "to export the network as it is")
@@ -160,7 +151,7 @@ class Dashboard(App[int]):
             await self.push_screen(Help())
 
     async def action_leave(self) -> None:
-        """Ask first if there is a choice; a second time ends it at once."""
+        """Ask first if the daemon can stay; a second time ends it at once."""
         if self.model.ended is not None:
             self.exit(self.model.ended.code or 0)
         elif self.model.leaving or isinstance(self.screen, Quit):
@@ -177,7 +168,7 @@ class Dashboard(App[int]):
             self._end()
 
     def _end(self) -> None:
-        """Ask it to end, and leave when it has."""
+        """Ask the process to end, and quit when it has."""
         if self.client.alive and self.client.ask_to_end():
             self.model.leaving = True
             self._note(f"asked {self.client.name} to end")
@@ -191,7 +182,7 @@ class Dashboard(App[int]):
         self.exit(1)
 
     def _hang_up(self) -> None:
-        """The terminal has gone, or the system shuts down: a child is asked to end, and ends without us if need be."""
+        """The terminal is closed or the system shuts down: ask a child to end."""
         if self.client.stays or not self.client.alive:
             self.exit(0)
         else:
@@ -203,11 +194,11 @@ class Dashboard(App[int]):
         if self.client.send(message):
             self._note(f"asked {self.client.name} {words}")
         else:
-            self._nobody()
+            self._unreachable()
 
     def _note(self, text: str) -> None:
         self._hear(Note(text))
         self.notify(text, timeout=2)
 
-    def _nobody(self) -> None:
+    def _unreachable(self) -> None:
         self.notify(f"{self.client.name} cannot be reached", severity="warning", timeout=3)

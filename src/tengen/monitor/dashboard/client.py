@@ -1,10 +1,11 @@
-"""Who the dashboard listens to: a child process, a daemon on a Unix socket, or one that it starts and that stays.
+"""What the dashboard listens to: a child process, a daemon on a Unix socket, or a daemon that it starts there.
 
-    client = Child(["tengen", "daemon", "go9"], hear)
-    await client.start()              # returns at once; what is said comes as calls of hear(event)
+    client = ChildClient(["tengen", "daemon", "go9"])
+    client.hear = hear                # called with every event (see model.py)
+    await client.start()              # returns at once
     client.send(StopTraining())
 
-Everything is asyncio, nothing waits, and nothing raises: what goes wrong is an event (see model.py).
+Everything is asyncio, nothing blocks, and nothing raises: errors are events.
 """
 
 import abc
@@ -25,15 +26,15 @@ from tengen.run.children import PARENT, signal_name
 
 Hear = Callable[[Any], None]
 Given = TypeVar("Given")
-_STAYING: list[Any] = []  # processes that go on without us; Python would complain if it had to forget them
-_PIECE = 1 << 16  # bytes that are read at once
+_STAYING: list[Any] = []  # processes that outlive the dashboard; Python would warn about dropping them
+_PIECE = 1 << 16  # bytes per read
 _TAIL = 1 << 14  # bytes of an old log that are shown
-_LOOK = 0.1  # seconds between two looks at a file or a socket that is to come
-_REST = 1.0  # seconds for what a process has left in its pipes
+_LOOK = 0.1  # seconds between two looks at a file or a socket
+_REST = 1.0  # seconds to read what a process has left in its pipes
 
 
 class StatusClient(abc.ABC):
-    """`name` is what it is called; `orders` says whether it understands messages; `stays`: it can go on without us."""
+    """`orders`: whether it takes messages; `stays`: whether it can go on without the dashboard."""
 
     orders, stays = True, False
 
@@ -46,32 +47,31 @@ class StatusClient(abc.ABC):
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin, or begin again after an end."""
+        """Start it, or start it again after it has ended."""
         if not self.alive:
             self.alive = True
             self.hear(ProcessStarted(self._beginning()))
             self._task = asyncio.create_task(self._live())
 
     def send(self, message: Any) -> bool:
-        """Whether there is somebody to send it to."""
+        """Send a message; False if it is not connected."""
         if self._writer is None or self._writer.is_closing():
             return False
         self._writer.write(encode(message))
         return True
 
     def ask_to_end(self) -> bool:
-        """Politely."""
         return self.send(Shutdown()) or self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> bool:
-        """To the process, if it is ours and there."""
+        """Send a signal to the process, if the dashboard started it and it runs."""
         if self._process is None or self._process.poll() is not None:
             return False
         self._process.send_signal(number)
         return True
 
     async def close(self) -> None:
-        """Listen no more. A process that cannot go on without us is killed if it is still there."""
+        """Stop listening. Kills a process that cannot go on without the dashboard."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -85,11 +85,11 @@ class StatusClient(abc.ABC):
 
     @abc.abstractmethod
     def _beginning(self) -> str:
-        """What is being done, in words."""
+        """What starting means here, in words."""
 
     @abc.abstractmethod
     async def _run(self) -> ProcessEnded:
-        """From the beginning to the end."""
+        """Listen until the end."""
 
     async def _live(self) -> None:
         try:
@@ -110,7 +110,7 @@ class StatusClient(abc.ABC):
             self.hear(Said(_text(line)))
 
     async def _followed(self, path: Path, start: int) -> None:
-        """What is added to a log."""
+        """Hear every line that is added to a log."""
         rest = b""
         with contextlib.suppress(OSError), files.open_regular(path) as file:
             file.seek(start)
@@ -124,14 +124,14 @@ class StatusClient(abc.ABC):
                 await asyncio.sleep(0)
 
     def _how(self, code: int) -> ProcessEnded:
-        """It ended with that code."""
+        """The event for an exit code."""
         if code < 0:
             return ProcessEnded(f"{self.name} was killed by {signal_name(-code)}", code)
         return ProcessEnded(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
 
 
 class ChildClient(StatusClient):
-    """A process that speaks the protocol on its standard output, and takes it on its input if it takes `orders`."""
+    """A child process with the protocol on its standard output, and on its standard input if it takes `orders`."""
 
     def __init__(self, command: Sequence[str], name: str = "the daemon", orders: bool = True) -> None:
         super().__init__(name)
@@ -162,12 +162,12 @@ class ChildClient(StatusClient):
             for task in tasks:
                 closing.callback(task.cancel)
             code = await _end_of(process)
-            await asyncio.wait(tasks, timeout=_REST)  # a grandchild may hold the pipes open for ever
+            await asyncio.wait(tasks, timeout=_REST)  # a grandchild may hold the pipes open
         return self._how(code)
 
 
 class Attached(StatusClient):
-    """A daemon that listens on a socket, and does not need us."""
+    """A daemon that listens on a socket, and does not need the dashboard."""
 
     stays = True
 
@@ -200,9 +200,9 @@ class Attached(StatusClient):
 
 
 class Staying(Attached):
-    """A daemon that is started here, and is then joined over its socket like any other.
+    """A daemon that is started here and then joined over its socket like any other.
 
-    So it goes on when the dashboard ends, however that happens: its output goes to a file, and its input stays open.
+    It goes on when the dashboard ends in any way: its output goes to a file, and its input stays open.
     """
 
     def __init__(self, command: Sequence[str], path: Path, name: str = "the daemon") -> None:
@@ -220,7 +220,7 @@ class Staying(Attached):
         talking = asyncio.create_task(self._keep_talking())
         try:
             code = await _end_of(process)
-            await asyncio.sleep(2 * _LOOK)  # for its last words
+            await asyncio.sleep(2 * _LOOK)  # for its last lines
         finally:
             following.cancel()
             talking.cancel()
@@ -237,12 +237,12 @@ class Staying(Attached):
                 stdin=reading,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                pass_fds=(writing,),  # it holds the other end of its own input, which thereby never ends
+                pass_fds=(writing,),  # it holds the other end of its own input, which therefore never ends
                 start_new_session=True,
             )
 
     async def _keep_talking(self) -> None:
-        """As soon as there is a socket, and again if the connection breaks: only the process tells of the end."""
+        """Connect as soon as there is a socket, and again if the connection breaks, until the process ends."""
         talked = False
         while True:
             with contextlib.suppress(OSError):
@@ -255,7 +255,7 @@ class Staying(Attached):
 
 
 def log_of(socket: Path) -> Path:
-    """Where the standard error of a daemon goes that the dashboard has started with a socket."""
+    """The file with the standard error of a daemon that the dashboard has started with a socket."""
     return socket.with_name(socket.name + ".log")
 
 
@@ -292,14 +292,14 @@ async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio
 
 
 async def _end_of(process: subprocess.Popen[bytes]) -> int:
-    """The exit code. (asyncio's own processes end only when all who share their pipes do.)"""
+    """The exit code. asyncio's own processes end only when all that share their pipes do."""
     while (code := process.poll()) is None:
         await asyncio.sleep(_LOOK / 2)
     return code
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Without their ends. Of one that is too long, as much as makes `decode` say so; others have a turn in between."""
+    """Lines without their ends; of a line that is too long, as much as makes `decode` refuse it."""
     rest = b""
     with contextlib.suppress(ConnectionError):
         while piece := await reader.read(_PIECE):

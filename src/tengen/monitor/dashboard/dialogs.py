@@ -1,4 +1,4 @@
-"""Screens in front of the dashboard: the question at the end, and the help."""
+"""Dialogs of the dashboard: quitting, and help."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ x       stop: finish the step, save, go idle
 e       export the network as it is
 v       view: train, validation, test
 p       pause the log, and go on
-r       start it again, or join it again, when it has ended
+r       start or join it again, when it has ended
 tab     to the next pane; arrows, page up and down, home and end scroll it
 q       quit; so does Ctrl-C
 ?       this help; escape closes it
@@ -24,13 +24,13 @@ q       quit; so does Ctrl-C
 data pipeline  a row for each stage of the loader, and the queue behind it;
                red: nothing has come through for some time
 schedule       this cycle next to the one before
-networks       the last ones; Elo or validation loss, and whether they were handed on
-log            standard error; cyan, yellow, red: messages; magenta: what is no message
+networks       the last ones; Elo or validation loss, and their uploads
+log            standard error; cyan, yellow, red: messages; magenta: not a message
 """
 
 
 class Quit(ModalScreen[Answer]):
-    """Whether a daemon that can do without us shall go on."""
+    """Asks whether a daemon that can stay shall go on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("g", "answer('go on')", "Go on"),
@@ -59,7 +59,7 @@ class Quit(ModalScreen[Answer]):
 
 
 class Help(ModalScreen[None]):
-    """What the keys do."""
+    """Explains the keys and panes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape,question_mark,q,enter", "dismiss", "Close")]
 

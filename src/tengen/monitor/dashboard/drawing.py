@@ -1,4 +1,4 @@
-"""What panes are drawn with: bars, charts, and numbers in few columns. Any number can be shown, even no number."""
+"""Bars, charts and fitted text for panes. Any number can be drawn, even NaN."""
 
 import math
 from collections.abc import Sequence
@@ -6,59 +6,21 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from tengen.monitor.braille import braille, lines_between
 from tengen.monitor.dashboard.model import clean
-from tengen.monitor.progress import clock
+from tengen.monitor.text_chart import plot
 
 GOOD, WARM, BAD, DIM = "green", "yellow", "bold red", "dim"
-_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
-
-
-def short(number: float | None) -> str:
-    """In six columns: 9,999 12.3k 1.23M; empty without a number."""
-    if number is None:
-        return ""
-    size = abs(number)
-    if not size < 1e15:  # nor is NaN
-        return "?"
-    for unit, letter in _UNITS:
-        if size >= unit:
-            scaled = number / (1000 if letter == "k" else unit)
-            return f"{scaled:.{0 if abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2}f}{letter}"
-    if isinstance(number, int) or size >= 100 or size == 0:
-        return f"{number:,.0f}"
-    return f"{number:.1f}" if size >= 1 else f"{number:.2g}"
 
 
 def figure(value: float | None) -> str:
-    """A loss: four digits that count."""
+    """A loss, with four significant digits."""
     if value is None:
         return ""
     return f"{value:.4g}" if math.isfinite(value) else "?"
 
 
-def brief(seconds: float | None) -> str:
-    """3:01, or 1:03:01, or 2d 03:04:05."""
-    if seconds is None:
-        return ""
-    text = clock(seconds)
-    if text.startswith("00:"):
-        text = text[3:]
-    return text[1:] if text.startswith("0") else text
-
-
-def ago(seconds: float) -> str:
-    """In four columns: 12s, 5m, 3h, 12d."""
-    if not 0 <= seconds < 1e12:
-        return "?"
-    for unit, letter in ((86_400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= unit:
-            return f"{int(seconds // unit)}{letter}"
-    return f"{int(seconds)}s"
-
-
 def fit(text: str, width: int, right: bool = False) -> str:
-    """Exactly so many columns; what is too long ends in an ellipsis, or begins with one if its end (`right`) counts."""
+    """Exactly `width` columns; an ellipsis stands at the end of what is too long, or at its beginning if `right`."""
     text = text.replace("\n", " ")
     if cell_len(text) <= width:
         pad = " " * (width - cell_len(text))
@@ -69,7 +31,7 @@ def fit(text: str, width: int, right: bool = False) -> str:
 
 
 def harmless(text: Text, between: str = "\n") -> Text:
-    """The same, unless there is something in it that would move a terminal's cursor; `between` joins lines."""
+    """Without control characters that would move the terminal's cursor; `between` joins lines."""
     parts = text.plain.split("\n")
     cleaned = [clean(part) for part in parts]
     return text if parts == cleaned and (len(parts) == 1 or between == "\n") else Text(between.join(cleaned))
@@ -98,7 +60,7 @@ def labelled(label: str, done: float | None, words: str, width: int, style: str 
 
 
 def chart(points: Sequence[tuple[float, float]], width: int, height: int) -> list[str]:
-    """Lines of text with a line through the points, the largest and the smallest value at the left."""
+    """A line through the points as text, with the largest and the smallest value at the left."""
     points = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
     if len(points) < 2 or height < 2 or width < 16:
         return []
@@ -106,8 +68,5 @@ def chart(points: Sequence[tuple[float, float]], width: int, height: int) -> lis
     labels = {0: figure(high), height - 1: figure(low)}
     edge = max(map(len, labels.values()))
     columns = width - edge - 1
-    first, last = points[0][0], points[-1][0]
-    across, down = share(2 * columns - 1, last - first), share(4 * height - 1, high - low)
-    dots = lines_between([((x - first) * across, (high - y) * down) for x, y in points])
-    inside = {(x, y) for x, y in dots if 0 <= x < 2 * columns and 0 <= y < 4 * height}
-    return [f"{labels.get(row, ''):>{edge}}│{text}" for row, text in enumerate(braille(inside, columns, height))]
+    body = plot(points, columns, height, (points[0][0], points[-1][0]), (low, high))
+    return [f"{labels.get(row, ''):>{edge}}│{text}" for row, text in enumerate(body)]

@@ -1,11 +1,12 @@
-"""The first line: which run, what it does, and for how long it has been up."""
+"""The first line: the run, what it does, and its uptime."""
 
 from rich.cells import cell_len
 from rich.text import Text
 from textual.widgets import Static
 
-from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, brief, fit, harmless
+from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, fit, harmless
 from tengen.monitor.dashboard.model import Model
+from tengen.words import short_clock
 
 _STYLES = {"TRAINING": GOOD, "EXPORTING": "cyan", "WAITING_FOR_DATA": WARM, "IDLE": DIM, "ERROR": BAD}
 
@@ -25,7 +26,7 @@ class Heading(Static):
 
 def heading(model: Model, now: float, width: int) -> Text:
     """One line of exactly that width."""
-    right = f"up {brief(model.uptime(now))}" if model.status else ""
+    right = f"up {short_clock(model.uptime(now))}" if model.status else ""
     left = Text.assemble((fit(model.name, min(cell_len(model.name), width // 3)), "bold"), "  ", *_state(model, now))
     room = width - cell_len(right)
     left = harmless(left, " ")
@@ -34,13 +35,13 @@ def heading(model: Model, now: float, width: int) -> Text:
 
 
 def _state(model: Model, now: float) -> list[tuple[str, str]]:
-    """What it does, and first of all whether it lives."""
+    """What the run does, and whether it is alive."""
     if model.ended is not None:
         return [(model.ended.words, GOOD if model.ended.code == 0 else BAD)]
     if model.leaving:
         return [(f"ENDING: {model.who} is writing everything (q again: at once)", WARM)]
     if silence := model.silence(now):
-        return [(f"no word from {model.who} for {brief(silence)}", BAD)]
+        return [(f"no word from {model.who} for {short_clock(silence)}", BAD)]
     if model.status is None:
         return [(f"waiting for {model.who}", WARM)]
     schedule = model.status.schedule

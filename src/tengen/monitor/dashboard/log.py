@@ -1,4 +1,4 @@
-"""The log: the standard error of the process and its messages for people; the last 1,000 lines."""
+"""The log: standard error of the process, and its messages for people; the last 1,000 lines."""
 
 from itertools import islice
 
@@ -10,19 +10,19 @@ from tengen.monitor.dashboard.drawing import BAD, DIM, WARM
 from tengen.monitor.dashboard.model import LINES, Line, Model
 
 _STYLES = {"stderr": "", "info": "cyan", "warning": WARM, "error": BAD, "garbage": "magenta", "note": DIM}
-_MORE = 250  # lines above the limit after which the oldest are dropped, all at once
-_MOST = 5000  # the same while a person reads further up
+_MORE = 250  # lines above the limit at which the oldest are dropped, all at once
+_MOST = 5000  # lines that are kept while the user reads further up
 
 
 class LogPane(RichLog):
-    """Follows the end unless a person has scrolled up, or has paused it."""
+    """Follows the end unless the user has scrolled up or paused it."""
 
     def __init__(self) -> None:
         super().__init__(id="log", wrap=True, min_width=0)
         self.border_title = self._entitled = "log"
         self.paused = False
-        self._taken = 0  # lines of the model that were seen
-        self._held = 0  # lines that are here
+        self._taken = 0  # lines taken from the model
+        self._held = 0  # lines in the pane
         self._model: Model | None = None
         self._width = 0
         self._follows = True
@@ -44,7 +44,7 @@ class LogPane(RichLog):
             self._append(list(islice(model.lines, len(model.lines) - new, None)), follows)
 
     def rewrap(self, model: Model) -> None:
-        """For another width."""
+        """Write all lines again, for another width."""
         if self._taken and not self.paused:
             self._taken = model.written
             self._write_all(model)
@@ -59,7 +59,7 @@ class LogPane(RichLog):
             self.call_after_refresh(self.scroll_end, animate=False)
 
     def release_anchor(self) -> None:
-        """A person scrolls."""
+        """Called when the user scrolls."""
         super().release_anchor()
         self._follows = False
 

@@ -1,4 +1,4 @@
-"""What the dashboard knows, from what it has heard. Pure: no terminal, no processes, no clock of its own.
+"""What the dashboard knows from what it has heard. Pure: no terminal, no processes, no clock.
 
 model = Model("go9")
 model.hear(status, now=12.0)      # a message of the protocol, or one of the events below
@@ -14,15 +14,15 @@ from tengen.protocol.messages import Error, LoaderStage, Log, NetworkExported, N
 
 VIEWS = ("train", "validation", "test")
 LINES = 1000
-"""Of the log that are kept."""
-_LAST = 8  # lines that are shown of one that has died
+"""Lines of the log that are kept."""
+_LAST = 8  # lines that are shown of a process that has ended
 _POINTS = 2000  # of a curve
-_RECENT = 50  # words within which the same ones, come another way, are the same
+_RECENT = 50  # lines among which the same text from the other channel is a duplicate
 _STAMP = re.compile(r"^\d\d:\d\d:\d\d ((warning|error): )?")  # of the daemon's lines on standard error
 _LONGEST = 2000  # characters of a line
-_SILENCE = 5.0  # seconds without a status that are worth a word: there is one a second
+_SILENCE = 5.0  # seconds without a status, of which there is one a second, that are worth a warning
 _STILL = 5.0  # seconds after which a stage stands still
-_FLOW = ("working", "waiting for input", "waiting for output")  # what stages do that something should come out of
+_FLOW = ("working", "waiting for input", "waiting for output")  # stages that should produce something
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
@@ -38,7 +38,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Garbled:
-    """A line that is no message."""
+    """A line that is not a message."""
 
     text: str
     why: str
@@ -46,43 +46,43 @@ class Garbled:
 
 @dataclass(frozen=True)
 class Note:
-    """What the dashboard itself has to say."""
+    """A message from the dashboard itself."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ProcessStarted:
-    """It runs, or will in a moment."""
+    """The process runs, or will in a moment."""
 
     words: str
 
 
 @dataclass(frozen=True)
 class ProcessEnded:
-    """It does not run any more, or cannot be reached."""
+    """The process has ended, or cannot be reached."""
 
     words: str  # as "the daemon was killed by SIGKILL"
-    code: int | None = None  # None if nobody knows; 0 is good
+    code: int | None = None  # None if it is not known
 
 
 @dataclass(frozen=True)
 class Line:
-    """One of the log."""
+    """A line of the log."""
 
     kind: Kind
     text: str
 
 
 class Curve:
-    """A figure by steps; of a long one only every second, fourth, ... point is kept."""
+    """A figure by steps; a long curve keeps only every second, fourth, ... point."""
 
     def __init__(self) -> None:
         self.points: list[tuple[int, float]] = []
         self._apart = 1
 
     def add(self, step: int, value: float) -> None:
-        """The value at that step; what was known from there on is forgotten, as after a restart."""
+        """Add the value at a step, and drop all later ones, which are from before a restart."""
         while self.points and self.points[-1][0] > step:
             self.points.pop()
         if self.points and step - self.points[-1][0] < self._apart:
@@ -94,16 +94,16 @@ class Curve:
 
 
 class Model:
-    """`name` is the run's until a status says another; `who` is what it listens to, as "the daemon"."""
+    """`name` is the run's until a status has another; `who` is what it listens to, as "the daemon"."""
 
     def __init__(self, name: str, who: str = "the daemon") -> None:
         self.name, self.who = name, who
         self.lines: deque[Line] = deque(maxlen=LINES)
         self.changes = 0  # events that were heard
-        self.written = 0  # lines so far, those that were forgotten too
+        self.written = 0  # lines so far, including dropped ones
         self.status: TrainingStatus | None = None
         self.ended: ProcessEnded | None = None
-        self.leaving = False  # the person has asked for the end
+        self.leaving = False  # the user has asked to quit
         self.view = VIEWS[0]
         self.curves: dict[str, Curve] = {}  # by view
         self.last_words: deque[str] = deque(maxlen=200)  # on standard error since the last status
@@ -111,7 +111,7 @@ class Model:
         self._garbage: deque[str] = deque(maxlen=_LAST)
         self._heard_words: deque[tuple[str, str]] = deque(maxlen=_RECENT)
         self._exported: dict[str, NetworkStatus] = {}
-        self._heard = 0.0  # when something came last that shows that it is alive
+        self._heard = 0.0  # when the last event came
         self._status_at = 0.0
 
     def hear(self, event: Any, now: float) -> None:
@@ -142,19 +142,19 @@ class Model:
             self._write("garbage", f"{type(event).__name__} is nothing that {self.who} should say")
 
     def turn(self) -> str:
-        """Look at the next of the views."""
+        """Switch to the next view."""
         known = self.views()
         self.view = known[(known.index(self.view) + 1) % len(known)] if self.view in known else known[0]
         return self.view
 
     def views(self) -> list[str]:
-        """Train, validation, test, and whatever else the loader has."""
+        """Train, validation, test, and all other splits of the loader."""
         loader = self.status.loader if self.status else None
         found = [stage.split for stage in loader.stages if stage.split] if loader else []
         return list(dict.fromkeys((*VIEWS, *found)))
 
     def stages(self) -> list[LoaderStage]:
-        """Of the present view, with those that all share."""
+        """The stages of the present view, and those that all views share."""
         loader = self.status.loader if self.status else None
         return [stage for stage in loader.stages if stage.split in ("", self.view)] if loader else []
 
@@ -176,7 +176,7 @@ class Model:
         return self.curves[self.view].points if self.view in self.curves else []
 
     def networks(self, now: float) -> list[NetworkStatus]:
-        """The last ones, the newest first, as old as they are now."""
+        """The last networks, newest first, with their present age."""
         told = self.status.networks if self.status else ()
         names = {network.name for network in told}
         fresh = [network for name, network in self._exported.items() if name not in names]
@@ -185,18 +185,18 @@ class Model:
         return [replace(network, seconds=now - network.seconds) for network in reversed(fresh)] + aged
 
     def uptime(self, now: float) -> float:
-        """Seconds; it stops when the daemon does."""
+        """Seconds, until the daemon ends."""
         if self.status is None:
             return 0.0
         return self.status.uptime + (0.0 if self.ended else max(now - self._status_at, 0.0))
 
     def silence(self, now: float) -> float:
-        """Seconds without a word, if they are too many; otherwise 0."""
+        """Seconds without a status, if they are too many; otherwise 0."""
         quiet = now - max(self._status_at, self._heard)
         return quiet if self.status is not None and not self.ended and quiet >= _SILENCE else 0.0
 
     def tail(self) -> list[str]:
-        """The last words of the process that runs or ran last: on standard error, or else on the output."""
+        """The last lines of the process: on standard error, or else what was no message on its output."""
         return list(self._tail or self._garbage)
 
     def _take(self, status: TrainingStatus, now: float) -> None:
@@ -228,7 +228,7 @@ class Model:
             self._export(event)
 
     def _twice(self, way: str, text: str) -> bool:
-        """Whether the same words have just come the other way: what a daemon tells, it also writes to its error."""
+        """Whether the same text has just come the other way: a daemon also writes its messages to standard error."""
         words = _STAMP.sub("", text)
         for known in self._heard_words:
             if known[0] != way and known[1] == words:
@@ -243,7 +243,7 @@ class Model:
             del self._exported[next(iter(self._exported))]
 
     def _write(self, kind: Kind, text: str) -> str:
-        """To the log, in lines that a terminal can show; the last of them."""
+        """Add lines to the log that a terminal can show; the last of them."""
         shown = ""
         for part in text.split("\n") or [""]:
             shown = clean(part)
@@ -253,12 +253,12 @@ class Model:
 
 
 def still(stage: LoaderStage) -> bool:
-    """Whether nothing comes through a stage that should give something."""
+    """Whether nothing comes out of a stage that should produce something."""
     return stage.doing in _FLOW and stage.rate <= 0 and stage.last_second <= 0 and stage.since >= _STILL
 
 
 def clean(text: str) -> str:
-    """Without what would move a terminal's cursor; of a line that overwrites itself, what is left in the end."""
+    """Without control characters; of a line that overwrites itself, what is left in the end."""
     last = text.rstrip("\r").rpartition("\r")[2]
     plain = _CONTROLS.sub("", _ESCAPES.sub("", last)).expandtabs(4)
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}... ({len(plain):,} characters)"

@@ -2,10 +2,11 @@
 
 from rich.text import Text
 
-from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, bar, brief, fit, share, short
+from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, bar, fit, share
 from tengen.monitor.dashboard.model import Model, still
-from tengen.monitor.dashboard.pane import Pane, lines
+from tengen.monitor.dashboard.panes import Pane, lines
 from tengen.protocol.messages import LoaderStage, LoaderStatus
+from tengen.words import short, short_clock, short_rate
 
 _NAME, _RATE, _TOTAL, _LOAD = 9, 8, 6, 4  # columns
 _FIXED = _NAME + 1 + _RATE + 1 + _TOTAL + 1 + _LOAD + 1
@@ -18,18 +19,18 @@ class PipelinePane(Pane):
     title = "data pipeline"
 
     def wanted(self, model: Model) -> bool:
-        # One that has died is spoken of in its place; a run that plays itself may have no loader.
+        # The exit pane takes its place; a run with self-play may have no loader.
         status = model.status
         return model.ended is None and (status is None or status.loader is not None or status.selfplay is None)
 
     def draw(self, model: Model, now: float, width: int, height: int) -> Text:
         loader = model.status.loader if model.status else None
         stages = model.stages()
-        ring = bool(stages) and not any(stage.doing in _COUNTING for stage in stages)  # its parts count nothing
-        self.entitle("parts" if ring else f"{self.title}: {model.view}")
+        in_parts = bool(stages) and not any(stage.doing in _COUNTING for stage in stages)
+        self.entitle("parts" if in_parts else f"{self.title}: {model.view}")
         if loader is None:
             return Text("no loader yet", DIM)
-        if ring:
+        if in_parts:
             return lines([_worded(stage, width) for stage in stages])
         found = [_heading(width), *(_row(stage, width) for stage in stages)]
         if not any(stage.split == model.view for stage in stages):
@@ -43,34 +44,33 @@ def _heading(width: int) -> Text:
 
 
 def _row(stage: LoaderStage, width: int) -> Text:
-    """Red if it stands still."""
+    """One stage; red if it stands still."""
     if stage.doing not in _COUNTING:
         return _worded(stage, width)
     style = BAD if still(stage) else DIM if stage.doing in ("idle", "ended") else ""
     name = fit(stage.name, _NAME)
-    rate = f"{short(float(stage.rate))}/s"
     load = f"{100 * min(max(stage.load, 0), 9.99):.0f}%" if stage.load == stage.load else "?"
-    text = Text(f"{name} {rate:>{_RATE}} {short(stage.total):>{_TOTAL}} {load:>{_LOAD}} ", style)
+    text = Text(f"{name} {short_rate(stage.rate):>{_RATE}} {short(stage.total):>{_TOTAL}} {load:>{_LOAD}} ", style)
     rest = width - _FIXED
     words = width >= _FIXED + _BAR + _WORDS
     queue = _queue(stage, min(rest, _BAR), style)
     text.append(queue)
     if words:
-        doing = f"{stage.doing} {brief(stage.since)}" + (f": {stage.waits_for}" if stage.waits_for else "")
+        doing = f"{stage.doing} {short_clock(stage.since)}" + (f": {stage.waits_for}" if stage.waits_for else "")
         text.append(" " * (min(rest, _BAR) - queue.cell_len + 1))
         text.append(fit(doing, width - _FIXED - _BAR - 1).rstrip(), style or DIM)
     return text
 
 
 def _worded(stage: LoaderStage, width: int) -> Text:
-    """One that counts nothing says in words what it does, and how much of that is done."""
-    words = fit(f"{stage.doing} ({brief(stage.since)})", max(width - _NAME - 1 - 7 * (stage.capacity > 0), 0))
+    """A stage that counts nothing, such as a part of a run: what it does in words, and how much of that is done."""
+    words = fit(f"{stage.doing} ({short_clock(stage.since)})", max(width - _NAME - 1 - 7 * (stage.capacity > 0), 0))
     text = Text(f"{fit(stage.name, _NAME)} {words}", DIM if stage.doing.startswith("waiting") else "")
     return Text.assemble(text, " ", bar(share(stage.filled, stage.capacity), 6)) if stage.capacity > 0 else text
 
 
 def _queue(stage: LoaderStage, width: int, style: str) -> Text:
-    """How full what waits behind it is."""
+    """How full the queue behind it is."""
     if not stage.queue and not stage.capacity:
         return Text("")
     if stage.capacity <= 0:
@@ -85,7 +85,7 @@ def _queue(stage: LoaderStage, width: int, style: str) -> Text:
 
 
 def _notes(loader: LoaderStatus, stages: list[LoaderStage]) -> list[Text]:
-    """What waits, what was counted, and what was no good."""
+    """What is waited for, how many chunks there were, and which files were rejected."""
     waits = [f"{stage.name} waits for {stage.waits_for}" for stage in stages if still(stage) and stage.waits_for]
     counts = ", ".join(f"{short(count)} {split}" for split, count in loader.chunks.items())
     rejected = ", ".join(f"{short(count)} {why}" for why, count in loader.rejected.items() if count)

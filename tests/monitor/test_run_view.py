@@ -12,63 +12,56 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from tengen.monitor.progress import (
-    Display,
-    Goal,
-    LiveDisplay,
-    Outlook,
-    PlainDisplay,
-    RatedNetwork,
-    RunProgress,
-    Screen,
-    clock,
-    display,
-    loss_words,
-)
+from tengen.config.sections import GoalSection
+from tengen.monitor.display import Display, PlainDisplay, TerminalDisplay, open_display
+from tengen.monitor.run_view import RunPanel, RunView, loss_words
+from tengen.run.counts import RunCounts
+from tengen.run.part_status import PartStatus
+from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus
 
-SOME = RunProgress(
+SOME = RunStatus(
+    RunCounts(games=1204, rows=21400, seconds=130),
     stage="playing",
-    elapsed=130,
     network="c4-main-s79360-d21400",
-    games=1204,
-    games_per_second=9.1,
-    rows=21400,
+    speeds={"games": 9.1},
     window=21400,
     steps=310,
-    learning_rate=0.002,
-    loss=2.31,
-    losses={"policy": 1.72, "value": 0.59},
+    figures={"loss": 2.31, "policy_loss": 1.72, "value_loss": 0.59, "learning_rate": 0.002},
     rating=RatedNetwork(412.3, 38),
 )
 FULL = replace(
     SOME,
     waiting="12,410 of 20,000 rows until training begins",
-    rows_per_second=164.2,
-    evaluations_per_second=1_204_000,
-    steps_per_second=2.44,
-    samples_per_second=614,
+    speeds={"games": 9.1, "rows": 164.2, "evaluations": 1_204_000, "steps": 2.44, "samples": 614},
     rating=RatedNetwork(412.3, 38, "mcts:200"),
-    goal=Goal(minutes=10),
+    goal=GoalSection(10, None, None, None),
 )
-STRANGE = RunProgress(
+HEADS = {f"head {number}_loss": math.nan for number in range(40)}
+STRANGE = RunStatus(
+    RunCounts(games=10**15, rows=-1, seconds=math.nan),
     stage="s" * 300,
     waiting="w\n[red]" * 20,
-    elapsed=math.nan,
     network="[n" * 100,
-    games=10**15,
-    games_per_second=math.inf,
-    rows=-1,
-    rows_per_second=math.nan,
-    evaluations_per_second=1e-9,
+    speeds={"games": math.inf, "rows": math.nan, "evaluations": 1e-9, "steps": -math.inf, "samples": 0.0},
     window=2**70,
-    steps_per_second=-math.inf,
-    samples_per_second=0.0,
-    learning_rate=math.nan,
-    loss=math.inf,
-    losses={f"head {number}": math.nan for number in range(40)},
+    figures={"learning_rate": math.nan, "loss": math.inf, **HEADS},
     rating=RatedNetwork(math.nan, math.inf, "a" * 90),
-    goal=Goal(0, 0, 0, 0),
+    goal=GoalSection(0, 0, 0, 0),
 )
+SHUFFLE = PartStatus("shuffle", "a1", words="12,410 of 20,000 rows", waiting=True, seconds=70, done=62, of=100)
+TRAIN = PartStatus("train", "main", words="trained 4,096 samples", seconds=5, restarts=2)
+PARTS = RunStatus(
+    RunCounts(games=1204, rows=21400, seconds=130),
+    stage="running",
+    speeds={"rows": 164},
+    parts=(SHUFFLE, TRAIN),
+    networks=NetworkCounts(accepted=3, rejected=1),
+)
+
+
+def status(stage: str, waiting: str = "", steps: int = 0, lr: float | None = None, **counts: float) -> RunStatus:
+    figures = None if lr is None else {"learning_rate": lr}
+    return RunStatus(RunCounts(**counts), steps=steps, figures=figures, stage=stage, waiting=waiting)  # type: ignore[arg-type]
 
 
 class Clock:
@@ -84,7 +77,7 @@ class Clock:
 def plain(every: float = 10.0) -> tuple[PlainDisplay, io.StringIO, Clock]:
     """A display without its thread."""
     file, now = io.StringIO(), Clock()
-    return PlainDisplay(file, every, now), file, now
+    return PlainDisplay(RunView(every, now), file), file, now
 
 
 def said(file: io.StringIO) -> list[str]:
@@ -99,11 +92,11 @@ def console(width: int = 80, height: int = 24, **options: object) -> Console:
     return Console(file=io.StringIO(), force_terminal=True, width=width, height=height, **{"_environ": {}, **options})
 
 
-def drawn(progress: RunProgress, width: int = 80, height: int = 24, **options: object) -> list[str]:
+def drawn(status: RunStatus, width: int = 80, height: int = 24, **options: object) -> list[str]:
     """The lines of a screen, without colours."""
     device = console(width, height, **options)
     with device.capture() as captured:
-        device.print(Screen(progress, clock(progress.elapsed)))
+        device.print(RunPanel(status))
     return re.sub(r"\x1b\[[\d;]*m", "", captured.get()).splitlines()
 
 
@@ -123,7 +116,7 @@ def test_everything_in_a_plain_line() -> None:
     shown, file, now = plain()
     shown.update(FULL)
     now.time += 10
-    shown.update(replace(FULL, elapsed=140))
+    shown.update(replace(FULL, counts=replace(FULL.counts, seconds=140)))
     assert said(file) == [
         "00:02:10 playing, waiting: 12,410 of 20,000 rows until training begins",
         "00:02:20 games 1,204 (9.1/s) rows 21,400 (164/s) evaluations 1,204,000/s window 21,400 steps 310 (2.4/s) "
@@ -134,7 +127,7 @@ def test_everything_in_a_plain_line() -> None:
 
 def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
     shown, file, now = plain()
-    shown.update(RunProgress("playing", games=1))
+    shown.update(status("playing", games=1))
     assert said(file) == ["00:00:00 playing"]
     for _ in range(9):
         now.time += 1
@@ -143,7 +136,7 @@ def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
     now.time += 1
     shown.tick()
     assert said(file) == ["00:00:10 games 1"]
-    shown.update(RunProgress("playing", elapsed=10, games=1, rows=7, learning_rate=1e-5))
+    shown.update(status("playing", seconds=10, games=1, rows=7, lr=1e-5))
     now.time += 10
     shown.tick()
     assert said(file) == ["00:00:20 rows 7 lr 1e-05"]
@@ -154,10 +147,10 @@ def test_lines_hold_what_changed_and_nobody_waits_in_silence() -> None:
 
 def test_a_new_stage_or_wait_is_said_at_once_but_counting_is_not() -> None:
     shown, file, _ = plain()
-    shown.update(RunProgress("playing", "0 of 20,000 rows"))
-    shown.update(RunProgress("playing", "1,024 of 20,000 rows"))
-    shown.update(RunProgress("playing", "1,024 of 20,000 games"))
-    shown.update(RunProgress("training"))
+    shown.update(status("playing", "0 of 20,000 rows"))
+    shown.update(status("playing", "1,024 of 20,000 rows"))
+    shown.update(status("playing", "1,024 of 20,000 games"))
+    shown.update(status("training"))
     assert said(file) == [
         "00:00:00 playing, waiting: 0 of 20,000 rows",
         "00:00:00 playing, waiting: 1,024 of 20,000 games",
@@ -169,18 +162,18 @@ def test_stages_that_alternate_do_not_flood() -> None:
     shown, file, now = plain()
     for step, stage in itertools.product(range(95), ("playing", "training")):
         now.time = 1000 + step / 10
-        shown.update(RunProgress(stage, elapsed=step / 10, games=5))
+        shown.update(status(stage, seconds=step / 10, games=5))
     assert said(file) == ["00:00:00 playing", "00:00:00 training"]
     now.time += 60
-    shown.update(RunProgress("playing a match", elapsed=69.4))
-    shown.update(RunProgress("playing", elapsed=69.4))  # for the first time in a minute
-    shown.update(RunProgress("playing a match", elapsed=69.4))
+    shown.update(status("playing a match", seconds=69.4))
+    shown.update(status("playing", seconds=69.4))  # for the first time in a minute
+    shown.update(status("playing a match", seconds=69.4))
     assert [line.split(" ", 1)[1] for line in said(file)] == ["playing a match", "still playing a match", "playing"]
 
 
 def test_the_end_shows_what_was_not_yet_shown() -> None:
     shown, file, _ = plain()
-    shown.update(RunProgress("playing", games=1))
+    shown.update(status("playing", games=1))
     shown.close()
     shown.close()
     assert said(file) == ["00:00:00 playing", "00:00:00 games 1"]
@@ -194,9 +187,9 @@ def test_messages_are_printed_as_they_are() -> None:
 
 def test_a_thread_keeps_lines_coming() -> None:
     reader, writer = os.pipe()
-    with open(reader) as lines, open(writer, "w") as file, PlainDisplay(file, every=0.01) as shown:
+    with open(reader) as lines, open(writer, "w") as file, PlainDisplay(RunView(every=0.01), file, beat=0.01) as shown:
         assert lines.readline().split(" ", 1)[1] == "starting\n", "before anything is known"
-        shown.update(RunProgress("compiling"))
+        shown.update(status("compiling"))
         found = (line for line in lines if "starting" not in line)
         assert [next(found).split(" ", 1)[1] for _ in range(3)] == ["compiling\n", *2 * ["still compiling\n"]]
 
@@ -212,7 +205,10 @@ class Failing(io.StringIO):
 
 @pytest.mark.parametrize("error", [OSError(5, "gone"), ValueError("closed")])
 def test_output_that_fails_stops_no_run(error: Exception) -> None:
-    for shown in (PlainDisplay(Failing(error)), LiveDisplay(Console(file=Failing(error), force_terminal=True))):
+    for shown in (
+        PlainDisplay(RunView(), Failing(error)),
+        TerminalDisplay(RunView(), Console(file=Failing(error), force_terminal=True)),
+    ):
         with shown:
             shown.update(SOME)
             shown.say("text")
@@ -220,18 +216,18 @@ def test_output_that_fails_stops_no_run(error: Exception) -> None:
 
 def test_a_pipe_that_nobody_reads_stops_a_run() -> None:
     with pytest.raises(BrokenPipeError):
-        PlainDisplay(Failing(BrokenPipeError())).update(SOME)
+        PlainDisplay(RunView(), Failing(BrokenPipeError())).update(SOME)
 
 
 def test_characters_that_the_output_does_not_have() -> None:
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    PlainDisplay(file).say("五 in a row")
+    PlainDisplay(RunView(), file).say("五 in a row")
     assert file.buffer.getvalue() == rb"\u4e94 in a row" + os.linesep.encode()
 
 
 def test_no_output_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    with display() as shown:
+    with open_display(RunView()) as shown:
         shown.update(SOME)
         shown.say("text")
 
@@ -262,10 +258,10 @@ def test_a_small_terminal_gets_lines() -> None:
     assert len(drawn(FULL, 80, 13)) == 12
 
 
-@pytest.mark.parametrize("progress", [RunProgress(), FULL, STRANGE, replace(FULL, losses=STRANGE.losses)])
-def test_every_size_of_terminal(progress: RunProgress) -> None:
+@pytest.mark.parametrize("shown", [RunStatus(), FULL, STRANGE, PARTS, replace(FULL, figures=STRANGE.figures)])
+def test_every_size_of_terminal(shown: RunStatus) -> None:
     for width, height in itertools.product((1, 2, 5, 20, 59, 60, 80, 200), (1, 2, 5, 13, 24, 60)):
-        lines = drawn(progress, width, height)
+        lines = drawn(shown, width, height)
         assert max(map(len, lines)) <= width
         assert any("╭" in line for line in lines) <= (len(lines) < height)
 
@@ -274,16 +270,16 @@ def test_an_output_with_letters_only() -> None:
     ascii_only = Console(
         file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80, height=24, force_terminal=True
     )
-    ascii_only.print(Screen(FULL, "00:02:10"))
+    ascii_only.print(RunPanel(FULL))
 
 
 def test_the_live_display_leaves_the_last_state_below_the_messages() -> None:
     device = console()
-    with LiveDisplay(device) as shown:
+    with TerminalDisplay(RunView(), device) as shown:
         shown.update(SOME)
         shown.say("[red]saved[/red] " + "x" * 100)
         print("a library prints")
-        shown.update(replace(FULL, games=98765))
+        shown.update(replace(FULL, counts=RunCounts(games=98765)))
     text = device.file.getvalue()
     assert "[red]saved[/red] " + "x" * 100 + "\n" in text
     assert "a library prints\n" in text
@@ -295,7 +291,7 @@ def test_the_live_display_leaves_the_last_state_below_the_messages() -> None:
 
 def test_the_live_display_survives_resizing() -> None:
     device = console()
-    with LiveDisplay(device) as shown:
+    with TerminalDisplay(RunView(), device) as shown:
         for width, height in ((80, 24), (3, 2), (1, 1), (300, 100), (40, 10)):
             device.size = (width, height)  # type: ignore[assignment]
             shown.update(FULL)
@@ -306,23 +302,23 @@ def test_the_live_display_survives_resizing() -> None:
 def test_the_clock_of_the_panel_goes_on_between_updates() -> None:
     now = Clock()
     device = console()
-    shown = LiveDisplay(device, now)
+    shown = TerminalDisplay(RunView(now=now), device)
     shown.update(SOME)
     now.time += 5
-    device.print(shown._screen())
+    device.print(shown.draw())
     assert "00:02:15" in device.file.getvalue()
 
 
 def test_while_a_program_is_compiled_the_time_left_goes_on() -> None:
     compiling = replace(FULL, stage="compiling the games", waiting="")
     now, device = Clock(), console()
-    panel = LiveDisplay(device, now)
+    panel = TerminalDisplay(RunView(now=now), device)
     panel.update(compiling)
     lines, file, clock_of_lines = plain()
     lines.update(compiling)
     now.time += 40
     clock_of_lines.time += 40
-    device.print(panel._screen())
+    device.print(panel.draw())
     lines.tick()
     for text in (device.file.getvalue(), said(file)[-1]):
         assert "28 % of 10 minutes, 00:07:10 left" in text
@@ -334,7 +330,7 @@ def test_while_a_program_is_compiled_the_time_left_goes_on() -> None:
 
 def test_an_error_puts_the_terminal_right() -> None:
     device, before = console(), sys.stdout
-    with pytest.raises(KeyboardInterrupt), LiveDisplay(device):
+    with pytest.raises(KeyboardInterrupt), TerminalDisplay(RunView(), device):
         raise KeyboardInterrupt
     assert sys.stdout is before
     assert device.file.getvalue().endswith("\x1b[?25h")
@@ -347,12 +343,12 @@ class Terminal(io.StringIO):
 
 def test_which_display(monkeypatch: pytest.MonkeyPatch) -> None:
     def chosen(stream: io.StringIO) -> type[Display]:
-        return type(display(stream))
+        return type(open_display(RunView(), stream))
 
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
-    assert chosen(Terminal()) is LiveDisplay
+    assert chosen(Terminal()) is TerminalDisplay
     assert chosen(io.StringIO()) is PlainDisplay
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert chosen(io.StringIO()) is PlainDisplay
@@ -368,64 +364,60 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     if not wanted:
         monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()
-    with display(terminal) as shown:
+    with open_display(RunView(), terminal) as shown:
         shown.update(FULL)
     colours = re.findall(r"\x1b\[(?:\d+;)*(?:3[0-8]|9\d)[;m]", terminal.getvalue())
     assert bool(colours) == wanted
 
 
-@pytest.mark.parametrize(
-    ("progress", "outlook"),
-    [
-        (RunProgress(elapsed=60), None),
-        (RunProgress(elapsed=150, goal=Goal(minutes=10)), Outlook("10 minutes", 0.25, 450)),
-        (RunProgress(elapsed=45, goal=Goal(minutes=1.5)), Outlook("1.5 minutes", 0.5, 45)),
-        (RunProgress(elapsed=700, goal=Goal(minutes=10)), Outlook("10 minutes", 1.0, 0)),
-        # By the present speed, by the mean if there is none, or not at all.
-        (RunProgress(elapsed=9, games=100, games_per_second=50, goal=Goal(games=4000)), Outlook("4,000 games", 0.025, 78)),
-        (RunProgress(elapsed=10, rows=100, goal=Goal(rows=400)), Outlook("400 rows", 0.25, 30)),
-        (RunProgress(elapsed=10, goal=Goal(steps=400)), Outlook("400 steps", 0.0, None)),
-        # Whichever ends first.
-        (RunProgress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(10, rows=70)), Outlook("70 rows", 1 / 7, 60)),
-        (RunProgress(elapsed=60, rows=10, rows_per_second=1, goal=Goal(1.5, rows=70)), Outlook("1.5 minutes", 2 / 3, 30)),
-        (RunProgress(goal=Goal(steps=0)), Outlook("0 steps", 1.0, 0)),
-    ],
-)  # fmt: skip
-def test_outlook(progress: RunProgress, outlook: Outlook | None) -> None:
-    found = progress.outlook()
-    if outlook is None or found is None:
-        assert found is outlook
-        return
-    assert (found.goal, found.share) == (outlook.goal, pytest.approx(outlook.share))
-    assert found.left == (None if outlook.left is None else pytest.approx(outlook.left))
-
-
-def test_an_outlook_in_words() -> None:
-    assert str(Outlook("10 minutes", 0.256, 445.9)) == "26 % of 10 minutes, 00:07:25 left"
-    assert str(Outlook("400 steps", 0, None)) == "0 % of 400 steps"
-
-
-def test_clock() -> None:
-    times = (0, 59.9, 3600, 86_399, 86_400, 200_000)
-    words = ["00:00:00", "00:00:59", "01:00:00", "23:59:59", "1d 00:00:00", "2d 07:33:20"]
-    assert [clock(time) for time in times] == words
-    assert {clock(time) for time in (-1, math.nan, math.inf)} == {"--:--:--"}
-
-
 def test_losses_in_words() -> None:
-    assert loss_words(None, {}) == ""
-    assert loss_words(0.0, {}) == "0.00"
-    assert loss_words(None, {"value": 0.00123}) == "value 0.0012"
-    assert loss_words(1234.5, {"a": math.nan, "b": 0.1}) == "1,234.50 (a nan b 0.10)"
+    assert loss_words({}) == ""
+    assert loss_words({"loss": 0.0}) == "0.00"
+    assert loss_words({"value": 0.00123}) == "value 0.0012"
+    assert loss_words({"loss": 1234.5, "a": math.nan, "b": 0.1}) == "1,234.50 (a nan b 0.10)"
 
 
-def test_values_for_the_metrics() -> None:
-    values = FULL.values()
-    assert values["losses"] == {"policy": 1.72, "value": 0.59}
-    assert (values["stage"], values["games"], values["steps"]) == ("playing", 1204, 310)
-    assert not {"elapsed", "rating", "goal", "time", "kind"} & set(values)
+def test_lines_about_parts() -> None:
+    shown, file, now = plain()
+    shown.update(PARTS)
+    shown.update(
+        replace(PARTS, parts=(replace(SHUFFLE, words="12,500 of 20,000 rows"), TRAIN))
+    )  # only a number changed
+    shown.update(replace(PARTS, parts=(replace(SHUFFLE, words="writing", waiting=False), TRAIN)))
+    now.time += 10
+    shown.tick()
+    now.time += 10
+    shown.tick()
+    assert said(file) == [
+        "00:02:10 shuffle a1: waiting: 12,410 of 20,000 rows",
+        "00:02:10 train main: trained 4,096 samples",
+        "00:02:10 shuffle a1: writing",
+        "00:02:20 games 1,204; rows 21,400 (164/s); networks 3 accepted, 1 rejected",
+        "         shuffle a1: writing (for 00:01:10)",
+        "         train main: trained 4,096 samples",
+        "00:02:30 still running",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_panel_with_parts(width: int) -> None:
+    lines = drawn(replace(PARTS, network="go-main-s1-d2", goal=FULL.goal), width, 30)
+    text = " ".join(" ".join(lines).split())
+    for words in (
+        "shuffle a1",
+        "train main",
+        "3 accepted, 1 rejected",
+        "00:02:10",
+        "go-main-s1-d2",
+        "22 % of 10 minutes",
+    ):
+        assert words in text
+    assert all(len(line) <= width for line in lines)
+    if width == 200:
+        assert "trained 4,096 samples (2 restarts)" in text
+        assert "00:01:10" in text
 
 
 def test_jax_is_not_needed() -> None:
-    code = "import sys, tengen.loop.progress, tengen.loop.metrics, tengen.loop.summary; sys.exit('jax' in sys.modules)"
+    code = "import sys, tengen.monitor.jsonl_display, tengen.monitor.summary; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,7 @@ from tengen import match
 from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
-from tengen.monitor import run_status
+from tengen.monitor import overview, overview_text
 from tengen.run import metrics, networks
 from tengen.run.part import Progress, waiting
 from tengen.run.part_status import PartStatus, StatusWriter
@@ -47,7 +47,7 @@ def add_chunks(base: Path, *sizes: int) -> list[Path]:
 
 def lines(base: Path) -> list[str]:
     """All but the overview, of which test_overview.py tells."""
-    return run_status.describe(run_status.look(base)).partition("\n\n")[2].splitlines()
+    return overview_text.describe(overview.look(base)).partition("\n\n")[2].splitlines()
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def lines(base: Path) -> list[str]:
 def test_no_run(tmp_path: Path, make: object, complaint: str) -> None:
     make(tmp_path / "run")  # type: ignore[operator]
     with pytest.raises(TengenError, match="run: " + complaint):
-        run_status.look(tmp_path / "run")
+        overview.look(tmp_path / "run")
 
 
 def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
     base = a_run(tmp_path)
-    text = run_status.describe(run_status.look(base)).splitlines()
+    text = overview_text.describe(overview.look(base)).splitlines()
     assert text[:3] == ["not running, and nothing was done yet", f"next:     begin: tengen run {base}", ""]
     assert text[3:6] == ["no networks yet", "", "played:   0 rows, 0 games, in 0 chunks"]
     assert text[7].startswith("disk:     8 bytes, ")
@@ -80,20 +80,20 @@ def test_parts_in_the_order_of_the_ring(tmp_path: Path) -> None:
     with StatusWriter(base, "train", "main") as train, StatusWriter(base, "shuffle", "a1") as shuffle:
         train.show(waiting("the first shuffle"))
         shuffle.show(waiting("12,410 of 20,000 rows", 12410, 20000))
-        eventually(lambda: len([seen for seen in run_status.look(base).parts if seen.waiting]) == 2)
+        eventually(lambda: len([seen for seen in overview.look(base).status.parts if seen.waiting]) == 2)
         assert [re.sub("[0-9:]{8}", "TIME", line) for line in lines(base)[:2]] == [
             "shuffle a1: waiting for TIME: 12,410 of 20,000 rows",
             "train main: waiting for TIME: the first shuffle",
         ]
-        told = run_status.values(run_status.look(base))["parts"][0]
+        told = overview.values(overview.look(base))["parts"][0]
     assert (told["kind"], told["done"], told["of"], told["alive"]) == ("shuffle", 12410, 20000, True)
 
 
 def test_words_about_a_part() -> None:
     seen = PartStatus("gate", "a", True, "here", 7, "playing\x1b[31m", False, 5.0, 9.0)
-    assert run_status.part_words(seen) == "playing [31m"
+    assert overview_text.part_words(seen) == "playing [31m"
     killed = PartStatus("gate", "a", False, "here", 7, "playing", False, 5.0, 9.0)
-    assert run_status.part_words(killed) == "was killed (process 7 on here), while: playing"
+    assert overview_text.part_words(killed) == "was killed (process 7 on here), while: playing"
 
 
 def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_networks_with_rating_and_verdict(tmp_path: Path) -> None:
     add_network(base, networks.EXTRA, "go-main-s4000-d900")
     add_network(base, networks.ACCEPTED, "no network of ours")
     match.append(base / "ratings" / "results.jsonl", match.MatchResult(OLD, "random", 90, 0, 10))
-    found = run_status.look(base)
+    found = overview.look(base)
     elo = found.networks[0].elo
     assert elo is not None
     assert 300 < elo < 500  # 90 % are 382 points
@@ -124,7 +124,7 @@ def test_many_networks(tmp_path: Path) -> None:
     text = lines(base)
     assert text[1].startswith("go-main-s10-d0 ")
     assert text[21] == "and 10 older ones, which --all shows; together: 30 waiting for the gate"
-    assert "--all" not in run_status.describe(run_status.look(base), every=True)
+    assert "--all" not in overview_text.describe(overview.look(base), every=True)
 
 
 def test_rows_games_and_chunks_that_are_no_good(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_rows_games_and_chunks_that_are_no_good(tmp_path: Path) -> None:
     paths = add_chunks(base, 5, 6, 7, 8)
     paths[1].write_bytes(paths[1].read_bytes()[:-7])
     paths[2].rename(paths[2].with_name(paths[2].name + ".corrupt"))
-    found = run_status.look(base)
+    found = overview.look(base)
     assert (found.played.rows, found.played.games, found.played.chunks) == (13, 13, 2)
     assert [path.name for path in found.played.corrupt] == [paths[1].name, paths[2].name + ".corrupt"]
     text = lines(base)
@@ -155,7 +155,7 @@ def test_the_newest_shuffle(tmp_path: Path) -> None:
     add_chunks(base, *[10] * 12)
     survey = WindowSurvey(Store(base / "selfplay"), rows.FORM, rows.GAME)
     shuffle(plan(survey, ShuffleSettings(validation_share=0.2), WindowSettings(min_rows=10)), base, 0)
-    found = run_status.look(base)
+    found = overview.look(base)
     assert found.shuffle is not None
     first, last = found.shuffle.window
     assert last == 120
@@ -171,12 +171,12 @@ def test_a_fused_run(tmp_path: Path) -> None:
     text = lines(base)
     assert "learned:  310 steps" in text
     assert text[1].endswith("saved")
-    told = run_status.values(run_status.look(base))["overview"]
+    told = overview.values(overview.look(base))["overview"]
     assert (told["state"], told["steps"], told["commands"]["play it"]) == ("stopped", 310, f"tengen play {base}")
     with StatusWriter(base, "fused", "fused") as notice:
         notice.show(Progress("learning", figures={"steps": 320}))
-        eventually(lambda: [seen.words for seen in run_status.look(base).parts] == ["learning"])
-        text = run_status.describe(run_status.look(base)).splitlines()
+        eventually(lambda: [seen.words for seen in overview.look(base).status.parts] == ["learning"])
+        text = overview_text.describe(overview.look(base)).splitlines()
     assert re.fullmatch(r"running for 00:00:\d\d, since .* \(fused, process \d+ on .*\): learning", text[0])
     assert "learned:  320 steps" in text
     assert not any(line.startswith("fused") for line in text), "the overview tells of it"
@@ -194,13 +194,13 @@ def test_garbage_everywhere(tmp_path: Path) -> None:
     (base / "link").symlink_to(base / "nowhere")
     add_network(base, networks.REJECTED, OLD, {"schema": 1, "accepted": True, "share": "x", "games": [], "why": 3})
     add_network(base, networks.REJECTED, NEW, "[" * 100_000)
-    found = run_status.look(base)
-    text = run_status.describe(found)
+    found = overview.look(base)
+    text = overview_text.describe(found)
     for problem in ("results.jsonl, line 1: not the result of a match", "models: cannot be read: Not a directory"):
         assert problem in text
     assert len(found.problems) == 5
     assert [network.state for network in found.networks] == ["rejected", "rejected"]
-    assert json.loads(json.dumps(run_status.values(found), allow_nan=False))["problems"] == list(found.problems)
+    assert json.loads(json.dumps(overview.values(found), allow_nan=False))["problems"] == list(found.problems)
 
 
 @pytest.mark.parametrize("index", ["{}", "[" * 100_000, '{"schema": 1}'])
@@ -209,7 +209,7 @@ def test_an_index_that_is_none(tmp_path: Path, index: str) -> None:
     folder = base / "shuffled" / "00000000-0123abcd"
     folder.mkdir(parents=True)
     (folder / "index.json").write_text(index)
-    assert run_status.look(base).shuffle is None
+    assert overview.look(base).shuffle is None
 
 
 def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
@@ -218,11 +218,11 @@ def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
     strange = '"machine": 1, "process": 1, "words": null, "waiting": 0, "seconds": NaN, "running": Infinity'
     text = f'{{"schema": 1, {strange}, "done": NaN, "of": null, "figures": {{"x": -Infinity}}}}'
     (base / "parts" / "train-main.json").write_text(text)
-    found = run_status.look(base)
-    assert json.loads(json.dumps(run_status.values(found), allow_nan=False))["parts"][0]["seconds"] is None
-    assert "was killed" in run_status.describe(found)
+    found = overview.look(base)
+    assert json.loads(json.dumps(overview.values(found), allow_nan=False))["parts"][0]["seconds"] is None
+    assert "was killed" in overview_text.describe(found)
 
 
 def test_it_needs_no_jax() -> None:
-    program = "import sys; import tengen.loop.ring.status; sys.exit('jax' in sys.modules)"
+    program = "import sys; import tengen.monitor.overview_text; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

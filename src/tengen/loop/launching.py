@@ -1,0 +1,186 @@
+"""Runs a configuration from start to summary, in one of the modes: fused, sync, async, or a training of roles."""
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tengen.config import provenance
+from tengen.config.problems import ConfigError
+from tengen.config.sections import Config
+from tengen.config.source import as_config
+from tengen.config.trainers import TrainerConfig
+from tengen.files import lock
+from tengen.loop.divergence import advising
+from tengen.monitor import summary
+from tengen.monitor.display import Display, open_display
+from tengen.monitor.overview import goal_options
+from tengen.monitor.run_view import RunView
+from tengen.monitor.summary import RunSummary
+from tengen.run import directory, locks, safe_exit
+from tengen.run.counts import RunCounts, further
+from tengen.run.stopping import Stopping
+
+Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
+"""(say, backend): tells users who start a GPU's job on a CPU; `backend` gives JAX's, and is called only if needed."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the user asked `tengen run` for."""
+
+    config: Config | TrainerConfig
+    base: Path
+    mode: str = "fused"
+    parts: str | None = None  # async: only these
+    tensorboard: bool = False
+    jsonl: bool = False  # progress as lines of the daemon's protocol
+    overrides: tuple[str, ...] = ()
+    began: float | None = None  # when the process began, by `time.monotonic`
+
+    def command(self, config: str | None = None) -> list[str]:
+        """The command that goes on with the run, or begins it from a configuration, without settings."""
+        words = ["run", as_config(self.base)] if config is None else ["run", config, "--base", str(self.base)]
+        words += ["--mode", self.mode] if self.mode != "fused" else []
+        return words + (["--parts", self.parts] if self.parts is not None else [])
+
+    def going_on(self, counts: RunCounts, steps: int) -> dict[str, str]:
+        """The command to type next, by its purpose.
+
+        A reached goal is raised, also if Ctrl-C came while the run ended: otherwise there would be nothing to do.
+        """
+        longer = further(self.config.goal, counts, steps)
+        words = ["tengen", *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
+        return {"train further" if longer else "go on": shlex.join(words)}
+
+
+def launch(request: RunRequest, advise: Advise) -> int:
+    """Run until the goal is reached or the user stops it; the exit code."""
+    from tengen.jax_setup import check_device_elsewhere, keep_compiled
+
+    # A device that does not work is an error before there is a run directory.
+    (check_device_elsewhere if request.mode == "async" else keep_compiled)()
+    with contextlib.ExitStack() as stack:
+        if request.mode == "async":
+            return _asynchronous(request, advise)
+        if request.mode == "sync":
+            for only in ("sync", "train-main", "gate"):
+                stack.enter_context(locks.taking_part(request.base, only))
+        else:
+            stack.enter_context(lock.locked(request.base))
+        _write_directory(request)
+        if request.mode == "sync":
+            directory.write(request.config, request.base / "train" / "main", provenance.lines())
+        return _in_one_process(request, advise)
+
+
+def _write_directory(request: RunRequest) -> None:
+    directory.write(request.config, request.base, provenance.lines(), lambda change: print(change, file=sys.stderr))
+
+
+def _in_one_process(request: RunRequest, advise: Advise) -> int:
+    import jax
+
+    from tengen.jax_setup import explaining_memory
+    from tengen.loop import summaries
+
+    roles = isinstance(request.config, TrainerConfig)
+    memory = ("games, batch or buffer.capacity of the roles",) if roles else ()
+    with _watched(request) as (shown, stopping), explaining_memory(*memory), _make(request, shown) as loop:
+        stopping.on_leave = lambda: _left(request, shown)
+        advise(shown.say, jax.default_backend)
+        with safe_exit.possible():
+            loop.prepare()
+        if loop.reason:
+            shown.say(f"nothing to do: {loop.reason}")
+        loop.run(lambda: stopping.asked)
+    commands = request.going_on(loop.counts, loop.trainer.step)
+    summarise = summaries.of_roles if roles else summaries.of_loop
+    return _finished(stopping, summarise(loop, _reason(stopping, loop.reason), commands))
+
+
+def _make(request: RunRequest, shown: Display) -> Any:
+    """The loop. Importing it takes long, since it needs JAX."""
+    from tengen.loop.fused import Fused
+    from tengen.loop.roles import RoleRun
+    from tengen.loop.sync import Sync
+
+    config, options = request.config, {"tensorboard": request.tensorboard, "began": request.began}
+    if isinstance(config, TrainerConfig):
+        return RoleRun(config, request.base, shown, **options)
+    return (Fused if request.mode == "fused" else Sync)(config, request.base, shown, **options)
+
+
+def _asynchronous(request: RunRequest, advise: Advise) -> int:
+    from tengen.jax_setup import backend_elsewhere
+    from tengen.loop import asynchronous, summaries
+
+    assert isinstance(request.config, Config)
+    parts = asynchronous.chosen(request.parts)
+    with contextlib.ExitStack() as stack:
+        leads = _take_part(stack, request.base, joins=request.parts is not None)
+        _write_directory(request)
+        shown, stopping = stack.enter_context(_watched(request))
+        driver = stack.enter_context(
+            asynchronous.Asynchronous(
+                request.config, request.base, parts, shown, leads=leads, tensorboard=request.tensorboard
+            )
+        )
+        advise(shown.say, backend_elsewhere)
+        driver.run(lambda: stopping.asked)
+    commands = request.going_on(driver.status.counts, driver.status.steps)
+    return _finished(stopping, summaries.of_parts(driver, _reason(stopping, driver.reason), commands))
+
+
+def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
+    """Hold the run while the stack is open; whether this driver is the first, which one with some parts need not be."""
+    try:
+        stack.enter_context(locks.taking_part(base, "async"))
+    except ConfigError:
+        if not joins:
+            raise
+        stack.enter_context(locks.taking_part(base))
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _watched(request: RunRequest) -> Iterator[tuple[Display, Stopping]]:
+    """The display, and the signals that stop the run; advice if the training diverges."""
+    command = ["tengen", *request.command()]
+    with (
+        advising(request.config, request.base / "train" / "main", command, list(request.overrides)),
+        _display(request) as shown,
+        Stopping(shown.say) as stopping,
+    ):
+        yield shown, stopping
+
+
+def _display(request: RunRequest) -> Display:
+    if not request.jsonl:
+        return open_display(RunView())
+    from tengen.monitor.jsonl_display import JsonlDisplay
+
+    # Everything else that is printed, also by libraries, goes to standard error.
+    lines = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return JsonlDisplay(RunView(), lines, sys.stderr, request.config.run.name)
+
+
+def _left(request: RunRequest, shown: Display) -> None:
+    """The last words of a run that was stopped while it compiled."""
+    shown.close()
+    print(f"go on: {shlex.join(['tengen', *request.command()])}")
+
+
+def _reason(stopping: Stopping, reason: str) -> str:
+    return f"stopped by {stopping.words}" if stopping.asked else reason
+
+
+def _finished(stopping: Stopping, told: RunSummary) -> int:
+    print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
+    return stopping.code

@@ -1,0 +1,114 @@
+"""How a run stands: the one type that loops fill in and that displays, metrics and messages read. Needs no JAX."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tengen.config.sections import GoalSection
+from tengen.run import counts as counting
+from tengen.run.counts import Outlook, RunCounts
+from tengen.run.part_status import PartStatus
+
+SPEEDS = ("games", "rows", "evaluations", "steps", "samples")
+_COUNTED = ("samples", "rows", "bucket", "step", "steps")  # a trainer's figures that are not means over its steps
+
+
+@dataclass(frozen=True)
+class RatedNetwork:
+    """The last rating."""
+
+    elo: float
+    error: float  # half of the 95 % interval
+    against: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.elo:.0f} +-{self.error:.0f}" + (f" against {self.against}" if self.against else "")
+
+
+@dataclass(frozen=True)
+class NetworkCounts:
+    """The networks of a run whose parts hand them on."""
+
+    accepted: int = 0
+    rejected: int = 0
+    candidates: int = 0  # waiting for the gate
+
+    def __str__(self) -> str:
+        counts = {"accepted": self.accepted, "rejected": self.rejected, "at the gate": self.candidates}
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Counts are totals of the whole run, over all its restarts; None is a figure that is not known yet."""
+
+    counts: RunCounts = field(default_factory=RunCounts)
+    steps: int = 0
+    samples: int = 0
+    window: int = 0  # rows that training draws from
+    network: str = ""
+    figures: Mapping[str, float] | None = None  # the trainer's last report
+    playing: float = 0.0  # seconds that this process spent in self-play, without compiling
+    learning: float = 0.0  # the same for training
+    stage: str = "starting"  # as "playing", "learning", "writing"
+    waiting: str = ""  # "12,410 of 20,000 rows until learning begins"
+    speeds: Mapping[str, float | None] = field(default_factory=dict)  # per second, by the names in SPEEDS
+    rating: RatedNetwork | None = None
+    goal: GoalSection | None = None
+    board: str = ""  # one of the games, as the game renders it; only if the display wants it
+    parts: tuple[PartStatus, ...] = ()  # of a run in parts
+    networks: NetworkCounts | None = None  # of a run in parts
+
+    @property
+    def doing(self) -> str:
+        """The stage, and what it waits for."""
+        return f"{self.stage}, waiting: {self.waiting}" if self.waiting else self.stage
+
+    @property
+    def losses(self) -> dict[str, float]:
+        return losses(self.figures or {})
+
+    @property
+    def learning_rate(self) -> float | None:
+        return (self.figures or {}).get("learning_rate")
+
+    def outlook(self) -> Outlook | None:
+        return None if self.goal is None else counting.outlook(self.goal, self.counts, self.steps, self.speeds)
+
+    def speeds_since(self, before: "RunStatus", seconds: float) -> dict[str, float | None]:
+        """Speeds from an earlier status, that many seconds ago; None for evaluations that were never counted."""
+        now, then = self._totals(), before._totals()
+        found: dict[str, float | None] = {name: (now[name] - then[name]) / seconds for name in SPEEDS}
+        return found if now["evaluations"] else {**found, "evaluations": None}
+
+    def _totals(self) -> dict[str, float]:
+        counts = self.counts
+        values = (counts.games, counts.rows, counts.evaluations, self.steps, self.samples)
+        return dict(zip(SPEEDS, values, strict=True))
+
+    def values(self) -> dict[str, Any]:
+        """The figures of a `progress` line of the metrics, which write the time themselves."""
+        parts = self.losses
+        found = {
+            "stage": self.stage,
+            "network": self.network,
+            "games": self.counts.games,
+            "rows": self.counts.rows,
+            "window": self.window,
+            "steps": self.steps,
+            **{f"{name}_per_second": self.speeds.get(name) for name in SPEEDS},
+            "learning_rate": self.learning_rate,
+            "loss": parts.pop("loss", None),
+            "losses": parts,
+        }
+        if self.networks is not None:
+            return found | asdict(self.networks)
+        figures = {name: value for name, value in (self.figures or {}).items() if name not in _COUNTED}
+        seconds = {"playing": self.playing, "learning": self.learning}
+        return found | seconds | {"waiting": self.waiting, "samples": self.samples, "figures": figures}
+
+
+def losses(figures: Mapping[str, float]) -> dict[str, float]:
+    """The loss and its parts by name, from all that a trainer reports."""
+    parts = {name.removesuffix("_loss"): value for name, value in figures.items() if name.endswith("_loss")}
+    return {"loss": figures["loss"], **parts} if "loss" in figures else parts

@@ -1,0 +1,82 @@
+"""Numbers for people: durations, rates, sizes and counts, printed the same way everywhere. Knows nothing else."""
+
+
+def clock(seconds: float) -> str:
+    """00:02:10, with days in front where there are any."""
+    if not 0 <= seconds < 1e12:
+        return "--:--:--"
+    days, rest = divmod(int(seconds), 86_400)
+    return (f"{days}d " if days else "") + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def short_clock(seconds: float | None) -> str:
+    """3:01, 1:03:01 or 2d 03:04:05; empty for None."""
+    text = "" if seconds is None else clock(seconds).removeprefix("00:")
+    return text[1:] if text.startswith("0") else text
+
+
+def duration(seconds: float) -> str:
+    """In one unit, rounded: 45 seconds, 3 minutes, 2 hours."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= (size if unit == "minute" else 2 * size):
+            return counted(round(seconds / size), unit)
+    return counted(round(seconds), "second")
+
+
+def age(seconds: float) -> str:
+    """At most four characters: 12s, 5m, 3h, 12d."""
+    if not 0 <= seconds < 1e12:
+        return "?"
+    for size, letter in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{letter}"
+    return f"{int(seconds)}s"
+
+
+def rate(per_second: float | None) -> str:
+    """1,204/s, 9.1/s or 0.25/s; empty for None."""
+    if per_second is None:
+        return ""
+    if 0 < abs(per_second) < 1:
+        return f"{per_second:.2g}/s"
+    return f"{per_second:,.0f}/s" if abs(per_second) >= 100 else f"{per_second:.1f}/s"
+
+
+def in_bytes(count: float) -> str:
+    """1.2 MB for 1,234,567 bytes."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if count >= 1000**power:
+            return f"{count / 1000**power:,.1f} {unit}"
+    return f"{count} bytes"
+
+
+def short(number: float | None) -> str:
+    """At most six characters: 9,999, 12.3k, 1.23M; empty for None."""
+    if number is None:
+        return ""
+    magnitude = abs(number)
+    if not magnitude < 1e15:  # also NaN
+        return "?"
+    for least, unit, letter in ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if magnitude >= least:
+            scaled = number / unit
+            return f"{scaled:.{0 if abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2}f}{letter}"
+    if isinstance(number, int) or magnitude >= 100 or magnitude == 0:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if magnitude >= 1 else f"{number:.2g}"
+
+
+def short_rate(per_second: float | None) -> str:
+    """At most eight characters: 12.3k/s; empty for None."""
+    return "" if per_second is None else f"{short(float(per_second))}/s"
+
+
+def figure(value: float) -> str:
+    """A loss or a mean: two decimals, or two significant digits where those would be zeros."""
+    return f"{value:.2g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
+
+
+def counted(count: float, noun: str) -> str:
+    """1 game, 2 games, 1.5 minutes."""
+    number = f"{count:,}" if isinstance(count, int) else f"{count:,g}"
+    return f"{number} {noun}{'' if count == 1 else 's'}"
