@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.errors import OptionError
 from tengen.games import chess_fen
-from tengen.games.core import Game, Observation
+from tengen.games.core import Game, Observation, RandomKey
 from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
@@ -44,7 +44,7 @@ class PgxState(NamedTuple):
     """A position."""
 
     inner: Any  # the pgx state, its observation left out
-    first: Array  # Int32: which of pgx's players moved first; that one is our player 0
+    first: Int32[Array, "*batch"]  # which of pgx's players moved first; that one is our player 0
 
 
 class PgxGame(Game[PgxState]):
@@ -65,14 +65,14 @@ class PgxGame(Game[PgxState]):
         self.planes_shape = (height, width, 1 + len(self._pictures))
         self.num_scalars = len(self._numbers)
 
-    def init(self, key: Array) -> PgxState:
+    def init(self, key: RandomKey) -> PgxState:
         inner = self.env.init(key)
         return PgxState(_without_observation(inner), inner.current_player.astype(jnp.int32))
 
-    def _play(self, state: PgxState, action: Array) -> PgxState:
+    def _play(self, state: PgxState, action: Int32[Array, ""]) -> PgxState:
         return PgxState(_without_observation(self.env.step(state.inner, action)), state.first)
 
-    def legal_actions(self, state: PgxState) -> Array:
+    def legal_actions(self, state: PgxState) -> Bool[Array, " actions"]:
         return state.inner.legal_action_mask & ~self.is_over(state)
 
     def observe(self, state: PgxState) -> Observation:
@@ -82,14 +82,14 @@ class PgxGame(Game[PgxState]):
         numbers = seen[0, 0, np.array(self._numbers, np.int32)].astype(jnp.float32)
         return Observation(jnp.concatenate([on_board, pictures], -1), numbers)
 
-    def to_play(self, state: PgxState) -> Array:
+    def to_play(self, state: PgxState) -> Int32[Array, ""]:
         return (state.inner.current_player.astype(jnp.int32) + state.first) % 2
 
-    def is_over(self, state: PgxState) -> Array:
+    def is_over(self, state: PgxState) -> Bool[Array, ""]:
         inner = state.inner
         return inner.terminated | inner.truncated | (inner._step_count >= self.max_moves)
 
-    def returns(self, state: PgxState) -> Array:
+    def returns(self, state: PgxState) -> Float32[Array, "2"]:
         rewards = state.inner.rewards.astype(jnp.float32)
         rewards = jnp.where(state.first == 0, rewards, rewards[::-1])
         return jnp.where(self.is_over(state), rewards, 0)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 from flax import nnx
@@ -16,8 +15,11 @@ from tengen.nets.network import Network
 from tengen.nets.specs import Spec
 
 
-class _SameKey:
-    """In place of nnx.Rngs, which takes most of the time where no numbers are drawn."""
+class _SameKey(nnx.Rngs):
+    """In place of nnx.Rngs, which takes most of the time if no numbers are drawn."""
+
+    def __init__(self) -> None:
+        """Makes no streams."""
 
     def params(self) -> Array:
         return jax.random.key(0)
@@ -25,8 +27,7 @@ class _SameKey:
 
 def shapes(spec: Spec, game: Game) -> Network:
     """The network with shapes in place of numbers: quick, whatever its size."""
-    rngs: Any = _SameKey()
-    return nnx.eval_shape(lambda: build(spec, game, rngs))
+    return nnx.eval_shape(lambda: build(spec, game, _SameKey()))
 
 
 def parameter_count(net: nnx.Module) -> int:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
@@ -22,7 +23,7 @@ from safetensors.numpy import save as serialize
 from tengen import files, games
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.nets import finite, fitting
+from tengen.nets import fitting
 from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
@@ -62,6 +63,14 @@ def unnamed(tensors: Mapping[str, Any]) -> Any:
     )
 
 
+def first_not_finite(arrays: Mapping[str, Any]) -> str:
+    """The name of the first array with a number that is not finite; empty if there is none."""
+    for name, array in arrays.items():
+        if jnp.issubdtype(array.dtype, jnp.floating) and not np.isfinite(np.asarray(array)).all():
+            return name
+    return ""
+
+
 def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
     """Write the network, and return the file: `path` itself if it ends in .safetensors, else one in that folder.
 
@@ -83,7 +92,7 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
-    if bad := finite.first_bad(tensors):
+    if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +224,7 @@ def _tensor(file: Path, opened: Any, name: str, shape: tuple[int, ...]) -> np.nd
 
 
 def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
-    if finite.first_bad({name: tensor}):
+    if first_not_finite({name: tensor}):
         raise TengenError(f"{file}: {name}: holds numbers that are not finite, as those of a training that diverged")
 
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.games.core import Observation
 from tengen.nets.outputs import Evaluation
@@ -16,15 +17,15 @@ from tengen.search.walk import NewNode, WalkPath, walk
 
 
 class Leaves(NamedTuple):
-    """K leaves of each of B trees: [B * K, ...], the leaves of one tree together."""
+    """The leaves of all trees in one batch, those of one tree together."""
 
-    path: WalkPath  # [B, K]
-    states: Any  # the positions, complete
-    legal: Array  # Bool[B * K, A]
+    path: WalkPath  # [trees, walks]
+    states: Any  # the complete positions, [leaves, ...]
+    legal: Bool[Array, "leaves actions"]
     observation: Observation  # what to evaluate
-    player: Array  # Int32[B * K]
-    over: Array  # Bool[B * K]
-    result: Array  # Float32[B * K]: for player 0 where the game is over
+    player: Int32[Array, " leaves"]
+    over: Bool[Array, " leaves"]
+    result: Float32[Array, " leaves"]  # for player 0 if the game is over
 
 
 _LEAST = -60000.0
@@ -32,7 +33,7 @@ _LEAST = -60000.0
 
 @jax.jit
 def select(tree: Tree) -> Leaves:
-    """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
+    """Walks every game's tree from its root to a leaf (or several). The leaves of idle games are to be ignored."""
     game, count = tree.game, tree.settings.leaves
     path, above = _by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
@@ -43,7 +44,7 @@ def select(tree: Tree) -> Leaves:
 
 
 def _walk(tree: Tree) -> tuple[WalkPath, Any]:
-    """Path [B, K], and the stored states [B * K, ...] of the nodes above the leaves."""
+    """The paths, and the stored states [leaves, ...] of the nodes above the leaves."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
     return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
@@ -51,7 +52,7 @@ def _walk(tree: Tree) -> tuple[WalkPath, Any]:
 
 @jax.jit
 def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
-    """Add the leaves and back their values up to the roots."""
+    """Adds the leaves and backs their values up to the roots."""
     batch, count = leaves.path.node.shape
     sign = 1.0 - 2.0 * leaves.player
     value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
@@ -70,7 +71,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The version that `Settings.kernels` asks for: `auto` is the kernel on NVIDIA GPUs for one leaf per tree."""
+    """The version that `SearchSettings.kernels` selects: `auto` is the GPU program on NVIDIA GPUs with one leaf."""
     wish = tree.settings.kernels
     if wish == "plain" or tree.settings.leaves > 1 or tree.child.shape[2] > gpu.MOST_ACTIONS:
         return plain
@@ -80,7 +81,7 @@ def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]
 
 
 def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
-    """One tree: write the fresh leaves, then add every walk's value to the nodes above its end."""
+    """One tree: writes the fresh leaves, then adds every walk's value to the nodes above its end."""
     slots = tree.visits.shape[0]
     stored = path.fresh & path.active & (path.node >= 0)
     at = jnp.where(stored, path.node, slots)  # writes beyond the table are dropped

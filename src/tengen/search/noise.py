@@ -2,13 +2,17 @@
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float32
 
-TRIES = 5  # each is accepted with a probability above 0.95, so that fewer than one in a million is not exact
+from tengen.games.core import RandomKey
+
+TRIES = 5  # each is accepted with a probability above 0.95, so fewer than one draw in a million is not exact
 
 
-def dirichlet(key: Array, concentration: Array, wanted: Array) -> Array:
-    """Float32[B, A]: a draw for each row over the entries `wanted`, 0 elsewhere; `concentration` Float32[B, 1] of each.
+def dirichlet(
+    key: RandomKey, concentration: Float32[Array, "batch 1"], wanted: Bool[Array, "batch actions"]
+) -> Float32[Array, "batch actions"]:
+    """A Dirichlet draw for each row over the entries `wanted`, 0 elsewhere.
 
     Marsaglia and Tsang's method with a fixed number of tries: `jax.random.gamma` loops until the last of all entries
     is accepted, which takes longer on a GPU than the simulations it is for.
@@ -23,7 +27,7 @@ def dirichlet(key: Array, concentration: Array, wanted: Array) -> Array:
     accepted = accepted.at[-1].set(True)
     first = jnp.argmax(accepted, 0)
     drawn = jnp.take_along_axis(safe, first[None], 0)[0]
-    # A draw for a + 1 becomes one for a by a power of a uniform number; in logarithms, because those powers vanish.
+    # A power of a uniform number turns a draw for a + 1 into one for a; in logarithms, because those powers underflow.
     power = jnp.log(jax.random.uniform(last, wanted.shape, minval=jnp.finfo(jnp.float32).tiny)) / concentration
     logs = jnp.where(wanted, jnp.log(d * drawn) + power, -jnp.inf)
     highest = jnp.max(logs, 1, keepdims=True, initial=jnp.finfo(jnp.float32).min)

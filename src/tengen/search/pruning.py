@@ -1,20 +1,19 @@
-"""Room in trees that are full: the least visited positions go."""
+"""Frees room in full trees by removing the least visited nodes."""
 
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from tengen.search.tree import NONE, Tree
 
 
 def prune(tree: Tree) -> Tree:
-    """Free at least half of every tree: what has the fewest visits is forgotten, and found again if it matters.
+    """Frees at least half of every tree. The least visited nodes go; the search finds them again if they matter.
 
-    Nodes keep what was learned below them. A node has no more visits than its parent, so whole subtrees go. The
-    positions kept by GPU programs (`Tree.onward`) are not looked after: this is for `Settings.kernels` `plain`, and for
-    trees of several leaves.
+    The statistics of the nodes above stay. A node has no more visits than its parent, so whole subtrees go. The choices
+    stored by GPU programs (`Tree.onward`) are not updated: this is for `SearchSettings.kernels` `plain`, and for trees
+    of several leaves.
     """
     return jax.vmap(_prune)(tree)
 
@@ -24,18 +23,13 @@ def _prune(tree: Tree) -> Tree:
     index = jnp.arange(slots)
     in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
     visits = jnp.where(in_use, tree.visits, 0)
-    # The visits of the first node that has no place in the better half; equals go with it.
+    # The visits of the first node outside the better half; nodes with as many visits go too.
     limit = jnp.sort(visits, descending=True)[slots // 2]
     keep = in_use & ((visits > limit) | (index == tree.root))
     place = jnp.where(keep, jnp.cumsum(keep), keep.sum() + jnp.cumsum(~keep)) - 1
     return replace(
         tree,
-        child=_without(tree.child, keep),
+        child=jnp.where((tree.child >= 0) & keep[jnp.maximum(tree.child, 0)], tree.child, NONE),
         free=jnp.zeros_like(tree.free).at[place].set(index.astype(tree.free.dtype)),
         used=keep.sum(dtype=jnp.int32),
     )
-
-
-def _without(child: Array, keep: Array) -> Array:
-    """Int16[N, A]: the children that are kept."""
-    return jnp.where((child >= 0) & keep[jnp.maximum(child, 0)], child, NONE).astype(child.dtype)

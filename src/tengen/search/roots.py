@@ -5,15 +5,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int32
 
+from tengen.games.core import RandomKey
 from tengen.search.noise import dirichlet
 from tengen.search.tree import NONE, Tree, stored
 from tengen.search.walk import row_at
 
 
-def begin(tree: Tree, key: Array, budget: Array, which: Array) -> Tree:
-    """Start a search of `budget` (Int32[B]) simulations at the roots of the games `which` (Bool[B]), with new noise."""
+def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
+    """Starts a search of `budget` simulations at the roots of the games `which`, with new noise."""
     batch = tree.root.shape[0]
     evaluated = tree.visits[jnp.arange(batch), tree.root] > 0
     base = jax.vmap(lambda one: row_at(one, one.root, None).visits)(tree).astype(jnp.int32)
@@ -27,8 +28,8 @@ def begin(tree: Tree, key: Array, budget: Array, which: Array) -> Tree:
     )
 
 
-def _noise(tree: Tree, key: Array) -> Array:
-    """Float32[B, A]: Gumbel noise, or Dirichlet noise over the legal moves of each root."""
+def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
+    """Gumbel noise, or Dirichlet noise over the legal moves of each root."""
     settings, shape = tree.settings, tree.noise.shape
     if settings.algorithm == "gumbel":
         return settings.gumbel_scale * jax.random.gumbel(key, shape)
@@ -38,14 +39,14 @@ def _noise(tree: Tree, key: Array) -> Array:
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
 
 
-def restart(tree: Tree, states: Any, which: Array) -> Tree:
-    """Put new positions `states` [B, ...] at the roots of the games `which`, whose trees are forgotten."""
+def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
+    """Puts new positions `states` [batch, ...] at the roots of the games `which`, whose trees are discarded."""
     game, slots = tree.game, tree.visits.shape[1]
     nodes, kept = jax.vmap(game.split)(states)
     batch, at = jnp.arange(len(which)), jnp.where(which, 0, slots)
 
     def root(table: Array, value: Array | float) -> Array:
-        """Only rows of roots are written: those of slots that are not in use mean nothing."""
+        """Only the rows of roots are written: those of unused slots have no meaning."""
         return table.at[batch, at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
 
     def chosen(new: Array | int, old: Array) -> Array:
@@ -73,10 +74,10 @@ def restart(tree: Tree, states: Any, which: Array) -> Tree:
     )
 
 
-def advance(tree: Tree, actions: Array, which: Array) -> Tree:
-    """Play `actions` (Int32[B]) in the games `which`: what lies below the move becomes the tree, the rest is freed.
+def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
+    """Plays `actions` in the games `which`: the subtree below the move becomes the tree, and the rest is freed.
 
-    A move that the tree does not know leaves a root that waits for its evaluation. Searches end: see `begin`.
+    A move that is not in the tree leaves a root that waits for its evaluation. The search ends: see `begin`.
     """
     game, slots = tree.game, tree.visits.shape[1]
     states, look = game.step_and_look(tree.states(tree.root), actions)
@@ -90,7 +91,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
     numbers = jnp.broadcast_to(jnp.arange(slots, dtype=tree.free.dtype), place.shape)
     free = jnp.zeros_like(tree.free).at[batch[:, None], place].set(numbers)
-    # Only rows of roots are written, so that no table is copied: one that the tree did not know is written anew.
+    # Only the rows of roots are written, so that no table is copied; a root that is not in the tree is written anew.
     unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
 
     def at_root(table: Array, value: Array) -> Array:
@@ -120,10 +121,10 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     )
 
 
-def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tree:
-    """Cut off the moves of new roots that are not `legal` (Bool[B, A]) after all.
+def _without_illegal(tree: Tree, root: Array, which: Array, legal: Bool[Array, "batch actions"]) -> Tree:
+    """Cuts off the moves of new roots that are not `legal` after all.
 
-    A node deep in a tree knows only part of its past, and superko forbids more when all of it is known.
+    A node deep in a tree knows only part of its history, and superko forbids more once all of it is known.
     """
     batch, slots = jnp.arange(len(root)), tree.visits.shape[1]
     children = tree.child[batch, root]
@@ -137,15 +138,15 @@ def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tre
     )
 
 
-def _below(tree: Tree, root: Array) -> Array:
-    """Bool[N]: nodes in use at or below `root`."""
+def _below(tree: Tree, root: Int32[Array, ""]) -> Bool[Array, " slots"]:
+    """Nodes in use at or below `root`."""
     slots = tree.visits.shape[0]
     index = jnp.arange(slots)
     in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
 
-    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. So many times
-    # reach through any tree; asking whether it is enough would have the device wait for the host.
+    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. This many rounds
+    # are enough for any tree; a loop that ends early would make the device wait for the host.
     for _ in range(slots.bit_length()):
         parent = parent[parent]
     return in_use & (parent == root)

@@ -1,16 +1,18 @@
-"""Sequential halving: which of the root's moves is due, for any budget, without a table."""
+"""Sequential halving: which of the root's moves comes next, for any budget, without a table."""
 
 import math
 
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Int, Int32
 
 
-def wanted_visits(considered: Array, most: int, budget: Array, done: Array) -> Array:
-    """Int32: the visits that the next move must have had so far in this search.
+def wanted_visits(
+    considered: Int[Array, "*#moves"], most: int, budget: Int[Array, "*#moves"], done: Int[Array, "*#moves"]
+) -> Int32[Array, "*#moves"]:
+    """The visits that the next move must have had so far in this search.
 
     `considered` moves (at most the fixed `most`) start; each phase gives the survivors equally many visits and then
-    keeps the better half, until two are left. The budget is shared evenly between the phases.
+    keeps the better half, until two are left. The phases share the budget evenly.
     """
     # The logarithm by comparison: rounded up, floating point would be wrong for powers of two on some devices.
     bits = range(max(1, math.ceil(math.log2(max(most, 2)))))

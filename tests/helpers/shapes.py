@@ -1,0 +1,72 @@
+"""Checks declared shapes and types: of arguments and results with beartype, and of the fields of pytrees among them.
+
+Arrays may be NumPy's: what a function computes on a device also works on the host. beartype does not look into named
+tuples, and JAX makes pytrees of other things than arrays, so their fields are checked where functions take or return
+them and not where they are made.
+"""
+
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin
+
+import jax
+import jaxtyping
+import numpy as np
+from beartype import BeartypeConf, beartype
+
+_CONFIGURATION = BeartypeConf(is_pep484_tower=True)  # a whole number is a float
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The type checker for `jaxtyping.install_import_hook`."""
+    if function.__qualname__ == "Tree.__init__":
+        return function
+    function.__annotations__ = {name: _any_array(hint) for name, hint in function.__annotations__.items()}
+    check = beartype(function, conf=_CONFIGURATION)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            check_fields(value)
+        return check(*args, **kwargs)
+
+    return wrapper
+
+
+def check_fields(value: Any) -> None:
+    """TypeError if a field of a named tuple or a search tree does not have the declared shape and type."""
+    if isinstance(value, tuple):
+        for item in value:
+            check_fields(item)
+    if not (hasattr(value, "_fields") or type(value).__name__ == "Tree"):
+        return
+    with jaxtyping.jaxtyped("context"):  # pyright: ignore[reportGeneralTypeIssues]
+        for name, hint in _array_fields(type(value)):
+            found = getattr(value, name)
+            if not isinstance(found, hint):
+                shown = f"{found.dtype}{list(found.shape)}" if hasattr(found, "shape") else repr(found)
+                raise TypeError(f"{type(value).__name__}.{name}: expected {hint}, got {shown}")
+
+
+@functools.cache
+def _array_fields(cls: type) -> list[tuple[str, Any]]:
+    """The fields with a declared shape."""
+    fields = getattr(cls, "__annotations__", {}).items()
+    return [(name, _any_array(hint)) for name, hint in fields if any(map(_is_shaped, get_args(hint) or [hint]))]
+
+
+def _is_shaped(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray)
+
+
+def _any_array(hint: Any) -> Any:
+    """The same declaration for arrays of any library."""
+    if hint is jax.Array:
+        return jax.Array | np.ndarray | np.generic
+    if _is_shaped(hint):
+        return hint.dtype[Any, hint.dim_str]
+    if get_origin(hint) in (Union, types.UnionType):
+        return functools.reduce(operator.or_, map(_any_array, get_args(hint)))
+    return tuple[tuple(map(_any_array, get_args(hint)))] if get_origin(hint) is tuple else hint
