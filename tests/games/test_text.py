@@ -83,7 +83,7 @@ def test_check_counts() -> None:
     for first, second, turn in ((0, 0, 0), (1, 0, 1), (4, 4, 0), (5, 4, 1)):
         check_counts(first, second, turn, "a game")
     for first, second, turn in ((0, 0, 1), (1, 0, 0), (0, 1, 0), (5, 3, 0), (5, 3, 1)):
-        with pytest.raises(ValueError, match=f"^a game: {first} and {second} stones do not go with whose turn it is$"):
+        with pytest.raises(ValueError, match=f"^a game: {first} and {second} stones do not fit whose turn it is$"):
             check_counts(first, second, turn, "a game")
 
 

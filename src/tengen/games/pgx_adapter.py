@@ -1,4 +1,4 @@
-"""Games of the pgx library, so that chess, shogi and others run in all of Tengen. See docs/games/pgx.md."""
+"""Games of the pgx library, such as chess and shogi. See docs/games/pgx.md."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ UNSUITABLE = {
 }
 LONGEST = {"chess": 512, "gardner_chess": 256, "animal_shogi": 256, "shogi": 512, "go_9x9": 162, "go_19x19": 722,
            "connect_four": 42, "tic_tac_toe": 9, "hex": 122, "othello": 120}  # fmt: skip
-# Channels of the observation that hold one number for the whole board instead of a picture.
+# Channels of the observation that hold one number for the whole board instead of a plane.
 NUMBERS = {"chess": (113, 118), "gardner_chess": (113, 114), "animal_shogi": (193,)}
 
 
@@ -36,7 +36,7 @@ class PgxOptions:
     """Options of `pgx:NAME`."""
 
     max_moves: int | None = setting(
-        None, "moves until a game is a draw (null: what pgx has, or else 1000)", low=1, high=10000
+        None, "moves until a game is a draw (null: the limit of pgx, or else 1000)", low=1, high=10000
     )
 
 
@@ -133,14 +133,14 @@ class PgxGame(Game[PgxState]):
         return names[wanted]
 
     def fen(self, state: PgxState) -> str:
-        """The position of a game of chess as people write it down."""
+        """The position of a chess game in FEN."""
         from pgx.experimental.chess import to_fen
 
         return to_fen(jax.device_get(state.inner))
 
 
 def check_name(name: str) -> ModuleType:
-    """The pgx library, which has that game; OptionError if it has none of that name that Tengen can play."""
+    """Returns the pgx library. Raises OptionError if it has no game with that name that Tengen can play."""
     try:
         import pgx
     except ModuleNotFoundError:
@@ -151,23 +151,23 @@ def check_name(name: str) -> ModuleType:
     if reason is None and inner in known:
         return pgx
     suitable = ", ".join(n for n in known if n not in UNSUITABLE and not n.startswith("minatar"))
-    problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game of that name"
+    problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game with that name"
     raise OptionError(f"{name}: {problem}; choose from {suitable}")
 
 
 def _without_observation(inner: Any) -> Any:
-    """The same state with an empty observation: `env.observe` gives it again when it is wanted."""
+    """The state with an empty observation: `env.observe` computes it again."""
     return inner.replace(observation=jnp.zeros(0, inner.observation.dtype))
 
 
 def _squares(fen: str) -> list[list[str]]:
-    """The board of a FEN, the eighth rank first, empty squares as points."""
+    """The board of a FEN, the eighth rank first, with `.` for empty squares."""
     ranks = fen.split()[0].split("/")
     return [list("".join("." * int(c) if c.isdigit() else c for c in rank)) for rank in ranks]
 
 
 def chess_move(fen: str, action: int) -> str:
-    """An action in chess's usual long form, as `e2e4` or `e7e8n`. pgx counts 73 ways to leave each square."""
+    """An action in long algebraic notation, such as `e2e4` or `e7e8n`. pgx has 73 ways to leave each square."""
     squares = _squares(fen)
     black = fen.split()[1] == "b"
     (column, row), way = divmod(action // 73, 8), action % 73
@@ -187,7 +187,7 @@ def chess_move(fen: str, action: int) -> str:
 
 
 def _ways() -> list[tuple[int, int]]:
-    """(rows, columns) of pgx's 64 moves that are no underpromotion, forward being towards the other side."""
+    """(rows, columns) of pgx's 64 moves apart from underpromotions, counted forward."""
     up, down = range(1, 8), range(-7, 0)
     ways = [(n, 0) for n in (*down, *up)] + [(0, n) for n in (*down, *up)]
     ways += [(n, n) for n in (*down, *up)]

@@ -1,16 +1,17 @@
-"""Starting a search at the root, and moving the root on with the real game."""
+"""Starting a search at the root, advancing the root with the real game, and freeing room in full trees."""
 
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int32
+from jaxtyping import Array, Bool, Float32, Int, Int32
 
 from tengen.games.core import RandomKey
-from tengen.search.noise import dirichlet
 from tengen.search.tree import NONE, Tree, stored
 from tengen.search.walk import row_at
+
+TRIES = 5  # each is accepted with a probability above 0.95, so fewer than one draw in a million is not exact
 
 
 def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
@@ -37,6 +38,32 @@ def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
         return jnp.zeros(shape)
     legal = jax.vmap(tree.game.legal_actions)(tree.states(tree.root))
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
+
+
+def dirichlet(
+    key: RandomKey, concentration: Float32[Array, "batch 1"], wanted: Bool[Array, "batch actions"]
+) -> Float32[Array, "batch actions"]:
+    """A Dirichlet draw for each row over the entries `wanted`, 0 elsewhere.
+
+    Marsaglia and Tsang's method with a fixed number of tries: `jax.random.gamma` loops until the last of all entries
+    is accepted, which takes longer on a GPU than the simulations it is for.
+    """
+    normal, uniform, last = jax.random.split(key, 3)
+    shape = (TRIES, *wanted.shape)
+    d = concentration + 1 - 1 / 3
+    x = jax.random.normal(normal, shape)
+    v = (1 + x / jnp.sqrt(9 * d)) ** 3
+    safe = jnp.where(v > 0, v, 1)
+    accepted = (v > 0) & (jnp.log(jax.random.uniform(uniform, shape)) < 0.5 * x**2 + d - d * safe + d * jnp.log(safe))
+    accepted = accepted.at[-1].set(True)
+    first = jnp.argmax(accepted, 0)
+    drawn = jnp.take_along_axis(safe, first[None], 0)[0]
+    # A power of a uniform number turns a draw for a + 1 into one for a; in logarithms, because those powers underflow.
+    power = jnp.log(jax.random.uniform(last, wanted.shape, minval=jnp.finfo(jnp.float32).tiny)) / concentration
+    logs = jnp.where(wanted, jnp.log(d * drawn) + power, -jnp.inf)
+    highest = jnp.max(logs, 1, keepdims=True, initial=jnp.finfo(jnp.float32).min)
+    weights = jnp.exp(logs - highest)
+    return weights / jnp.maximum(weights.sum(1, keepdims=True), jnp.finfo(jnp.float32).tiny)
 
 
 def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
@@ -88,9 +115,6 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
     root = jnp.where(which & known, child, tree.root)
     tree = _without_illegal(tree, root, which & known, look.legal)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
-    place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
-    numbers = jnp.broadcast_to(jnp.arange(slots, dtype=tree.free.dtype), place.shape)
-    free = jnp.zeros_like(tree.free).at[batch[:, None], place].set(numbers)
     # Only the rows of roots are written, so that no table is copied; a root that is not in the tree is written anew.
     unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
 
@@ -104,7 +128,7 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
     return replace(
         tree,
         root=root,
-        free=chosen(free, tree.free),
+        free=chosen(jax.vmap(_kept_first)(keep, tree.free), tree.free),
         used=chosen(keep.sum(1, dtype=jnp.int32), tree.used),
         parent=tree.parent.at[batch, moved].set(NONE, mode="drop"),
         child=at_root(tree.child, jnp.int32(NONE)),
@@ -141,8 +165,7 @@ def _without_illegal(tree: Tree, root: Array, which: Array, legal: Bool[Array, "
 def _below(tree: Tree, root: Int32[Array, ""]) -> Bool[Array, " slots"]:
     """Nodes in use at or below `root`."""
     slots = tree.visits.shape[0]
-    index = jnp.arange(slots)
-    in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
+    index, in_use = jnp.arange(slots), _in_use(tree)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
 
     # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. This many rounds
@@ -150,3 +173,34 @@ def _below(tree: Tree, root: Int32[Array, ""]) -> Bool[Array, " slots"]:
     for _ in range(slots.bit_length()):
         parent = parent[parent]
     return in_use & (parent == root)
+
+
+def _in_use(tree: Tree) -> Bool[Array, " slots"]:
+    slots = tree.visits.shape[0]
+    return jnp.zeros(slots, bool).at[tree.free].set(jnp.arange(slots) < tree.used)
+
+
+def _kept_first(keep: Bool[Array, " slots"], free: Int[Array, " slots"]) -> Int[Array, " slots"]:
+    """All slots in the type of `free`, those to keep first."""
+    place = jnp.where(keep, jnp.cumsum(keep), keep.sum() + jnp.cumsum(~keep)) - 1
+    return jnp.zeros_like(free).at[place].set(jnp.arange(len(free), dtype=free.dtype))
+
+
+def prune(tree: Tree) -> Tree:
+    """Frees at least half of every tree. The least visited nodes go; the search finds them again if they matter.
+
+    The statistics of the nodes above stay. A node has no more visits than its parent, so whole subtrees go. The choices
+    stored by GPU programs (`Tree.onward`) are not updated: this is for `SearchSettings.kernels` `plain`, and for trees
+    of several leaves.
+    """
+    return jax.vmap(_prune)(tree)
+
+
+def _prune(tree: Tree) -> Tree:
+    slots, in_use = tree.visits.shape[0], _in_use(tree)
+    visits = jnp.where(in_use, tree.visits, 0)
+    # The visits of the first node outside the better half; nodes with as many visits go too.
+    limit = jnp.sort(visits, descending=True)[slots // 2]
+    keep = in_use & ((visits > limit) | (jnp.arange(slots) == tree.root))
+    child = jnp.where((tree.child >= 0) & keep[jnp.maximum(tree.child, 0)], tree.child, NONE)
+    return replace(tree, child=child, free=_kept_first(keep, tree.free), used=keep.sum(dtype=jnp.int32))
