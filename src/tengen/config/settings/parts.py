@@ -9,7 +9,7 @@ from tengen.schema import setting
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """How the parts work together; the fused loop needs none of it. See docs/ring.md."""
+    """How the parts work together; the fused loop needs none of it. See docs/pipeline.md."""
 
     selfplay_rows: int = setting(20_000, "sync: rows that self-play adds in each round", low=1, high=10**9)
     selfplay_games: int | None = setting(
