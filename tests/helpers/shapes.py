@@ -6,10 +6,11 @@ them and not where they are made.
 """
 
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import jax
 import jaxtyping
@@ -23,22 +24,27 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """The type checker for `jaxtyping.install_import_hook`."""
     if function.__qualname__ == "Tree.__init__":
         return function
-    function.__annotations__ = {name: _any_array(hint) for name, hint in function.__annotations__.items()}
-    check = beartype(function, conf=_CONFIGURATION)
+    hints = function.__annotations__ = {name: _loosened(hint) for name, hint in function.__annotations__.items()}
+    check, signature = beartype(conf=_CONFIGURATION)(function), inspect.signature(function)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        for value in (*args, *kwargs.values()):
-            check_fields(value)
-        return check(*args, **kwargs)
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if hints.get(name, Any) is not Any:
+                check_fields(value)
+        result = check(*args, **kwargs)
+        if hints.get("return", Any) is not Any:
+            check_fields(result)
+        return result
 
     return wrapper
 
 
 def check_fields(value: Any) -> None:
     """TypeError if a field of a named tuple or a search tree does not have the declared shape and type."""
+    hints = getattr(type(value), "__annotations__", {})
     if isinstance(value, tuple):
-        for item in value:
+        for item in value if not hints else (getattr(value, name) for name in hints if hints[name] is not Any):
             check_fields(item)
     if not (hasattr(value, "_fields") or type(value).__name__ == "Tree"):
         return
@@ -54,19 +60,22 @@ def check_fields(value: Any) -> None:
 def _array_fields(cls: type) -> list[tuple[str, Any]]:
     """The fields with a declared shape."""
     fields = getattr(cls, "__annotations__", {}).items()
-    return [(name, _any_array(hint)) for name, hint in fields if any(map(_is_shaped, get_args(hint) or [hint]))]
+    return [(name, _loosened(hint)) for name, hint in fields if any(map(_is_shaped, get_args(hint) or [hint]))]
 
 
 def _is_shaped(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray)
 
 
-def _any_array(hint: Any) -> Any:
-    """The same declaration for arrays of any library."""
+def _loosened(hint: Any) -> Any:
+    """The same declaration for arrays of any library. Words (`Literal`) are for the functions themselves to refuse."""
     if hint is jax.Array:
-        return jax.Array | np.ndarray | np.generic
+        return jax.Array | jax.ShapeDtypeStruct | np.ndarray | np.generic
     if _is_shaped(hint):
         return hint.dtype[Any, hint.dim_str]
-    if get_origin(hint) in (Union, types.UnionType):
-        return functools.reduce(operator.or_, map(_any_array, get_args(hint)))
-    return tuple[tuple(map(_any_array, get_args(hint)))] if get_origin(hint) is tuple else hint
+    kind, inner = get_origin(hint), tuple(map(_loosened, get_args(hint)))
+    if kind in (Union, types.UnionType):
+        return functools.reduce(operator.or_, inner)
+    if kind in (tuple, dict):
+        return types.GenericAlias(kind, inner)
+    return Any if kind is Literal else hint
