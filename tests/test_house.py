@@ -6,6 +6,13 @@ from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+
+from tengen import games
+from tengen.search import rows
 from tests.helpers.paths import ROOT
 
 PACKAGE = ROOT / "src" / "tengen"
@@ -74,3 +81,15 @@ def test_every_folder_of_tests_has_a_counterpart() -> None:
     folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")} - {Path()}
     mirrored = {folder for folder in folders if folder.parts[0] not in WITHOUT_MODULES}
     assert not [str(folder) for folder in mirrored if not (PACKAGE / folder).is_dir()]
+
+
+def test_declared_shapes_are_checked_in_tests_alone() -> None:
+    game = games.make("tic_tac_toe")
+    state = game.init(jax.random.key(0))
+    with pytest.raises(jaxtyping.TypeCheckError, match="action"):
+        game.step(state, jnp.zeros(2, jnp.int32))
+    with pytest.raises(jaxtyping.TypeCheckError, match="state"):
+        game.to_play(state._replace(stones=jnp.zeros(3, jnp.uint16)))
+    with pytest.raises(jaxtyping.TypeCheckError, match="logits"):
+        rows.softmax(jnp.zeros(3, jnp.int32))
+    assert not [str(path) for path in MODULES if "beartype" in path.read_text("utf-8")]

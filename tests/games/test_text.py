@@ -46,7 +46,7 @@ def test_blank_lines_and_spaces_do_not_matter() -> None:
         ("to play: x", "to play x", "expected one of the notes to play, note, got 'to play x'"),
         ("note:", "notes:", "expected one of the notes to play, note, got 'notes: a: b'"),
         ("to play: x\n", "", "the note 'to play' is missing"),
-        ("to play: x", "to play: x\nto play: o", "the note 'to play' is there twice"),
+        ("to play: x", "to play: x\nto play: o", "the note 'to play' appears twice"),
     ],
 )
 def test_what_is_wrong_is_said(old: str, new: str, message: str) -> None:

@@ -30,22 +30,25 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
-            if hints.get(name, Any) is not Any:
-                check_fields(value)
+            check_fields(value, hints.get(name, Any))
         result = check(*args, **kwargs)
-        if hints.get("return", Any) is not Any:
-            check_fields(result)
+        check_fields(result, hints.get("return", Any))
         return result
 
     return wrapper
 
 
-def check_fields(value: Any) -> None:
+def check_fields(value: Any, hint: Any) -> None:
     """TypeError if a field of a named tuple or a search tree does not have the declared shape and type."""
-    hints = getattr(type(value), "__annotations__", {})
-    if isinstance(value, tuple):
-        for item in value if not hints else (getattr(value, name) for name in hints if hints[name] is not Any):
-            check_fields(item)
+    if hint is Any:
+        return
+    fields = getattr(type(value), "__annotations__", {})
+    if hasattr(value, "_fields"):
+        for name, inner in fields.items():
+            check_fields(getattr(value, name), inner)
+    elif isinstance(value, tuple) and len(get_args(hint)) == len(value):
+        for item, inner in zip(value, get_args(hint), strict=True):
+            check_fields(item, inner)
     if not (hasattr(value, "_fields") or type(value).__name__ == "Tree"):
         return
     with jaxtyping.jaxtyped("context"):  # pyright: ignore[reportGeneralTypeIssues]
