@@ -24,11 +24,16 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """The type checker for `jaxtyping.install_import_hook`."""
     if function.__qualname__ == "Tree.__init__":
         return function
-    hints = function.__annotations__ = {name: _loosened(hint) for name, hint in function.__annotations__.items()}
-    check, signature = beartype(conf=_CONFIGURATION)(function), inspect.signature(function)
+
+    @functools.cache
+    def prepared() -> tuple[dict[str, Any], inspect.Signature, Callable[..., Any]]:
+        """Made at the first call, because it takes time and most tests call few functions."""
+        hints = function.__annotations__ = {name: _loosened(hint) for name, hint in function.__annotations__.items()}
+        return hints, inspect.signature(function), beartype(conf=_CONFIGURATION)(function)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        hints, signature, check = prepared()
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             check_fields(value, hints.get(name, Any))
         result = check(*args, **kwargs)

@@ -34,9 +34,6 @@ class ConnectFour(Game[ConnectFourState]):
     planes_shape = (ROWS, COLUMNS, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
     def init(self, key: RandomKey) -> ConnectFourState:
         del key
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))

@@ -85,6 +85,9 @@ class Game(abc.ABC, Generic[State]):
     extra_targets: ClassVar[tuple[str, ...]] = ()  # names of the `final_targets`
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
     # The rules
 
     @abc.abstractmethod

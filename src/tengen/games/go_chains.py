@@ -13,6 +13,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32, Integer, Shaped, UInt, UInt32
 
 EMPTY = 0
+Chains = UInt[Array, " points"]
+PointMask = Bool[Array, " points"]
+Sums = Integer[Array, " points"]
+Number = Int32[Array, ""]
 
 
 class Around(NamedTuple):
@@ -61,16 +65,14 @@ def first_of_its_chain(near: Around) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def chain_sums(
-    chains: UInt[Array, " points"], values: tuple[Integer[Array, " points"], ...]
-) -> tuple[Integer[Array, " points"], ...]:
+def chain_sums(chains: Chains, values: tuple[Sums, ...]) -> tuple[Sums, ...]:
     """For each of the `values`: at every stone the sum over the stones of its chain."""
     points = chains.shape[0]
     root = jnp.where(chains == EMPTY, points, (chains.astype(jnp.int32) - 1) >> 1)
     return tuple(jnp.zeros(points + 1, v.dtype).at[root].add(v)[root] for v in values)
 
 
-def own_liberties(chains: UInt[Array, " points"], near: Around, size: int) -> Int32[Array, " points"]:
+def own_liberties(chains: Chains, near: Around, size: int) -> Int32[Array, " points"]:
     """The liberties that each stone is the first of its chain to claim; over a chain they add up to its liberties."""
     empty = chains == EMPTY
     up, down, left, right = (around(empty & f, size, False) for f in first_of_its_chain(near))
@@ -83,15 +85,13 @@ def own_liberties(chains: UInt[Array, " points"], near: Around, size: int) -> In
 class ChainMove(NamedTuple):
     """The effect of a move."""
 
-    chains: UInt[Array, " points"]
-    captured: Bool[Array, " points"]  # stones of the other player
-    died: Bool[Array, " points"]  # own stones, in a suicide
-    ko: Int32[Array, ""]  # where the other player may not recapture at once, or -1
+    chains: Chains
+    captured: PointMask  # stones of the other player
+    died: PointMask  # own stones, in a suicide
+    ko: Number  # where the other player may not recapture at once, or -1
 
 
-def move(
-    chains: UInt[Array, " points"], action: Int32[Array, ""], me: Int32[Array, ""], size: int, suicide: bool
-) -> ChainMove:
+def move(chains: Chains, action: Number, me: Number, size: int, suicide: bool) -> ChainMove:
     """Puts a stone of player `me` on point `action`; a pass (any other number) leaves the board as it is."""
     points = size * size
     placed = jnp.arange(points, dtype=jnp.int32) == action
@@ -124,12 +124,12 @@ class ChainSurvey(NamedTuple):
     """What player `me` may do on every point, ko apart."""
 
     liberties: Int32[Array, " points"]  # of the chain at each stone
-    playable: Bool[Array, " points"]
-    lives: Bool[Array, " points"]  # a stone there is not suicide
+    playable: PointMask
+    lives: PointMask  # a stone there is not suicide
     goes: Bool[Array, "4 points"]  # the chain on that side disappears, counted once if it is on several sides
 
 
-def survey(chains: UInt[Array, " points"], me: Int32[Array, ""], size: int, suicide: bool) -> ChainSurvey:
+def survey(chains: Chains, me: Number, size: int, suicide: bool) -> ChainSurvey:
     """Surveys all points of a board at once."""
     empty = chains == EMPTY
     mine = colour_is(chains, me)
@@ -146,12 +146,7 @@ def survey(chains: UInt[Array, " points"], me: Int32[Array, ""], size: int, suic
 
 
 def hashes_after(
-    chains: UInt[Array, " points"],
-    seen: ChainSurvey,
-    me: Int32[Array, ""],
-    now: UInt32[Array, "2"],
-    keys: UInt32[Array, "2 2 points"],
-    size: int,
+    chains: Chains, seen: ChainSurvey, me: Number, now: UInt32[Array, "2"], keys: UInt32[Array, "2 2 points"], size: int
 ) -> UInt32[Array, "points 2"]:
     """The hash of the position after a stone of `me` on every playable point.
 

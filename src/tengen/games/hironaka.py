@@ -23,6 +23,7 @@ from tengen.schema import setting
 HOST, AGENT = 0, 1
 PLAYERS = ("host", "agent")
 REMOVED = -1.0  # every coordinate of a removed point
+Points = Float32[Array, "points axes"]
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,12 @@ class Hironaka(Game[HironakaState]):
         _, points = lax.while_loop(ended, draw, draw((key, jnp.zeros(shape))))
         return self.position(points)
 
-    def position(self, points: Float32[Array, "points axes"]) -> HironakaState:
+    def position(self, points: Points) -> HironakaState:
         """A game that starts from these points, with the host to choose."""
         points = self._normalised(jnp.asarray(points, jnp.float32))
         return HironakaState(points, jnp.zeros(self.options.dimension, bool), jnp.int16(0))
 
-    def _normalised(self, points: Float32[Array, "points axes"]) -> Float32[Array, "points axes"]:
+    def _normalised(self, points: Points) -> Points:
         """The points after each shift.
 
         They are rescaled only in the observation: division rounds, and in one of twenty games points that were equal in
@@ -191,14 +192,12 @@ def host_subsets(dimension: int) -> Bool[np.ndarray, "subsets axes"]:
     return bits[bits.sum(1) >= 2]
 
 
-def live(points: Float32[Array, "points axes"]) -> Bool[Array, " points"]:
+def live(points: Points) -> Bool[Array, " points"]:
     """The points that have not been removed."""
     return points[:, 0] >= 0
 
 
-def shift(
-    points: Float32[Array, "points axes"], subset: Bool[Array, " axes"], axis: Int32[Array, ""]
-) -> Float32[Array, "points axes"]:
+def shift(points: Points, subset: Bool[Array, " axes"], axis: Int32[Array, ""]) -> Points:
     """Coordinate `axis` becomes the sum over `subset`, in every live point."""
     # Added in sorted order, because rounding depends on the order and must not depend on how coordinates are named.
     total = sum(_ascending([jnp.where(subset[k], points[:, k], 0) for k in range(points.shape[1])]))
@@ -216,7 +215,7 @@ def _ascending(columns: list[Array]) -> list[Array]:
     return columns
 
 
-def reduce(points: Float32[Array, "points axes"]) -> Float32[Array, "points axes"]:
+def reduce(points: Points) -> Points:
     """Removes every point that another live one dominates; of equal points the first stays."""
     index = np.arange(points.shape[0])
     below, above = live(points)[None, :], jnp.asarray(True)  # [p, q]: q <= p, q >= p
@@ -227,21 +226,21 @@ def reduce(points: Float32[Array, "points axes"]) -> Float32[Array, "points axes
     return jnp.where((live(points) & ~dominated)[:, None], points, REMOVED)
 
 
-def reposition(points: Float32[Array, "points axes"]) -> Float32[Array, "points axes"]:
+def reposition(points: Points) -> Points:
     """Subtracts from each coordinate its smallest value among the live points."""
     alive = live(points)[:, None]
     smallest = jnp.where(alive, points, jnp.inf).min(0)
     return jnp.where(alive, points - smallest, REMOVED)
 
 
-def rescale(points: Float32[Array, "points axes"]) -> Float32[Array, "points axes"]:
+def rescale(points: Points) -> Points:
     """Divides by the largest coordinate, if that is not zero."""
     largest = points.max()
     scaled = points / jnp.where(largest > 1e-8, largest, 1)
     return jnp.where(live(points)[:, None], scaled, REMOVED)
 
 
-def in_order(points: Float32[Array, "points axes"]) -> Float32[Array, "points axes"]:
+def in_order(points: Points) -> Points:
     """The points in descending order, compared by their last coordinate first; removed ones come last."""
     count, dimension = points.shape
     mine, other = points[:, None, :], points[None, :, :]

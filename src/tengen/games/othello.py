@@ -79,9 +79,6 @@ class Othello(Game[OthelloState]):
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
     def init(self, key: RandomKey) -> OthelloState:
         del key
         dark = (1 << 3 * SIDE + 4, 1 << (4 - 4) * SIDE + 3)

@@ -37,9 +37,6 @@ class TicTacToe(Game[TicTacToeState]):
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
     def init(self, key: RandomKey) -> TicTacToeState:
         del key
         return TicTacToeState(jnp.zeros(2, jnp.uint16), jnp.int8(0))

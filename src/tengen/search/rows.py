@@ -7,27 +7,32 @@ import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int, Int32
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.config.settings.search import SearchSettings
+
+PerMove = Float32[Array, "*batch actions"]
+PerNode = Float32[Array, "*batch 1"]
+Choice = Int32[Array, "*batch"]
+Counts = Int32[Array, "*#batch"]
 
 
 class NodeRow(NamedTuple):
     """The moves of a node, with values from the side of the player who moves there."""
 
-    logits: Float32[Array, "*batch actions"]  # log of the prior, -inf if illegal
-    visits: Float32[Array, "*batch actions"]
-    total: Float32[Array, "*batch actions"]  # sum of the values of those visits
-    node_visits: Float32[Array, "*batch 1"]  # of the node itself, its own evaluation included
-    node_value: Float32[Array, "*batch 1"]  # mean over all visits of the node
-    first_value: Float32[Array, "*batch 1"]  # the value of its own evaluation
+    logits: PerMove  # log of the prior, -inf if illegal
+    visits: PerMove
+    total: PerMove  # sum of the values of those visits
+    node_visits: PerNode  # of the node itself, its own evaluation included
+    node_value: PerNode  # mean over all visits of the node
+    first_value: PerNode  # the value of its own evaluation
 
     @property
     def legal(self) -> Bool[Array, "*batch actions"]:
         return self.logits > -jnp.inf
 
     @property
-    def means(self) -> Float32[Array, "*batch actions"]:
+    def means(self) -> PerMove:
         """Mean value of each move, 0 if not visited."""
         return self.total / jnp.maximum(self.visits, 1)
 
@@ -40,7 +45,7 @@ def _largest(x: Array) -> Array:
     return jnp.max(x, -1, keepdims=True)
 
 
-def softmax(logits: Float32[Array, "*batch actions"]) -> Float32[Array, "*batch actions"]:
+def softmax(logits: PerMove) -> PerMove:
     """Probabilities; -inf gives 0, and a row of only -inf gives zeros."""
     highest = jnp.maximum(_largest(logits), jnp.finfo(jnp.float32).min)
     weights = jnp.exp(logits - highest)
@@ -49,12 +54,12 @@ def softmax(logits: Float32[Array, "*batch actions"]) -> Float32[Array, "*batch 
 
 def choice_at_root(
     row: NodeRow,
-    noise: Float32[Array, "*batch actions"],
+    noise: PerMove,
     base: Int32[Array, "*batch actions"],
     budget: Int32[Array, "*batch"],
     done: Int32[Array, "*batch"],
     settings: SearchSettings,
-) -> Int32[Array, "*batch"]:
+) -> Choice:
     """The move to follow at a root, after `done` simulations of `budget`."""
     if settings.algorithm == "puct":
         return puct_at_root(row, noise, settings)
@@ -63,23 +68,19 @@ def choice_at_root(
     return gumbel_at_root(row, noise, base, wanted.astype(jnp.float32), settings)
 
 
-def choice_below(row: NodeRow, settings: SearchSettings) -> Int32[Array, "*batch"]:
+def choice_below(row: NodeRow, settings: SearchSettings) -> Choice:
     """The move to follow at any other node."""
     return puct_below(row, settings) if settings.algorithm == "puct" else gumbel_below(row, settings)
 
 
-def root_prior(
-    row: NodeRow, noise: Float32[Array, "*batch actions"], settings: SearchSettings
-) -> Float32[Array, "*batch actions"]:
+def root_prior(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:
     """PUCT's prior at the root, flattened by the root temperature and mixed with noise."""
     flat = settings.root_temperature == 1
     prior = jnp.exp(row.logits) if flat else softmax(row.logits / settings.root_temperature)
     return (1 - settings.noise_share) * prior + settings.noise_share * noise
 
 
-def puct_scores(
-    row: NodeRow, prior: Float32[Array, "*batch actions"], reduction: float, settings: SearchSettings
-) -> Float32[Array, "*batch actions"]:
+def puct_scores(row: NodeRow, prior: PerMove, reduction: float, settings: SearchSettings) -> PerMove:
     """Value plus exploration, as in AlphaZero; -inf for illegal moves.
 
     An unvisited move has the value of its node, less a reduction that grows with the prior already visited (KataGo).
@@ -91,15 +92,13 @@ def puct_scores(
     return jnp.where(row.legal, scores, -jnp.inf)
 
 
-def exploration(row: NodeRow, settings: SearchSettings) -> Float32[Array, "*batch 1"]:
+def exploration(row: NodeRow, settings: SearchSettings) -> PerNode:
     """The factor of prior / (1 + visits)."""
     growth = jnp.log((row.node_visits + settings.c_base + 1) / settings.c_base)
     return (settings.c_init + growth) * jnp.sqrt(row.node_visits)
 
 
-def puct_at_root(
-    row: NodeRow, noise: Float32[Array, "*batch actions"], settings: SearchSettings
-) -> Int32[Array, "*batch"]:
+def puct_at_root(row: NodeRow, noise: PerMove, settings: SearchSettings) -> Choice:
     """The move with the best score, or one that lacks the visits that its prior earns it (forced playouts)."""
     prior = root_prior(row, noise, settings)
     scores = puct_scores(row, prior, settings.root_fpu_reduction, settings)
@@ -109,13 +108,13 @@ def puct_at_root(
     return jnp.argmax(scores, -1).astype(jnp.int32)
 
 
-def puct_below(row: NodeRow, settings: SearchSettings) -> Int32[Array, "*batch"]:
+def puct_below(row: NodeRow, settings: SearchSettings) -> Choice:
     """The move with the best score."""
     scores = puct_scores(row, jnp.exp(row.logits), settings.fpu_reduction, settings)
     return jnp.argmax(scores, -1).astype(jnp.int32)
 
 
-def completed_values(row: NodeRow) -> Float32[Array, "*batch actions"]:
+def completed_values(row: NodeRow) -> PerMove:
     """Mean values; an unvisited move gets a mix of the node's own value and those of its visited moves.
 
     (Danihelka et al. 2022, appendix D.) The visited moves are weighted by their priors.
@@ -128,7 +127,7 @@ def completed_values(row: NodeRow) -> Float32[Array, "*batch actions"]:
     return jnp.where(visited, row.means, mixed)
 
 
-def improved_logits(row: NodeRow, settings: SearchSettings) -> Float32[Array, "*batch actions"]:
+def improved_logits(row: NodeRow, settings: SearchSettings) -> PerMove:
     """The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves."""
     values = completed_values(row)
     low = -_largest(jnp.where(row.legal, -values, -jnp.inf))
@@ -138,32 +137,26 @@ def improved_logits(row: NodeRow, settings: SearchSettings) -> Float32[Array, "*
     return jnp.where(row.legal, row.logits + weight * rescaled, -jnp.inf)
 
 
-def improved_policy(row: NodeRow, settings: SearchSettings) -> Float32[Array, "*batch actions"]:
+def improved_policy(row: NodeRow, settings: SearchSettings) -> PerMove:
     """Gumbel's policy target; zeros if nothing is legal."""
     return softmax(improved_logits(row, settings))
 
 
 def gumbel_at_root(
-    row: NodeRow,
-    noise: Float32[Array, "*batch actions"],
-    base: Int32[Array, "*batch actions"],
-    wanted: Float32[Array, "*batch 1"],
-    settings: SearchSettings,
-) -> Int32[Array, "*batch"]:
+    row: NodeRow, noise: PerMove, base: Int32[Array, "*batch actions"], wanted: PerNode, settings: SearchSettings
+) -> Choice:
     """The best of the moves with `wanted` visits in this search, by noise, prior and value."""
     score = jnp.where(row.visits - base == wanted, noise + improved_logits(row, settings), -1e9)
     return jnp.argmax(jnp.where(row.legal, score, -jnp.inf), -1).astype(jnp.int32)
 
 
-def gumbel_below(row: NodeRow, settings: SearchSettings) -> Int32[Array, "*batch"]:
+def gumbel_below(row: NodeRow, settings: SearchSettings) -> Choice:
     """The move whose share of the visits falls furthest behind the improved policy."""
     behind = improved_policy(row, settings) - row.visits / (1 + _sum(row.visits))
     return jnp.argmax(jnp.where(row.legal, behind, -jnp.inf), -1).astype(jnp.int32)
 
 
-def wanted_visits(
-    considered: Int[Array, "*#moves"], most: int, budget: Int[Array, "*#moves"], done: Int[Array, "*#moves"]
-) -> Int32[Array, "*#moves"]:
+def wanted_visits(considered: Counts, most: int, budget: Counts, done: Counts) -> Counts:
     """Sequential halving: the visits that the next move must have had so far in this search.
 
     `considered` moves (at most the fixed `most`) start; each phase gives the survivors equally many visits and then
