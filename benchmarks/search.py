@@ -25,7 +25,7 @@ from tengen.bench.timing import median_seconds
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets import evaluators
-from tengen.search.searching import simulate
+from tengen.search.simulation import simulate
 
 
 class Line(NamedTuple):

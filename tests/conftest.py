@@ -9,17 +9,22 @@ from pathlib import Path
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 
 from tengen.gpu import program
-from tests.helpers import emulator
+from tests.helpers import emulator, shapes
 
 pytest_plugins = ["tests.helpers.fixtures"]
+
+# Checks the declared shapes and types of these modules, in tests alone: the hook changes modules as they are imported.
+_CHECKED = ("games", "nets", "search", "data.format.rows", "data.store.buffer", "train.losses")
+jaxtyping.install_import_hook([f"tengen.{name}" for name in _CHECKED], f"{shapes.__name__}.checked")
 
 # Compiling is what takes long here: a cache outside the repository makes the second run quick.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tengen" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(_CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 # Several processes share the GPU, where there is one: none of them may take most of its memory at the start.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -67,8 +67,8 @@ def test_text_by_hand() -> None:
     ("old", "new", "message"),
     [
         ("3 . .", "3 x .", "a stone hangs in the air"),
-        ("to play: x", "to play: o", "3 and 3 stones do not go with whose turn it is"),
-        ("2 . . .", "2 . . x", "4 and 3 stones do not go with whose turn it is"),
+        ("to play: x", "to play: o", "3 and 3 stones do not fit whose turn it is"),
+        ("2 . . .", "2 . . x", "4 and 3 stones do not fit whose turn it is"),
         ("1 o . x x x . o", "1 o x x x x o o", "x cannot be to play with four in a line"),
     ],
 )

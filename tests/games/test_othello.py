@@ -46,7 +46,7 @@ def test_shortest_game_by_hand() -> None:
     actions = np.full((GAME.max_moves + 2, 64), ANY)
     for t, (column, row) in enumerate(moves):
         actions[t, 0] = 8 * (int(row) - 1) + "abcdefgh".index(column)
-        assert GAME.action_name(None, actions[t, 0]) == column + row
+        assert GAME.action_name(None, int(actions[t, 0])) == column + row
     played = record(GAME, start(GAME), actions=actions)
     assert played.length(0) == len(moves)
     assert played.returns[len(moves), 0].tolist() == [1, -1]

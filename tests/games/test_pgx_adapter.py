@@ -231,8 +231,8 @@ def test_chess_perft() -> None:
         ("sparrow_mahjong", "it hides tiles"),
         ("2048", "it has one player"),
         ("minatar-breakout", "it has one player"),
-        ("chequers", "pgx has no game of that name"),
-        ("", "pgx has no game of that name"),
+        ("chequers", "pgx has no game with that name"),
+        ("", "pgx has no game with that name"),
     ],
 )
 def test_unsuitable_games_are_refused(name: str, reason: str) -> None:

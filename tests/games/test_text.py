@@ -46,7 +46,7 @@ def test_blank_lines_and_spaces_do_not_matter() -> None:
         ("to play: x", "to play x", "expected one of the notes to play, note, got 'to play x'"),
         ("note:", "notes:", "expected one of the notes to play, note, got 'notes: a: b'"),
         ("to play: x\n", "", "the note 'to play' is missing"),
-        ("to play: x", "to play: x\nto play: o", "the note 'to play' is there twice"),
+        ("to play: x", "to play: x\nto play: o", "the note 'to play' appears twice"),
     ],
 )
 def test_what_is_wrong_is_said(old: str, new: str, message: str) -> None:
@@ -83,7 +83,7 @@ def test_check_counts() -> None:
     for first, second, turn in ((0, 0, 0), (1, 0, 1), (4, 4, 0), (5, 4, 1)):
         check_counts(first, second, turn, "a game")
     for first, second, turn in ((0, 0, 1), (1, 0, 0), (0, 1, 0), (5, 3, 0), (5, 3, 1)):
-        with pytest.raises(ValueError, match=f"^a game: {first} and {second} stones do not go with whose turn it is$"):
+        with pytest.raises(ValueError, match=f"^a game: {first} and {second} stones do not fit whose turn it is$"):
             check_counts(first, second, turn, "a game")
 
 

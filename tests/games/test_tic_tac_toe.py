@@ -69,8 +69,8 @@ def test_text_by_hand() -> None:
         ("2 . x .", "2 . X .", "expected a row name and 3 of . x o"),
         ("to play: x", "to play: z", "to play: expected x or o"),
         ("to play: x", "", "'to play' is missing"),
-        ("to play: x", "to play: x\nto play: x", "'to play' is there twice"),
-        ("to play: x", "to play: o", "2 and 2 stones do not go with whose turn it is"),
+        ("to play: x", "to play: x\nto play: x", "'to play' appears twice"),
+        ("to play: x", "to play: o", "2 and 2 stones do not fit whose turn it is"),
         ("3 . . o", "3 o o x", "x cannot be to play with three in a row"),
     ],
 )

@@ -100,7 +100,7 @@ def test_ampere_ada_hopper_and_blackwell(capability: int) -> None:
 
 @needs_nvrtc
 def test_a_program_that_is_wrong_is_named_with_its_line() -> None:
-    with pytest.raises(nvrtc.CompilerError, match=r"games/x\.cu: the CUDA compiler refuses(.|\n)*games/x\.cu\(1\)"):
+    with pytest.raises(nvrtc.CompilerError, match=r"games/x\.cu: the CUDA compiler rejects(.|\n)*games/x\.cu\(1\)"):
         nvrtc.compile_ptx("this is no program", "games/x.cu", ["--gpu-architecture=compute_80"])
 
 

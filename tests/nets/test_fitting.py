@@ -10,6 +10,7 @@ from tengen.games.pgx_adapter import chess_move
 from tengen.nets.fitting import Layout, layout
 
 
+@Game.register
 class Stub:
     """As much of a game as the rule looks at."""
 

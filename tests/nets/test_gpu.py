@@ -159,8 +159,8 @@ def test_heads_that_it_does_not_do() -> None:
     assert gpu.suits_heads(x, weights)
     assert not gpu.suits_heads(x, weights._replace(points=jnp.zeros((16, 5))))
     assert not gpu.suits_heads(x, weights._replace(extra=jnp.zeros((48, 5))))
-    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200))))
-    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((48, 2048))))
+    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((3 * 131, 200)), hidden_bias=jnp.zeros(200)))
+    assert not gpu.suits_heads(x, weights._replace(hidden=jnp.zeros((48, 2048)), hidden_bias=jnp.zeros(2048)))
 
 
 def test_heads_that_need_more_shared_memory_than_there_is() -> None:

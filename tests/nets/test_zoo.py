@@ -76,7 +76,7 @@ def test_every_size_makes_a_network_that_knows_its_name(
         ("", '"": no network has that name'),
         ("b6c96-", '"b6c96-": unknown ending "-", expected one of -nogp, -xtN, -se, -mish, -silu'),
         ("b6c96-relu", '"b6c96-relu": unknown ending "-relu", expected one of -nogp, -xtN, -se, -mish, -silu'),
-        ("b6c96-mish-silu", '"b6c96-mish-silu": two endings say what activation is'),
+        ("b6c96-mish-silu", '"b6c96-mish-silu": two endings set activation'),
         ("b6c96-xt5", '"b6c96-xt5": tower.groups: expected a divisor of the 96 channels inside a block, got 5'),
         ("mlp3x256-se", '"mlp3x256-se": -se is for networks on a board, such as b6c96-se'),
         ("b999c96", '"b999c96": tower.blocks: expected a whole number from 1 to 200, got 999'),

@@ -14,8 +14,8 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
-from tengen.search.leaves import Leaves
 from tengen.search.result import SearchResult
+from tengen.search.simulation import Leaves
 from tengen.search.tree import Tree
 
 

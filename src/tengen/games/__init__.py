@@ -2,7 +2,7 @@
 
     game = games.make("go", size=9, komi=7.0)
 
-`core.Game` is the contract; each game has a file of its own here and a page in docs/games.
+`core.Game` is the interface; each game has a file here and a page in docs/games.
 """
 
 import importlib
@@ -26,12 +26,12 @@ _PGX = "pgx:"
 
 
 def names() -> tuple[str, ...]:
-    """The games that need no further library. `pgx:NAME` names one of the pgx library."""
+    """The games that need no further library; `pgx:NAME` is a game of the pgx library."""
     return tuple(_CLASSES)
 
 
 def game_class(name: str) -> type[Game]:
-    """The class that plays the game; ValueError if there is no such game."""
+    """The class that implements the game. Raises OptionError if there is no such game."""
     if name.startswith(_PGX):
         from tengen.games import pgx_adapter
 
@@ -44,14 +44,14 @@ def game_class(name: str) -> type[Game]:
 
 
 def options_class(name: str) -> type:
-    """The frozen dataclass that declares the options of a game; ValueError if there is no such game."""
+    """The frozen dataclass that declares the options of a game. Raises OptionError if there is no such game."""
     return game_class(name).Options
 
 
 def make(name: str, **options: object) -> Game:
-    """The game of that name; options not given have the defaults that `tengen games` lists.
+    """The game with that name; missing options have the defaults that `tengen games` lists.
 
-    ValueError names every option that is unknown or wrong, and what was expected.
+    Raises OptionError, which names every option that is unknown or wrong, and what was expected.
     """
     cls: Any = game_class(name)
     chosen = schema.from_options(cls.Options, options, name)

@@ -1,4 +1,4 @@
-"""Chess positions as text (FEN): which of them can be played from. Plain Python, for people's input."""
+"""Validation of chess positions as text (FEN), in plain Python."""
 
 _FIELDS = 6
 _STRAIGHT, _DIAGONAL = ((0, 1), (1, 0), (0, -1), (-1, 0)), ((1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -8,7 +8,7 @@ _HOMES = {"K": "Ke1 Rh1", "Q": "Ke1 Ra1", "k": "ke8 rh8", "q": "ke8 ra8"}
 
 
 def checked(fen: str) -> str:
-    """The FEN, without castling that cannot be. ValueError says why nobody can play from there."""
+    """The FEN without impossible castling rights. Raises ValueError if the position cannot be played."""
     fields = fen.split()
     if len(fields) != _FIELDS:
         raise ValueError(f"expected {_FIELDS} fields, got {len(fields)}")
@@ -49,16 +49,16 @@ def _squares(board: str) -> dict[str, str]:
                 found[f"{'abcdefgh'[column]}{8 - number}"] = sign
                 column += 1
             else:
-                raise ValueError(f"{sign!r} in {rank!r} is no piece")
+                raise ValueError(f"{sign!r} in {rank!r} is not a piece")
         if column != 8:
-            raise ValueError(f"the rank {rank!r} has not 8 squares")
+            raise ValueError(f"the rank {rank!r} does not have 8 squares")
     if len(ranks) != 8:
         raise ValueError(f"expected 8 ranks, got {len(ranks)}")
     return found
 
 
 def _passant(squares: dict[str, str], passant: str, side: str) -> str:
-    """The square behind a pawn that has just moved two squares; `-` if there is no such pawn."""
+    """The square behind a pawn that has just moved two squares; `-` if no pawn has."""
     if passant == "-":
         return passant
     if len(passant) != 2 or passant[0] not in "abcdefgh" or passant[1] not in "36":
@@ -74,7 +74,7 @@ def _attacked(squares: dict[str, str], square: str, by_white: bool) -> bool:
     column, row = "abcdefgh".index(square[0]), int(square[1]) - 1
 
     def piece(columns: int, rows: int) -> str | None:
-        """What stands so far away; None outside the board."""
+        """The piece at that distance; empty if there is none, None outside the board."""
         x, y = column + columns, row + rows
         return squares.get(f"{'abcdefgh'[x]}{y + 1}", "") if 0 <= x < 8 and 0 <= y < 8 else None
 

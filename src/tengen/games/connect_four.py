@@ -1,13 +1,13 @@
 """Connect four on six rows and seven columns. See docs/games/connect_four.md."""
 
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt8
 
-from tengen.games.core import Game, NoOptions, Observation, Symmetry, board_symmetry, identity
+from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, board_symmetry, identity
 from tengen.games.text import check_counts, parse_grid, player_number, render_grid
 
 ROWS, COLUMNS = 6, 7
@@ -18,9 +18,9 @@ PLAYERS = ("x", "o")
 class ConnectFourState(NamedTuple):
     """A position."""
 
-    stones: Array  # UInt8[2, 7]: for each player and column, bit r is the r-th row from the bottom
-    turn: Array  # Int8: who moves
-    winner: Array  # Int8: who has four in a line, or -1
+    stones: UInt8[Array, "*batch 2 7"]  # for each player and column, bit r is the r-th row from the bottom
+    turn: Int8[Array, "*batch"]  # who moves
+    winner: Int8[Array, "*batch"]  # who has four in a line, or -1
 
 
 class ConnectFour(Game[ConnectFourState]):
@@ -34,14 +34,11 @@ class ConnectFour(Game[ConnectFourState]):
     planes_shape = (ROWS, COLUMNS, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
-    def init(self, key: Array) -> ConnectFourState:
+    def init(self, key: RandomKey) -> ConnectFourState:
         del key
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
 
-    def _play(self, state: ConnectFourState, action: Array) -> ConnectFourState:
+    def _play(self, state: ConnectFourState, action: Int32[Array, ""]) -> ConnectFourState:
         taken = state.stones[0] | state.stones[1]
         # A column is filled from below, so adding one to it gives the lowest free bit.
         landing = jnp.where(jnp.arange(COLUMNS) == action, taken + 1, 0).astype(jnp.uint8)
@@ -50,7 +47,7 @@ class ConnectFour(Game[ConnectFourState]):
         winner = jnp.where(has_four(mine), state.turn, -1).astype(jnp.int8)
         return ConnectFourState(stones, (1 - state.turn).astype(jnp.int8), winner)
 
-    def legal_actions(self, state: ConnectFourState) -> Array:
+    def legal_actions(self, state: ConnectFourState) -> Bool[Array, " actions"]:
         return ((state.stones[0] | state.stones[1]) != FULL) & ~self.is_over(state)
 
     def observe(self, state: ConnectFourState) -> Observation:
@@ -59,14 +56,14 @@ class ConnectFour(Game[ConnectFourState]):
         planes = jnp.stack([jnp.ones((ROWS, COLUMNS), bool), _board(mine), _board(theirs)], -1)
         return Observation(planes, jnp.zeros(0, jnp.float32))
 
-    def to_play(self, state: ConnectFourState) -> Array:
+    def to_play(self, state: ConnectFourState) -> Int32[Array, ""]:
         return state.turn.astype(jnp.int32)
 
-    def is_over(self, state: ConnectFourState) -> Array:
+    def is_over(self, state: ConnectFourState) -> Bool[Array, ""]:
         full = ((state.stones[0] | state.stones[1]) == FULL).all()
         return full | (state.winner >= 0)
 
-    def returns(self, state: ConnectFourState) -> Array:
+    def returns(self, state: ConnectFourState) -> Float32[Array, "2"]:
         won = (jnp.arange(2) == state.winner).astype(jnp.float32)
         return won - won[::-1]
 
@@ -101,8 +98,8 @@ class ConnectFour(Game[ConnectFourState]):
         return str(action + 1)
 
 
-def has_four(columns: Array) -> Array:
-    """Bool: four in a line, in UInt8[7] columns of bits."""
+def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
+    """Whether there are four in a line."""
     x = columns.astype(jnp.uint32)
     upright = x & x >> 1 & x >> 2 & x >> 3
     a, b, c, d = (x[k : COLUMNS - 3 + k] for k in range(4))
@@ -112,7 +109,7 @@ def has_four(columns: Array) -> Array:
     return upright.any() | (level | falling | rising).any()
 
 
-def _board(columns: Array) -> Array:
-    """Bool[6, 7], the top row first."""
+def _board(columns: UInt8[Any, "7"]) -> Bool[Array, "6 7"]:
+    """The stones as a board, the top row first."""
     rows = jnp.arange(ROWS - 1, -1, -1, dtype=jnp.uint32)
     return (columns[None, :].astype(jnp.uint32) >> rows[:, None]) & 1 == 1

@@ -1,4 +1,4 @@
-"""The contract that every game keeps, and the few types that all of them share.
+"""The interface of a game, and the types that all games share.
 
 A game is a set of pure functions of ONE state; callers `vmap`. States are pytrees of small arrays and hold neither
 observations nor legal masks, because a search keeps one state per tree node.
@@ -13,25 +13,26 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int32, Key, Shaped
 
 State = TypeVar("State")
+RandomKey = Key[Array, ""]
 
 
 class Observation(NamedTuple):
-    """What the player to move sees. On a board, plane 0 marks the points that are on the board."""
+    """The network's input, from the side of the player to move. On a board, plane 0 marks the points on the board."""
 
-    planes: Array  # Bool[H, W, C]
-    scalars: Array  # Float32[S]
+    planes: Bool[Array, "*batch height width planes"]
+    scalars: Float32[Array, "*batch scalars"]
 
 
 class PositionInfo(NamedTuple):
     """What a network and a search need to know about a position."""
 
-    legal: Array  # Bool[A]
+    legal: Bool[Array, "*batch actions"]
     observation: Observation
-    over: Array  # Bool[]
-    returns: Array  # Float32[2]
+    over: Bool[Array, "*batch"]
+    returns: Float32[Array, "*batch 2"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,38 +40,38 @@ class Symmetry:
     """A renaming of the board that leaves the rules unchanged."""
 
     name: str
-    board: Callable[[Array], Array]  # [H, W, ...] -> [H, W, ...], for planes and for targets that lie on the board
-    scalars: Callable[[Array], Array]  # Float32[S] -> Float32[S]
-    actions: np.ndarray  # Int32[2, A]: actions[player, a] is what that player's action a becomes
+    board: Callable[[Array], Array]  # for planes and for targets that lie on the board: the first two axes
+    scalars: Callable[[Array], Array]
+    actions: Int32[np.ndarray, "2 actions"]  # actions[player, a] is what that player's action a becomes
 
     @cached_property
-    def inverse(self) -> np.ndarray:
-        """Int32[2, A]: the action that becomes a."""
+    def inverse(self) -> Int32[np.ndarray, "2 actions"]:
+        """inverse[player, a] is the action that becomes a."""
         return np.argsort(self.actions, axis=1).astype(np.int32)
 
     def observation(self, observation: Observation) -> Observation:
         """The same position seen through the symmetry."""
         return Observation(self.board(observation.planes), self.scalars(observation.scalars))
 
-    def action(self, action: Array, to_play: Array) -> Array:
+    def action(self, action: Int32[Array, "*batch"], to_play: Int32[Array, "*#batch"]) -> Int32[Array, "*batch"]:
         """What `action` of player `to_play` becomes."""
         return jnp.asarray(self.actions)[to_play, action]
 
-    def policy(self, policy: Array, to_play: Array) -> Array:
-        """[A] any number per action (mask, probabilities, logits), moved with the actions."""
+    def policy(self, policy: Shaped[Array, " actions"], to_play: Int32[Array, ""]) -> Shaped[Array, " actions"]:
+        """Moves one value per action (a mask, probabilities, logits) with the actions."""
         return policy[jnp.asarray(self.inverse)[to_play]]
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """For games whose rules leave nothing to choose."""
+    """For games whose rules have no options."""
 
 
 class Game(abc.ABC, Generic[State]):
     """The rules of one game under one set of options.
 
     Players are 0 (moves first) and 1. An action outside the legal mask gives an unspecified state: check with
-    `legal_actions`, or go through `parse_action`, which refuses illegal moves.
+    `legal_actions`, or use `parse_action`, which refuses illegal moves.
     """
 
     name: str
@@ -79,58 +80,63 @@ class Game(abc.ABC, Generic[State]):
     options: Any  # an instance of it
     num_actions: int
     max_moves: int  # no game lasts longer
-    planes_shape: tuple[int, int, int]  # H, W, C
+    planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int
-    extra_targets: ClassVar[tuple[str, ...]] = ()  # what `final_targets` gives
+    extra_targets: ClassVar[tuple[str, ...]] = ()  # names of the `final_targets`
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
 
     # The rules
 
     @abc.abstractmethod
-    def init(self, key: Array) -> State:
+    def init(self, key: RandomKey) -> State:
         """A new game."""
 
-    def init_varied(self, key: Array, komi_spread: float) -> State:
-        """A new game to learn from; where the rules have a komi, it is drawn around the options' own."""
+    def init_varied(self, key: RandomKey, komi_spread: float) -> State:
+        """A new game for self-play; if the rules have a komi, it is drawn around the configured one."""
         del komi_spread
         return self.init(key)
 
-    def step(self, state: State, action: Array) -> State:
-        """The state after `action` (Int32). A finished game does not change."""
+    def step(self, state: State, action: Int32[Array, ""]) -> State:
+        """The state after `action`. A finished game does not change."""
         return freeze(self.is_over(state), state, self._play(state, jnp.asarray(action, jnp.int32)))
 
     @abc.abstractmethod
-    def _play(self, state: State, action: Array) -> State:
+    def _play(self, state: State, action: Int32[Array, ""]) -> State:
         """The state after a legal action in a running game."""
 
     @abc.abstractmethod
-    def legal_actions(self, state: State) -> Array:
-        """Bool[A]; nothing is legal in a finished game, and something always is in a running one."""
+    def legal_actions(self, state: State) -> Bool[Array, " actions"]:
+        """Nothing is legal in a finished game; at least one action is legal in a running game."""
 
     @abc.abstractmethod
     def observe(self, state: State) -> Observation:
         """The position from the side of the player to move."""
 
     @abc.abstractmethod
-    def to_play(self, state: State) -> Array:
-        """Int32[]: 0 or 1."""
+    def to_play(self, state: State) -> Int32[Array, ""]:
+        """0 or 1."""
 
     @abc.abstractmethod
-    def is_over(self, state: State) -> Array:
-        """Bool[]."""
+    def is_over(self, state: State) -> Bool[Array, ""]:
+        """Whether the game has ended."""
 
     @abc.abstractmethod
-    def returns(self, state: State) -> Array:
-        """Float32[2]: the result for each player, zero-sum in [-1, 1]; zeros while the game runs."""
+    def returns(self, state: State) -> Float32[Array, "2"]:
+        """The result for each player, zero-sum in [-1, 1]; zeros while the game runs."""
 
     def look(self, state: State) -> PositionInfo:
-        """All of these together, for games that can share work between them."""
+        """Legal actions, observation, end and result together, for games that can share work between them."""
         return PositionInfo(self.legal_actions(state), self.observe(state), self.is_over(state), self.returns(state))
 
-    def step_and_look(self, states: State, actions: Array, stay: Array | None = None) -> tuple[State, PositionInfo]:
-        """`step`, then `look`, for a BATCH of games; where `stay` (Bool[B]) says so, only `look`.
+    def step_and_look(
+        self, states: State, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
+    ) -> tuple[State, PositionInfo]:
+        """`step`, then `look`, for a BATCH of games; games marked in `stay` make no move.
 
-        A game may have a faster way than `vmap`; the results are the same.
+        A game may implement this faster than `vmap` does; the results are the same.
         """
         moved = jax.vmap(self.step)(states, actions)
         states = moved if stay is None else jax.vmap(freeze)(stay, states, moved)
@@ -144,21 +150,21 @@ class Game(abc.ABC, Generic[State]):
     # Search trees and learning
 
     def split(self, state: State) -> tuple[State, Any]:
-        """The state as a tree node keeps it, and what is kept once for the whole tree."""
+        """The part of the state that every tree node stores, and the part stored once per tree."""
         return state, ()
 
     def join(self, node: State, kept: Any) -> State:
-        """Undo `split` for the same position, or give a deeper node of the tree what its root keeps."""
+        """Undoes `split`; `kept` may also be that of the root, for any node of its tree."""
         del kept
         return node
 
     def final_targets(self, state: State) -> dict[str, Array]:
-        """What a finished game teaches besides its result, from the side of player 0, under `extra_targets`."""
+        """Training targets of a finished game besides its result, by name (`extra_targets`), for player 0."""
         del state
         return {}
 
     def record_facts(self, state: State) -> dict[str, Array]:
-        """What a record of the finished game should say besides its moves and result: numbers by name."""
+        """Numbers for the record of a finished game besides its moves and result, by name."""
         del state
         return {}
 
@@ -169,11 +175,11 @@ class Game(abc.ABC, Generic[State]):
         """The position as text."""
 
     def from_text(self, text: str) -> State:
-        """The position that `render` printed, without its past. ValueError if the text is no such position."""
+        """The position that `render` printed, without its history. Raises ValueError if the text is not one."""
         raise ValueError(f"{self.name}: positions cannot be read from text")
 
     def action_name(self, state: State, action: int) -> str:
-        """What players call that action; ValueError if the player to move has no such action."""
+        """The name of an action, such as `D4`. Raises ValueError if the player to move does not have it."""
         if not (0 <= action < self.num_actions and self._known_action(state, action)):
             raise ValueError(f"{self.name}: there is no action {action} here")
         return self._action_name(state, action)
@@ -183,7 +189,7 @@ class Game(abc.ABC, Generic[State]):
         """`action_name`, for actions that exist."""
 
     def parse_action(self, state: State, text: str) -> int:
-        """The legal action of that name; ValueError says why there is none."""
+        """The legal action with that name. Raises ValueError with the reason if there is none."""
         wanted = text.strip().lower()
         legal = np.asarray(self._legal_actions(state))
         for action in range(self.num_actions):
@@ -197,17 +203,17 @@ class Game(abc.ABC, Generic[State]):
 
     @cached_property
     def _legal_actions(self) -> Callable[[State], Array]:
-        """`legal_actions`, compiled: people do not like to wait either."""
+        """`legal_actions`, compiled."""
         return jax.jit(self.legal_actions)
 
     def _known_action(self, state: State, action: int) -> bool:
-        """Whether the action has a name here (in some games an action belongs to one of the players only)."""
+        """Whether the action has a name here (in some games an action belongs to one player only)."""
         del state, action
         return True
 
 
-def freeze(over: Array, state: State, moved: State) -> State:
-    """`moved`, or `state` if its game is over."""
+def freeze(over: Bool[Array, ""], state: State, moved: State) -> State:
+    """Returns `state` if its game is over, otherwise `moved`."""
     return jax.tree.map(lambda old, new: jnp.where(over, old, new), state, moved)
 
 
@@ -218,7 +224,7 @@ def identity(num_actions: int) -> Symmetry:
 
 
 def board_symmetry(name: str, board: Callable[[Array], Array], shape: tuple[int, int], num_actions: int) -> Symmetry:
-    """A symmetry of a board whose first actions are its points, row by row; further actions stay."""
+    """A symmetry of a board whose first actions are its points, row by row; other actions keep their numbers."""
     points = shape[0] * shape[1]
     # Entry p of the transformed numbering is the point that moved to p.
     came_from = np.asarray(board(jnp.arange(points).reshape(shape))).reshape(-1)

@@ -7,11 +7,12 @@ from typing import ClassVar, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu
-from tengen.games.core import Game, Observation, PositionInfo, Symmetry, square_symmetries
+from tengen.games.core import Game, Observation, PositionInfo, RandomKey, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
@@ -26,7 +27,7 @@ SCALARS = (
 )  # fmt: skip
 PLAYERS = ("black", "white")
 NO_POINT = -1
-REMEMBERED = 8  # positions that every node keeps: enough for a triple ko, which repeats after six moves
+REMEMBERED = 8  # positions that every node stores: enough for a triple ko, which repeats after six moves
 NEVER = np.uint32(0xFFFFFFFF)  # an unused slot of a list of positions
 
 
@@ -37,7 +38,7 @@ class GoOptions:
     size: int = setting(9, "points along one side of the board", low=2, high=19)
     komi: float = setting(7.0, "points that White gets", low=-400, high=400, multiple_of=0.5)
     ko: Literal["simple", "positional", "situational"] = setting("positional", "which repetitions are forbidden")
-    suicide: bool = setting(False, "may several stones at once be played to their death")
+    suicide: bool = setting(False, "whether a move may capture several stones of its own colour")
     max_moves: int | None = setting(
         None,
         "moves until the board is scored as it stands (null: 2 * size * size, at least 50)",
@@ -47,33 +48,35 @@ class GoOptions:
 
 
 class GoState(NamedTuple):
-    """A position. P points, row by row from the top left; Black is 0."""
+    """A position; points are numbered row by row from the top left, Black is 0."""
 
-    chains: Array  # UInt8 or UInt16[P]: see go_chains
-    turn: Array  # Int8: who moves
-    moves: Array  # Int16: moves played
-    last: Array  # Int16[5]: the newest moves first, P is a pass, -1 none
-    ko: Array  # Int16: the point that simple ko bans now, or -1
-    komi: Array  # Int16: in half points
-    hash: Array  # UInt32[2]: the sum of the random numbers of all stones
-    recent: Array  # UInt32[8, 2], or [0, 2] under simple ko: the newest positions, this one first
-    history: Array  # UInt32[max_moves, 2] in the real game, [0, 2] in tree nodes and under simple ko: all positions
+    chains: UInt[Array, "*batch points"]  # see go_chains
+    turn: Int8[Array, "*batch"]  # who moves
+    moves: Int16[Array, "*batch"]  # moves played
+    last: Int16[Array, "*batch 5"]  # the newest moves first; the number of points is a pass, -1 no move
+    ko: Int16[Array, "*batch"]  # the point that simple ko bans now, or -1
+    komi: Int16[Array, "*batch"]  # in half points
+    hash: UInt32[Array, "*batch 2"]  # the sum of the random numbers of all stones
+    recent: UInt32[Array, "*batch recent 2"]  # the newest positions, this one first; empty under simple ko
+    history: UInt32[Array, "*batch history 2"]  # all positions; empty in tree nodes and under simple ko
 
 
 class Marks(NamedTuple):
-    """Bool[P] each: what legality and the observation say of every point, for the player to move."""
+    """Marks of every point, for legality and the observation of the player to move."""
 
-    mine: Array
-    theirs: Array
-    one: Array  # stones of chains with one liberty
-    two: Array
-    three: Array
-    banned: Array  # only ko forbids it
-    legal: Array
+    mine: Bool[Array, " points"]
+    theirs: Bool[Array, " points"]
+    one: Bool[Array, " points"]  # stones of chains with one liberty
+    two: Bool[Array, " points"]
+    three: Bool[Array, " points"]
+    banned: Bool[Array, " points"]  # only ko forbids it
+    legal: Bool[Array, " points"]
 
 
-def _repeats(situation: Array, past: Array, count: Array | int) -> Array:
-    """Bool[P]: whether UInt32[P, 2] `situation` is among the first `count` of the list UInt32[N, 2] `past`."""
+def _repeats(
+    situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int
+) -> Bool[Array, " points"]:
+    """Whether each `situation` is among the first `count` of the list `past`."""
     chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
 
     def compare(carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -110,15 +113,15 @@ class Go(Game[GoState]):
 
     # The rules
 
-    def init(self, key: Array) -> GoState:
+    def init(self, key: RandomKey) -> GoState:
         del key
         return self.position(np.zeros(self.points, self._dtype), 0)
 
-    def init_varied(self, key: Array, komi_spread: float) -> GoState:
+    def init_varied(self, key: RandomKey, komi_spread: float) -> GoState:
         if komi_spread == 0:
             return self.init(key)
         drawn = self.options.komi + komi_spread * jax.random.normal(key)
-        komi = jnp.clip(jnp.round(2 * drawn), -800, 800)  # what the options allow
+        komi = jnp.clip(jnp.round(2 * drawn), -800, 800)  # the limits of the option
         return self.init(key)._replace(komi=komi.astype(jnp.int16))
 
     def position(self, chains: np.ndarray | Array, turn: int) -> GoState:
@@ -141,26 +144,26 @@ class Go(Game[GoState]):
         return self._remember(state)
 
     def _remember(self, state: GoState) -> GoState:
-        """The state with its own position on the lists that superko looks at."""
+        """The state with its own position on the lists that superko uses."""
         if not self.superko:
             return state
         now = self._situation(state.hash, state.turn)
         recent = jnp.concatenate([now[None], state.recent[:-1]])
         return state._replace(recent=recent, history=self._history(state))
 
-    def _history(self, state: GoState) -> Array:
-        """UInt32[max_moves, 2]: the list of all positions with the present one; a game that rests is on it already."""
+    def _history(self, state: GoState) -> UInt32[Array, "moves 2"]:
+        """The list of all positions including the current one; it does not change while the game makes no move."""
         here = jnp.arange(state.history.shape[0]) == state.moves
         return jnp.where(here[:, None], self._situation(state.hash, state.turn), state.history)
 
-    def _situation(self, position: Array, next_turn: Array) -> Array:
-        """UInt32[..., 2]: what must not come again when `next_turn` is to move in `position`."""
+    def _situation(self, position: UInt32[Array, "*points 2"], next_turn: Array) -> UInt32[Array, "*points 2"]:
+        """The hash that must not repeat when `next_turn` is to move in `position`."""
         if self.options.ko == "positional":
             return position
         black, white = jnp.asarray(self._turn_keys).T
         return position + jnp.where(next_turn == 0, black, white)
 
-    def _play(self, state: GoState, action: Array) -> GoState:
+    def _play(self, state: GoState, action: Int32[Array, ""]) -> GoState:
         me = self.to_play(state)
         move = rules.move(state.chains, action, me, self.size, self.options.suicide)
         keys = jnp.asarray(self._stone_keys)
@@ -172,7 +175,7 @@ class Go(Game[GoState]):
         return self._moved(state, action, move.chains, move.ko, total)
 
     def _moved(self, state: GoState, action: Array, chains: Array, ko: Array, total: Array) -> GoState:
-        """The state after `action`, given what it does to the board."""
+        """The state after `action`, given its effect on the board."""
         moved = state._replace(
             chains=chains,
             turn=(1 - state.turn).astype(jnp.int8),
@@ -199,7 +202,7 @@ class Go(Game[GoState]):
         legal = seen.playable & ~banned & ~self.is_over(state)
         return Marks(mine, theirs, one, two, three, seen.playable & banned, legal)
 
-    def legal_actions(self, state: GoState) -> Array:
+    def legal_actions(self, state: GoState) -> Bool[Array, " actions"]:
         return self.look(state).legal
 
     def observe(self, state: GoState) -> Observation:
@@ -216,12 +219,16 @@ class Go(Game[GoState]):
         over = self.is_over(state)
         return PositionInfo(jnp.append(marks.legal, ~over), observation, over, returns)
 
-    def step_and_look(self, states: GoState, actions: Array, stay: Array | None = None) -> tuple[GoState, PositionInfo]:
+    def step_and_look(
+        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
+    ) -> tuple[GoState, PositionInfo]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
         fused, plain = self.fused_step_and_look, super().step_and_look
         return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
 
-    def fused_step_and_look(self, states: GoState, actions: Array, stay: Array) -> tuple[GoState, PositionInfo]:
+    def fused_step_and_look(
+        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"]
+    ) -> tuple[GoState, PositionInfo]:
         """`step_and_look` as one GPU program."""
         fixed = go_gpu.GoRules(
             size=self.size,
@@ -241,30 +248,30 @@ class Go(Game[GoState]):
         observation = Observation(planes.reshape(-1, *self.planes_shape), jax.vmap(self._scalars)(moved))
         return moved, PositionInfo(legal, observation, over, jnp.stack([black, -black], -1))
 
-    def _scalars(self, state: GoState) -> Array:
+    def _scalars(self, state: GoState) -> Float32[Array, " scalars"]:
         """KataGo's global inputs 0-8, 14 and 18."""
         komi = jnp.where(state.turn == 1, 1, -1) * state.komi.astype(jnp.float32) / 2
         bound = self.points + 20
         komi = jnp.clip(komi, -bound, bound)
         superko = {"simple": (0.0, 0.0), "positional": (1.0, 0.5), "situational": (1.0, -0.5)}[self.options.ko]
         passes = state.last == self.points
-        # Area scores differ by two where no point is neutral: the wave says how far komi is from where a draw lies.
+        # Area scores differ by two if no point is neutral: the wave is the distance of komi from the nearest draw.
         odd = self.points % 2
         above = komi - (jnp.floor((komi - odd) / 2) * 2 + odd)
         wave = jnp.where(above < 0.5, above, jnp.where(above < 1.5, 1 - above, above - 2))
         rest = jnp.stack([komi / 20, *map(jnp.float32, superko), jnp.float32(self.options.suicide)])
         return jnp.concatenate([passes, rest, jnp.stack([passes[0], wave])]).astype(jnp.float32)
 
-    def to_play(self, state: GoState) -> Array:
+    def to_play(self, state: GoState) -> Int32[Array, ""]:
         return state.turn.astype(jnp.int32)
 
-    def is_over(self, state: GoState) -> Array:
+    def is_over(self, state: GoState) -> Bool[Array, ""]:
         return (state.last[:2] == self.points).all() | (state.moves >= self.max_moves)
 
     # The result
 
-    def ownership(self, state: GoState) -> Array:
-        """Int8[size, size]: 1 where a stone or the surroundings are Black's alone, -1 White's, 0 neither."""
+    def ownership(self, state: GoState) -> Int8[Array, "height width"]:
+        """1 for Black's stones and points that only Black's stones reach, -1 for White's, 0 otherwise."""
         size, empty = self.size, state.chains == EMPTY
         stones = (rules.colour_is(state.chains, 0), rules.colour_is(state.chains, 1))
 
@@ -282,12 +289,12 @@ class Go(Game[GoState]):
         (black, white), _ = lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(size, size)
 
-    def score(self, state: GoState) -> Array:
-        """Float32: Black's area minus White's minus komi, as the board stands."""
+    def score(self, state: GoState) -> Float32[Array, ""]:
+        """Black's area minus White's minus komi, as the board stands."""
         return self.ownership(state).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
 
-    def returns(self, state: GoState) -> Array:
-        # Scoring an empty board costs nothing, so games that run do not slow down a batch in which few have ended.
+    def returns(self, state: GoState) -> Float32[Array, "2"]:
+        # Scoring an empty board is fast, so running games do not slow down a batch in which few have ended.
         over = self.is_over(state)
         board = state._replace(chains=jnp.where(over, state.chains, EMPTY))
         black = jnp.where(over, jnp.sign(self.score(board)), 0)
@@ -306,7 +313,7 @@ class Go(Game[GoState]):
     # Search trees
 
     def split(self, state: GoState) -> tuple[GoState, Array]:
-        """Nodes keep the last eight positions; the list of all of them stays with the root."""
+        """Nodes store the last eight positions; the list of all of them is stored once per tree."""
         return state._replace(history=state.history[:0]), state.history
 
     def join(self, node: GoState, kept: Array) -> GoState:

@@ -1,8 +1,8 @@
 """Chains of stones on a square board, as arrays over its points.
 
-`chains[p]` is 0 on an empty point and otherwise `1 + 2 * root + colour`, where `root` is one stone of the chain: so
-two stones belong together exactly when their numbers are equal, and the number tells the colour. Everything below is
-comparisons of neighbours and sums over equal numbers: no flood fill.
+`chains[p]` is 0 on an empty point and otherwise `1 + 2 * root + colour`, where `root` is one stone of the chain. So two
+stones belong together exactly if their numbers are equal, and the number gives the colour. Everything below compares
+neighbours and sums over equal numbers, without flood fill.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,22 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Int32, Integer, Shaped, UInt, UInt32
 
 EMPTY = 0
+Chains = UInt[Array, " points"]
+PointMask = Bool[Array, " points"]
+Sums = Integer[Array, " points"]
+Number = Int32[Array, ""]
 
 
 class Around(NamedTuple):
-    """[P] each: the value above, below, left and right of every point."""
+    """The value above, below, left and right of every point."""
 
-    up: Array
-    down: Array
-    left: Array
-    right: Array
+    up: Shaped[Array, " points"]
+    down: Shaped[Array, " points"]
+    left: Shaped[Array, " points"]
+    right: Shaped[Array, " points"]
 
 
 def chain_dtype(size: int) -> type:
@@ -29,8 +33,8 @@ def chain_dtype(size: int) -> type:
     return jnp.uint8 if 2 * size * size <= 255 else jnp.uint16
 
 
-def around(values: Array, size: int, outside: int | bool) -> Around:
-    """The four neighbours of every point of [P] `values`; `outside` stands beyond the edge."""
+def around(values: Shaped[Array, " points"], size: int, outside: int | bool) -> Around:
+    """The four neighbours of every point; beyond the edge the value is `outside`."""
     grid = values.reshape(size, size)
     padded = jnp.pad(grid, 1, constant_values=outside)
     rows, columns = slice(1, size + 1), slice(1, size + 1)
@@ -42,15 +46,15 @@ def around(values: Array, size: int, outside: int | bool) -> Around:
     )
 
 
-def colour_is(chains: Array, colour: Array | int) -> Array:
-    """Bool: a stone of that colour (0 or 1)."""
+def colour_is(chains: UInt[Array, "*points"], colour: Array | int) -> Bool[Array, "*points"]:
+    """Where there is a stone of that colour (0 or 1)."""
     return (chains != EMPTY) & (((chains - 1) & 1) == colour)
 
 
 def first_of_its_chain(near: Around) -> tuple[Array, Array, Array, Array]:
-    """Bool[P] for each direction: no earlier direction shows the same chain number.
+    """For each direction, where no earlier direction shows the same chain number.
 
-    A chain that touches an empty point from several sides is counted there once, by this.
+    So a chain that touches an empty point from several sides is counted once.
     """
     up, down, left, right = near
     return (
@@ -61,15 +65,15 @@ def first_of_its_chain(near: Around) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def chain_sums(chains: Array, values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """For each of the [P] `values`: [P], at every stone the sum over the stones of its chain."""
+def chain_sums(chains: Chains, values: tuple[Sums, ...]) -> tuple[Sums, ...]:
+    """For each of the `values`: at every stone the sum over the stones of its chain."""
     points = chains.shape[0]
     root = jnp.where(chains == EMPTY, points, (chains.astype(jnp.int32) - 1) >> 1)
     return tuple(jnp.zeros(points + 1, v.dtype).at[root].add(v)[root] for v in values)
 
 
-def own_liberties(chains: Array, near: Around, size: int) -> Array:
-    """Int32[P]: the liberties that each stone is the first of its chain to claim; a chain's add up to its own."""
+def own_liberties(chains: Chains, near: Around, size: int) -> Int32[Array, " points"]:
+    """The liberties that each stone is the first of its chain to claim; over a chain they add up to its liberties."""
     empty = chains == EMPTY
     up, down, left, right = (around(empty & f, size, False) for f in first_of_its_chain(near))
     # The stone above an empty point finds that point below itself, and so on.
@@ -79,16 +83,16 @@ def own_liberties(chains: Array, near: Around, size: int) -> Array:
 
 
 class ChainMove(NamedTuple):
-    """What a stone changes."""
+    """The effect of a move."""
 
-    chains: Array  # [P]
-    captured: Array  # Bool[P]: stones of the other player
-    died: Array  # Bool[P]: own stones, in a suicide
-    ko: Array  # Int32[]: where the other player may not take back at once, or -1
+    chains: Chains
+    captured: PointMask  # stones of the other player
+    died: PointMask  # own stones, in a suicide
+    ko: Number  # where the other player may not recapture at once, or -1
 
 
-def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> ChainMove:
-    """Put a stone of player `me` on point `action`, or leave the board alone if that is no point (a pass)."""
+def move(chains: Chains, action: Number, me: Number, size: int, suicide: bool) -> ChainMove:
+    """Puts a stone of player `me` on point `action`; a pass (any other number) leaves the board as it is."""
     points = size * size
     placed = jnp.arange(points, dtype=jnp.int32) == action
     row, column = action // size, action % size
@@ -119,14 +123,14 @@ def move(chains: Array, action: Array, me: Array, size: int, suicide: bool) -> C
 class ChainSurvey(NamedTuple):
     """What player `me` may do on every point, ko apart."""
 
-    liberties: Array  # Int32[P]: of the chain at each stone
-    playable: Array  # Bool[P]
-    lives: Array  # Bool[P]: a stone there is not suicide
-    goes: Array  # Bool[4, P]: the chain on that side disappears, counted once if it is on several sides
+    liberties: Int32[Array, " points"]  # of the chain at each stone
+    playable: PointMask
+    lives: PointMask  # a stone there is not suicide
+    goes: Bool[Array, "4 points"]  # the chain on that side disappears, counted once if it is on several sides
 
 
-def survey(chains: Array, me: Array, size: int, suicide: bool) -> ChainSurvey:
-    """Look at a whole board at once."""
+def survey(chains: Chains, me: Number, size: int, suicide: bool) -> ChainSurvey:
+    """Surveys all points of a board at once."""
     empty = chains == EMPTY
     mine = colour_is(chains, me)
     near = around(chains, size, EMPTY)
@@ -141,10 +145,12 @@ def survey(chains: Array, me: Array, size: int, suicide: bool) -> ChainSurvey:
     return ChainSurvey(liberties, playable, lives, goes)
 
 
-def hashes_after(chains: Array, seen: ChainSurvey, me: Array, now: Array, keys: Array, size: int) -> Array:
-    """UInt32[P, 2]: the hash of the position after a stone of `me` on every playable point.
+def hashes_after(
+    chains: Chains, seen: ChainSurvey, me: Number, now: UInt32[Array, "2"], keys: UInt32[Array, "2 2 points"], size: int
+) -> UInt32[Array, "points 2"]:
+    """The hash of the position after a stone of `me` on every playable point.
 
-    `now` is the hash of the position, `keys` UInt32[2 words, 2 colours, P] the random number of every stone.
+    `now` is the hash of the position, and `keys` [word, colour, point] the random number of every stone.
     """
     stones = jnp.where(colour_is(chains, 1), keys[:, 1], keys[:, 0])
     sums = chain_sums(chains, (stones[0], stones[1]))
@@ -157,7 +163,7 @@ def hashes_after(chains: Array, seen: ChainSurvey, me: Array, now: Array, keys: 
 
 
 def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
-    """[P] the chain numbers of a position given as colours (-1 empty); ValueError if a chain has no liberty."""
+    """The chain numbers of a position given as colours (-1 empty). Raises ValueError if a chain has no liberty."""
     chains = np.zeros(size * size, chain_dtype(size))
     for root, colour in enumerate(colours):
         if colour < 0 or chains[root] != EMPTY:

@@ -1,11 +1,11 @@
-"""Go's rules on a GPU: a move and a look at the board after it, for a batch of games (`go.cu`)."""
+"""Go's rules on a GPU: `step_and_look` for a batch of games (`go.cu`)."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Int16, Int32, UInt32
 
 from tengen import gpu
 from tengen.gpu.program import defines
@@ -16,7 +16,7 @@ _THREADS = 128  # in a block
 
 
 class GoPosition(NamedTuple):
-    """What a move changes; fields as in `go.GoState`."""
+    """The part of a state that a move changes; fields as in `go.GoState`."""
 
     chains: Array
     turn: Array
@@ -28,15 +28,15 @@ class GoPosition(NamedTuple):
 
 
 class GoLook(NamedTuple):
-    """What the program says of the new boards."""
+    """What the program returns about the new boards."""
 
-    marks: Array  # Int16[B, P]: the planes of the observation and LEGAL, as bits
-    ended: Array  # Int32[B]: 1 where the game is over
-    area: Array  # Int32[B]: Black's points minus White's where it is, otherwise 0
+    marks: Int16[Array, "batch points"]  # the planes of the observation and LEGAL, as bits
+    ended: Int32[Array, " batch"]  # 1 if the game is over
+    area: Int32[Array, " batch"]  # Black's points minus White's if the game is over, otherwise 0
 
 
 class GoRules(NamedTuple):
-    """What is fixed when the program is compiled."""
+    """The constants of a compiled program."""
 
     size: int
     suicide: bool
@@ -46,7 +46,7 @@ class GoRules(NamedTuple):
 
 
 def teams(rules: GoRules) -> int:
-    """Games in a block: a warp can play a small one."""
+    """Games per block: one warp plays a small board."""
     return _THREADS // 32 if rules.size**2 <= 128 else 1
 
 
@@ -73,16 +73,21 @@ def program(rules: GoRules, batch: int, kept: int, older: int, chain: Any) -> gp
 
 
 def move_and_look(
-    rules: GoRules, before: GoPosition, history: Array, actions: Array, stay: Array, keys: np.ndarray
+    rules: GoRules,
+    before: GoPosition,
+    history: UInt32[Array, "batch older 2"],
+    actions: Int32[Array, " batch"],
+    stay: Bool[Array, " batch"],
+    keys: UInt32[np.ndarray, "2 2 _"],
 ) -> tuple[GoPosition, GoLook]:
-    """Play `actions` (Int32[B]) in every game, except where it has ended or `stay` (Bool[B]) says not to.
+    """Plays `actions` in every game, except in games that have ended or are marked in `stay`.
 
-    `history` UInt32[B, H, 2] holds further positions that may not come again. `keys` UInt32[2 words, 2 colours, P + 1]
-    are the random numbers of stones, whose sum is the hash, and of the turn.
+    `history` holds further positions that must not repeat. `keys` [word, colour, point] are the random numbers of the
+    stones, whose sum is the hash; the last point stands for the turn.
     """
     batch, points = before.chains.shape
     kept, older = before.recent.shape[1], history.shape[1]
-    nothing = jnp.zeros((1,), jnp.uint32)  # stands for an empty list, which has no memory
+    nothing = jnp.zeros((1,), jnp.uint32)  # in place of an empty list, which has no memory
     recent, history = (x if x.size else nothing for x in (before.recent, history))
     kernel = program(rules, batch, kept, older, before.chains.dtype)
     number = jax.ShapeDtypeStruct((batch,), jnp.int32)

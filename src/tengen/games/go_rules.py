@@ -1,4 +1,4 @@
-"""Rules of Go by KataGo's names, which other programs use too, and what they mean for Tengen's game.
+"""Rules of Go by KataGo's names, which other programs use too, and the options of Tengen's game for them.
 
 https://lightvector.github.io/KataGo/rules.html explains each of them.
 """
@@ -27,7 +27,7 @@ _ONLY = {
     "tax": ("NONE", "Tengen's Go counts every point of a player's area, without a tax on eyes or seki"),
     "hasButton": (False, "Tengen's Go has no button"),
 }
-"""What Tengen's game cannot change: the value that it has, and why."""
+"""Rules that Tengen's game does not support otherwise: the value it has, and why."""
 
 
 def _rules(ko: str, bonus: str, friendly: bool = True, **other: str | bool) -> Rules:
@@ -82,14 +82,14 @@ def of_game(options: Any) -> Rules:
 
 
 def parse(text: str) -> Rules:
-    """Rules from a name, from JSON, or from the short form that SGF files have. ValueError says what was expected."""
+    """Rules from a name, from JSON, or from the short form in SGF files. Raises ValueError for anything else."""
     text = text.strip()
     if text.startswith("{"):
         return _from_json(text)
     if compact := _COMPACT.fullmatch(text):
-        told = {key: value for key, value in compact.groupdict().items() if value is not None}
+        given = {key: value for key, value in compact.groupdict().items() if value is not None}
         return _filled(
-            {key: value == "1" if isinstance(_VALUES[key][0], bool) else value for key, value in told.items()}
+            {key: value == "1" if isinstance(_VALUES[key][0], bool) else value for key, value in given.items()}
         )
     for name, rules in NAMED.items():
         if _plain(name) == _plain(text):
@@ -98,7 +98,7 @@ def parse(text: str) -> Rules:
 
 
 def changed(rules: Rules, key: str, value: str) -> Rules:
-    """The same rules but for one. ValueError says what was expected."""
+    """The rules with one changed. Raises ValueError if the key or the value is unknown."""
     return rules | {key: _value(key, value)}
 
 
@@ -108,7 +108,7 @@ def as_json(rules: Rules) -> str:
 
 
 def to_options(rules: Rules) -> dict[str, Any]:
-    """Options of Tengen's game. ValueError names the rules that it does not have, and why."""
+    """Options of Tengen's game. Raises ValueError for rules that it does not support, with the reason."""
     wrong = [f"{key} {_shown(rules[key])}: {why}" for key, (value, why) in _ONLY.items() if rules[key] != value]
     if wrong:
         raise ValueError("; ".join(wrong))
@@ -123,7 +123,7 @@ def bonus(rules: Rules, stones: int) -> int:
 
 
 def differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """In words, what others play differently; rules that they do not know are not among them."""
+    """Descriptions of the rules that differ; rules that either side does not know are ignored."""
     known = [key for key in KEYS if key in mine and key in theirs and mine[key] != theirs[key]]
     return [f"{key} is {_shown(theirs[key])}, not {_shown(mine[key])}" for key in known]
 
@@ -138,10 +138,10 @@ def _from_json(text: str) -> Rules:
     return _filled({key: _value(key, value) for key, value in found.items()})
 
 
-def _filled(told: Rules) -> Rules:
-    """With KataGo's defaults for what is not said."""
-    tax = {"tax": "SEKI"} if told.get("scoring") == "TERRITORY" else {}
-    return _TROMP_TAYLOR | tax | told
+def _filled(given: Rules) -> Rules:
+    """Fills in KataGo's defaults."""
+    tax = {"tax": "SEKI"} if given.get("scoring") == "TERRITORY" else {}
+    return _TROMP_TAYLOR | tax | given
 
 
 def _value(key: str, value: object) -> str | bool:

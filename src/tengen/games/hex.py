@@ -6,9 +6,9 @@ from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32
 
-from tengen.games.core import Game, Observation, Symmetry, board_symmetry, identity
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, board_symmetry, identity
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 from tengen.schema import setting
 
@@ -25,18 +25,20 @@ class HexOptions:
 
 
 class HexState(NamedTuple):
-    """A position. P points, row by row from the top left."""
+    """A position; points are numbered row by row from the top left."""
 
-    chains: Array  # Int16[P]: 0 empty, otherwise a number per chain, positive for player 0, negative for 1
-    moves: Array  # Int16: moves played
-    winner: Array  # Int8: who has connected both edges, or -1
+    chains: Int16[
+        Array, "*batch points"
+    ]  # 0 if empty, otherwise the chain's number: positive for player 0, else negative
+    moves: Int16[Array, "*batch"]  # moves played
+    winner: Int8[Array, "*batch"]  # who has connected both edges, or -1
 
 
 class Hex(Game[HexState]):
     """Hex: player 0 connects top and bottom, player 1 left and right.
 
-    A chain's number is one of its stones (counted from one), or P + 1 once it touches the player's first edge (top or
-    left), or P + 2 once it touches the other one: a chain that gets both has won.
+    A chain's number is one of its stones (counted from one), or points + 1 once it touches the player's first edge (top
+    or left), or points + 2 once it touches the other one: a chain that gets both has won.
     """
 
     name = "hex"
@@ -52,11 +54,11 @@ class Hex(Game[HexState]):
         self.planes_shape = (self.size, self.size, 3)
         self.num_scalars = 2
 
-    def init(self, key: Array) -> HexState:
+    def init(self, key: RandomKey) -> HexState:
         del key
         return HexState(jnp.zeros(self.points, jnp.int16), jnp.int16(0), jnp.int8(-1))
 
-    def _play(self, state: HexState, action: Array) -> HexState:
+    def _play(self, state: HexState, action: Int32[Array, ""]) -> HexState:
         turn = self.to_play(state)
         chains, won = self._place(state.chains, action, turn)
         if self.options.swap:
@@ -66,7 +68,9 @@ class Hex(Game[HexState]):
         winner = jnp.where(won, turn, -1).astype(jnp.int8)
         return HexState(chains, state.moves + jnp.int16(1), winner)
 
-    def _place(self, chains: Array, action: Array, turn: Array) -> tuple[Array, Array]:
+    def _place(
+        self, chains: Int16[Array, " points"], action: Int32[Array, ""], turn: Int32[Array, ""]
+    ) -> tuple[Int16[Array, " points"], Bool[Array, ""]]:
         """The chains with one more stone, and whether it connects the player's edges."""
         size, sign = self.size, 1 - 2 * turn
         first_edge, second_edge = self.points + 1, self.points + 2
@@ -85,7 +89,7 @@ class Hex(Game[HexState]):
         joined |= jnp.arange(self.points) == action
         return jnp.where(joined, (number * sign).astype(jnp.int16), chains), first & second
 
-    def _mirrored(self, chains: Array) -> Array:
+    def _mirrored(self, chains: Int16[Array, " points"]) -> Int16[Array, " points"]:
         """The first stone as the second player's, on the point mirrored in the long diagonal."""
         edge = jnp.where(jnp.abs(chains) > self.points, chains, 0)
         mirrored = edge.reshape(self.size, self.size).T.reshape(-1)
@@ -93,7 +97,7 @@ class Hex(Game[HexState]):
         number = jnp.where(mirrored != 0, mirrored, jnp.arange(1, self.points + 1, dtype=jnp.int16))
         return jnp.where(there, -number, 0).astype(jnp.int16)
 
-    def legal_actions(self, state: HexState) -> Array:
+    def legal_actions(self, state: HexState) -> Bool[Array, " actions"]:
         running = ~self.is_over(state)
         empty = (state.chains == 0) & running
         return jnp.append(empty, (state.moves == 1) & running) if self.options.swap else empty
@@ -106,13 +110,13 @@ class Hex(Game[HexState]):
         scalars = jnp.stack([turn == 0, may_swap]).astype(jnp.float32)
         return Observation(planes.reshape(self.planes_shape), scalars)
 
-    def to_play(self, state: HexState) -> Array:
+    def to_play(self, state: HexState) -> Int32[Array, ""]:
         return (state.moves & 1).astype(jnp.int32)
 
-    def is_over(self, state: HexState) -> Array:
+    def is_over(self, state: HexState) -> Bool[Array, ""]:
         return state.winner >= 0
 
-    def returns(self, state: HexState) -> Array:
+    def returns(self, state: HexState) -> Float32[Array, "2"]:
         won = (jnp.arange(2) == state.winner).astype(jnp.float32)
         return won - won[::-1]
 

@@ -2,7 +2,8 @@
 
 The state is a set of points with coordinates of at least zero. The host (player 0) names a subset of at least two
 coordinates; the agent (player 1) picks one of them, which becomes the sum over the subset in every point. Points that
-another one dominates (nowhere larger) disappear. The host wants a single point soon, the agent wants it late.
+are dominated by another point (which is nowhere larger) disappear. The host wants to reach a single point as early as
+possible, the agent as late as possible.
 """
 
 import itertools
@@ -13,14 +14,16 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int16, Int32
 
-from tengen.games.core import Game, Observation, Symmetry, identity
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, identity
 from tengen.schema import setting
 
 HOST, AGENT = 0, 1
 PLAYERS = ("host", "agent")
 REMOVED = -1.0  # every coordinate of a removed point
+Points = Float32[Array, "points axes"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class HironakaOptions:
     """Options of `hironaka`."""
 
     dimension: int = setting(3, "coordinates of a point", low=2, high=10)
-    max_points: int = setting(5, "points at the start, before dominated ones go", low=2, high=256)
+    max_points: int = setting(5, "points at the start, before dominated ones are removed", low=2, high=256)
     max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
     max_moves: int = setting(40, "choices, the host's and the agent's counted, until the game ends", low=1, high=10000)
     reposition: bool = setting(False, "subtract the smallest value of each coordinate after every shift")
@@ -36,11 +39,11 @@ class HironakaOptions:
 
 
 class HironakaState(NamedTuple):
-    """A position. M points of dimension D."""
+    """A position."""
 
-    points: Array  # Float32[M, D]: whole numbers, never rescaled; removed points are -1 throughout and keep their slots
-    chosen: Array  # Bool[D]: the host's subset while the agent decides, otherwise empty
-    moves: Array  # Int16: choices made
+    points: Float32[Array, "*batch points axes"]  # whole numbers, never rescaled; removed points are -1, in their slots
+    chosen: Bool[Array, "*batch axes"]  # the host's subset while the agent decides, otherwise empty
+    moves: Int16[Array, "*batch"]  # choices made
 
 
 class Hironaka(Game[HironakaState]):
@@ -55,14 +58,14 @@ class Hironaka(Game[HironakaState]):
 
     def __init__(self, options: HironakaOptions) -> None:
         self.options = options
-        self.subsets = host_subsets(options.dimension)  # Bool[S, D]
+        self.subsets = host_subsets(options.dimension)
         self.num_actions = max(len(self.subsets), options.dimension)
         self.max_moves = options.max_moves
         self.planes_shape = (1, 1, 0)
         self.num_scalars = (options.max_points + 1) * options.dimension + 1
 
-    def init(self, key: Array) -> HironakaState:
-        """Random points, never already reduced to one."""
+    def init(self, key: RandomKey) -> HironakaState:
+        """Random points that are not already reduced to one."""
         shape = (self.options.max_points, self.options.dimension)
 
         def draw(carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -76,22 +79,22 @@ class Hironaka(Game[HironakaState]):
         _, points = lax.while_loop(ended, draw, draw((key, jnp.zeros(shape))))
         return self.position(points)
 
-    def position(self, points: Array) -> HironakaState:
+    def position(self, points: Points) -> HironakaState:
         """A game that starts from these points, with the host to choose."""
         points = self._normalised(jnp.asarray(points, jnp.float32))
         return HironakaState(points, jnp.zeros(self.options.dimension, bool), jnp.int16(0))
 
-    def _normalised(self, points: Array) -> Array:
-        """What happens to the points after each shift.
+    def _normalised(self, points: Points) -> Points:
+        """The points after each shift.
 
-        They are rescaled only for those who look at them: dividing would round, and points that were equal in some
-        coordinate would no longer be, in one of twenty games.
+        They are rescaled only in the observation: division rounds, and in one of twenty games points that were equal in
+        some coordinate would no longer be.
         """
         points = reduce(reposition(points) if self.options.reposition else points)
-        # A power of two loses nothing, and keeps long games from running out of numbers.
+        # Scaling by a power of two is exact, and keeps long games from overflowing.
         return jnp.where((points.max() > 2.0**100) & live(points)[:, None], points * 2.0**-60, points)
 
-    def _play(self, state: HironakaState, action: Array) -> HironakaState:
+    def _play(self, state: HironakaState, action: Int32[Array, ""]) -> HironakaState:
         agent = self.to_play(state) == AGENT
         subset = jnp.asarray(self.subsets)[jnp.minimum(action, len(self.subsets) - 1)]
         shifted = self._normalised(shift(state.points, state.chosen, action))
@@ -101,7 +104,7 @@ class Hironaka(Game[HironakaState]):
             moves=state.moves + jnp.int16(1),
         )
 
-    def legal_actions(self, state: HironakaState) -> Array:
+    def legal_actions(self, state: HironakaState) -> Bool[Array, " actions"]:
         host = np.arange(self.num_actions) < len(self.subsets)
         agent = jnp.zeros(self.num_actions, bool).at[: self.options.dimension].set(state.chosen)
         return jnp.where(self.to_play(state) == HOST, host, agent) & ~self.is_over(state)
@@ -113,15 +116,15 @@ class Hironaka(Game[HironakaState]):
         scalars = jnp.concatenate([in_order(seen).reshape(-1), state.chosen, used])
         return Observation(jnp.zeros(self.planes_shape, bool), scalars.astype(jnp.float32))
 
-    def to_play(self, state: HironakaState) -> Array:
+    def to_play(self, state: HironakaState) -> Int32[Array, ""]:
         return state.chosen.any().astype(jnp.int32)
 
-    def is_over(self, state: HironakaState) -> Array:
+    def is_over(self, state: HironakaState) -> Bool[Array, ""]:
         return (live(state.points).sum() <= 1) | (state.moves >= self.max_moves)
 
-    def returns(self, state: HironakaState) -> Array:
+    def returns(self, state: HironakaState) -> Float32[Array, "2"]:
         """The host gets +1 for a game that ends at once and -1 for one that lasts until the move limit."""
-        # One rounding only, so that the two results cancel however a compiler arranges them.
+        # Rounded only once, so that the two results cancel however a compiler arranges the operations.
         host = (self.max_moves - 2 * state.moves.astype(jnp.float32)) / self.max_moves
         host = jnp.where(self.is_over(state), host, 0)
         return jnp.stack([host, 0 - host])
@@ -183,27 +186,27 @@ class Hironaka(Game[HironakaState]):
         return action < (self.options.dimension if self.to_play(state) == AGENT else len(self.subsets))
 
 
-def host_subsets(dimension: int) -> np.ndarray:
-    """Bool[S, D]: the subsets with at least two elements, in the order of their bitmasks."""
+def host_subsets(dimension: int) -> Bool[np.ndarray, "subsets axes"]:
+    """The subsets with at least two elements, in the order of their bitmasks."""
     bits = (np.arange(2**dimension)[:, None] >> np.arange(dimension)) & 1 == 1
     return bits[bits.sum(1) >= 2]
 
 
-def live(points: Array) -> Array:
-    """Bool[M]: points that have not been removed."""
+def live(points: Points) -> Bool[Array, " points"]:
+    """The points that have not been removed."""
     return points[:, 0] >= 0
 
 
-def shift(points: Array, subset: Array, axis: Array) -> Array:
+def shift(points: Points, subset: Bool[Array, " axes"], axis: Int32[Array, ""]) -> Points:
     """Coordinate `axis` becomes the sum over `subset`, in every live point."""
-    # In sorted order, because rounding depends on the order and must not depend on how coordinates are named.
+    # Added in sorted order, because rounding depends on the order and must not depend on how coordinates are named.
     total = sum(_ascending([jnp.where(subset[k], points[:, k], 0) for k in range(points.shape[1])]))
     here = jnp.arange(points.shape[1]) == axis
     return jnp.where(live(points)[:, None] & here, jnp.asarray(total)[:, None], points)
 
 
 def _ascending(columns: list[Array]) -> list[Array]:
-    """[D] arrays Float32[M], sorted place by place: so few numbers are exchanged faster than a sort is called."""
+    """The columns sorted point by point: with so few numbers, exchanging neighbours is faster than a sort."""
     columns = list(columns)
     for end in range(len(columns) - 1, 0, -1):
         for k in range(end):
@@ -212,8 +215,8 @@ def _ascending(columns: list[Array]) -> list[Array]:
     return columns
 
 
-def reduce(points: Array) -> Array:
-    """Remove every point that another live one dominates; of equal points the first stays."""
+def reduce(points: Points) -> Points:
+    """Removes every point that another live one dominates; of equal points the first stays."""
     index = np.arange(points.shape[0])
     below, above = live(points)[None, :], jnp.asarray(True)  # [p, q]: q <= p, q >= p
     for k in range(points.shape[1]):  # one coordinate after the other: compilers handle short axes badly
@@ -223,21 +226,21 @@ def reduce(points: Array) -> Array:
     return jnp.where((live(points) & ~dominated)[:, None], points, REMOVED)
 
 
-def reposition(points: Array) -> Array:
-    """Subtract from each coordinate its smallest value among the live points."""
+def reposition(points: Points) -> Points:
+    """Subtracts from each coordinate its smallest value among the live points."""
     alive = live(points)[:, None]
     smallest = jnp.where(alive, points, jnp.inf).min(0)
     return jnp.where(alive, points - smallest, REMOVED)
 
 
-def rescale(points: Array) -> Array:
-    """Divide by the largest coordinate, if that is not zero."""
+def rescale(points: Points) -> Points:
+    """Divides by the largest coordinate, if that is not zero."""
     largest = points.max()
     scaled = points / jnp.where(largest > 1e-8, largest, 1)
     return jnp.where(live(points)[:, None], scaled, REMOVED)
 
 
-def in_order(points: Array) -> Array:
+def in_order(points: Points) -> Points:
     """The points in descending order, compared by their last coordinate first; removed ones come last."""
     count, dimension = points.shape
     mine, other = points[:, None, :], points[None, :, :]

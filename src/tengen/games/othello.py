@@ -1,13 +1,14 @@
 """Othello on 8x8, with forced passes. See docs/games/othello.md."""
 
 from functools import cached_property, reduce
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
-from tengen.games.core import Game, NoOptions, Observation, Symmetry, square_symmetries
+from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 
 SIDE = 8
@@ -20,10 +21,10 @@ NOT_LAST_COLUMN = np.uint32(0x7F7F7F7F)
 
 
 class Bits(NamedTuple):
-    """64 points as two UInt32: bit p of `top` is point p, of `bottom` point 32 + p. JAX has no 64-bit integers."""
+    """64 points as two words: bit p of `top` is point p, of `bottom` point 32 + p. JAX has no 64-bit integers."""
 
-    top: Array
-    bottom: Array
+    top: UInt32[Any, ""]
+    bottom: UInt32[Any, ""]
 
     def __and__(self, other: "Bits") -> "Bits":
         return Bits(self.top & other.top, self.bottom & other.bottom)
@@ -34,14 +35,14 @@ class Bits(NamedTuple):
     def __invert__(self) -> "Bits":
         return Bits(~self.top, ~self.bottom)
 
-    def any(self) -> Array:
+    def any(self) -> Bool[Array, ""]:
         return (self.top | self.bottom) != 0
 
-    def keep(self, condition: Array) -> "Bits":
+    def keep(self, condition: Bool[Array, ""]) -> "Bits":
         """These points, or none."""
         return Bits(jnp.where(condition, self.top, 0), jnp.where(condition, self.bottom, 0))
 
-    def total(self) -> Array:
+    def total(self) -> Int32[Array, ""]:
         both = lax.population_count(self.top) + lax.population_count(self.bottom)
         return both.astype(jnp.int32)
 
@@ -62,13 +63,13 @@ class Bits(NamedTuple):
 class OthelloState(NamedTuple):
     """A position."""
 
-    stones: Array  # UInt32[2, 2]: for each player the top and the bottom half of the board
-    turn: Array  # Int8: who moves
-    over: Array  # Bool: nobody can move
+    stones: UInt32[Array, "*batch 2 2"]  # for each player the top and the bottom half of the board
+    turn: Int8[Array, "*batch"]  # who moves
+    over: Bool[Array, "*batch"]  # neither player can move
 
 
 class Othello(Game[OthelloState]):
-    """Othello: enclosed stones change colour; who cannot move passes; most stones win."""
+    """Othello: enclosed stones change colour; a player who cannot move passes; most stones win."""
 
     name = "othello"
     version = 1
@@ -78,16 +79,13 @@ class Othello(Game[OthelloState]):
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
-    def init(self, key: Array) -> OthelloState:
+    def init(self, key: RandomKey) -> OthelloState:
         del key
         dark = (1 << 3 * SIDE + 4, 1 << (4 - 4) * SIDE + 3)
         light = (1 << 3 * SIDE + 3, 1 << (4 - 4) * SIDE + 4)
         return OthelloState(jnp.array([dark, light], jnp.uint32), jnp.int8(0), jnp.bool_(False))
 
-    def _play(self, state: OthelloState, action: Array) -> OthelloState:
+    def _play(self, state: OthelloState, action: Int32[Array, ""]) -> OthelloState:
         mine, theirs = self._sides(state)
         placed = _point(action)
         turned = reduce(Bits.__or__, (_enclosed(placed, mine, theirs, d) for d in DIRECTIONS))
@@ -104,7 +102,7 @@ class Othello(Game[OthelloState]):
         theirs = Bits(*(jnp.where(state.turn == 0, b, a) for a, b in zip(first, second, strict=True)))
         return mine, theirs
 
-    def legal_actions(self, state: OthelloState) -> Array:
+    def legal_actions(self, state: OthelloState) -> Bool[Array, " actions"]:
         moves = moves_of(*self._sides(state))
         must_pass = ~moves.any() & ~state.over
         return jnp.append(_points(moves) & ~state.over, must_pass)
@@ -114,13 +112,13 @@ class Othello(Game[OthelloState]):
         planes = jnp.stack([jnp.ones(POINTS, bool), _points(mine), _points(theirs)], -1)
         return Observation(planes.reshape(self.planes_shape), jnp.zeros(0, jnp.float32))
 
-    def to_play(self, state: OthelloState) -> Array:
+    def to_play(self, state: OthelloState) -> Int32[Array, ""]:
         return state.turn.astype(jnp.int32)
 
-    def is_over(self, state: OthelloState) -> Array:
+    def is_over(self, state: OthelloState) -> Bool[Array, ""]:
         return state.over
 
-    def returns(self, state: OthelloState) -> Array:
+    def returns(self, state: OthelloState) -> Float32[Array, "2"]:
         lead = Bits(*state.stones[0]).total() - Bits(*state.stones[1]).total()
         dark = jnp.where(state.over, jnp.sign(lead), 0).astype(jnp.float32)
         return jnp.stack([dark, -dark])
@@ -180,14 +178,13 @@ def _enclosed(placed: Bits, mine: Bits, theirs: Bits, direction: tuple[int, int]
     return line.keep((line.move(*direction) & mine).any())
 
 
-def _point(action: Array) -> Bits:
+def _point(action: Int32[Array, ""]) -> Bits:
     """One point; none for a pass."""
     at = action.astype(jnp.uint32)
     one = jnp.uint32(1) << (at & 31)
     return Bits(jnp.where(at < 32, one, 0), jnp.where((at >= 32) & (at < POINTS), one, 0))
 
 
-def _points(half: Bits) -> Array:
-    """Bool[64]."""
+def _points(half: Bits) -> Bool[Array, "64"]:
     bits = jnp.arange(32, dtype=jnp.uint32)
     return jnp.concatenate([(half.top >> bits) & 1, (half.bottom >> bits) & 1]) == 1

@@ -1,4 +1,4 @@
-"""Games of the pgx library, so that chess, shogi and others run in all of Tengen. See docs/games/pgx.md."""
+"""Games of the pgx library, such as chess and shogi. See docs/games/pgx.md."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.errors import OptionError
 from tengen.games import chess_fen
-from tengen.games.core import Game, Observation
+from tengen.games.core import Game, Observation, RandomKey
 from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
@@ -27,7 +27,7 @@ UNSUITABLE = {
 }
 LONGEST = {"chess": 512, "gardner_chess": 256, "animal_shogi": 256, "shogi": 512, "go_9x9": 162, "go_19x19": 722,
            "connect_four": 42, "tic_tac_toe": 9, "hex": 122, "othello": 120}  # fmt: skip
-# Channels of the observation that hold one number for the whole board instead of a picture.
+# Channels of the observation that hold one number for the whole board instead of a plane.
 NUMBERS = {"chess": (113, 118), "gardner_chess": (113, 114), "animal_shogi": (193,)}
 
 
@@ -36,7 +36,7 @@ class PgxOptions:
     """Options of `pgx:NAME`."""
 
     max_moves: int | None = setting(
-        None, "moves until a game is a draw (null: what pgx has, or else 1000)", low=1, high=10000
+        None, "moves until a game is a draw (null: the limit of pgx, or else 1000)", low=1, high=10000
     )
 
 
@@ -44,7 +44,7 @@ class PgxState(NamedTuple):
     """A position."""
 
     inner: Any  # the pgx state, its observation left out
-    first: Array  # Int32: which of pgx's players moved first; that one is our player 0
+    first: Int32[Array, "*batch"]  # which of pgx's players moved first; that one is our player 0
 
 
 class PgxGame(Game[PgxState]):
@@ -65,14 +65,14 @@ class PgxGame(Game[PgxState]):
         self.planes_shape = (height, width, 1 + len(self._pictures))
         self.num_scalars = len(self._numbers)
 
-    def init(self, key: Array) -> PgxState:
+    def init(self, key: RandomKey) -> PgxState:
         inner = self.env.init(key)
         return PgxState(_without_observation(inner), inner.current_player.astype(jnp.int32))
 
-    def _play(self, state: PgxState, action: Array) -> PgxState:
+    def _play(self, state: PgxState, action: Int32[Array, ""]) -> PgxState:
         return PgxState(_without_observation(self.env.step(state.inner, action)), state.first)
 
-    def legal_actions(self, state: PgxState) -> Array:
+    def legal_actions(self, state: PgxState) -> Bool[Array, " actions"]:
         return state.inner.legal_action_mask & ~self.is_over(state)
 
     def observe(self, state: PgxState) -> Observation:
@@ -82,14 +82,14 @@ class PgxGame(Game[PgxState]):
         numbers = seen[0, 0, np.array(self._numbers, np.int32)].astype(jnp.float32)
         return Observation(jnp.concatenate([on_board, pictures], -1), numbers)
 
-    def to_play(self, state: PgxState) -> Array:
+    def to_play(self, state: PgxState) -> Int32[Array, ""]:
         return (state.inner.current_player.astype(jnp.int32) + state.first) % 2
 
-    def is_over(self, state: PgxState) -> Array:
+    def is_over(self, state: PgxState) -> Bool[Array, ""]:
         inner = state.inner
         return inner.terminated | inner.truncated | (inner._step_count >= self.max_moves)
 
-    def returns(self, state: PgxState) -> Array:
+    def returns(self, state: PgxState) -> Float32[Array, "2"]:
         rewards = state.inner.rewards.astype(jnp.float32)
         rewards = jnp.where(state.first == 0, rewards, rewards[::-1])
         return jnp.where(self.is_over(state), rewards, 0)
@@ -133,14 +133,14 @@ class PgxGame(Game[PgxState]):
         return names[wanted]
 
     def fen(self, state: PgxState) -> str:
-        """The position of a game of chess as people write it down."""
+        """The position of a chess game in FEN."""
         from pgx.experimental.chess import to_fen
 
         return to_fen(jax.device_get(state.inner))
 
 
 def check_name(name: str) -> ModuleType:
-    """The pgx library, which has that game; OptionError if it has none of that name that Tengen can play."""
+    """Returns the pgx library. Raises OptionError if it has no game with that name that Tengen can play."""
     try:
         import pgx
     except ModuleNotFoundError:
@@ -151,23 +151,23 @@ def check_name(name: str) -> ModuleType:
     if reason is None and inner in known:
         return pgx
     suitable = ", ".join(n for n in known if n not in UNSUITABLE and not n.startswith("minatar"))
-    problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game of that name"
+    problem = f"Tengen cannot play it: {reason}" if reason else "pgx has no game with that name"
     raise OptionError(f"{name}: {problem}; choose from {suitable}")
 
 
 def _without_observation(inner: Any) -> Any:
-    """The same state with an empty observation: `env.observe` gives it again when it is wanted."""
+    """The state with an empty observation: `env.observe` computes it again."""
     return inner.replace(observation=jnp.zeros(0, inner.observation.dtype))
 
 
 def _squares(fen: str) -> list[list[str]]:
-    """The board of a FEN, the eighth rank first, empty squares as points."""
+    """The board of a FEN, the eighth rank first, with `.` for empty squares."""
     ranks = fen.split()[0].split("/")
     return [list("".join("." * int(c) if c.isdigit() else c for c in rank)) for rank in ranks]
 
 
 def chess_move(fen: str, action: int) -> str:
-    """An action in chess's usual long form, as `e2e4` or `e7e8n`. pgx counts 73 ways to leave each square."""
+    """An action in long algebraic notation, such as `e2e4` or `e7e8n`. pgx has 73 ways to leave each square."""
     squares = _squares(fen)
     black = fen.split()[1] == "b"
     (column, row), way = divmod(action // 73, 8), action % 73
@@ -187,7 +187,7 @@ def chess_move(fen: str, action: int) -> str:
 
 
 def _ways() -> list[tuple[int, int]]:
-    """(rows, columns) of pgx's 64 moves that are no underpromotion, forward being towards the other side."""
+    """(rows, columns) of pgx's 64 moves apart from underpromotions, counted forward."""
     up, down = range(1, 8), range(-7, 0)
     ways = [(n, 0) for n in (*down, *up)] + [(0, n) for n in (*down, *up)]
     ways += [(n, n) for n in (*down, *up)]

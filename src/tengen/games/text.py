@@ -15,7 +15,7 @@ def render_grid(
 ) -> str:
     """The board with its coordinates, then one `key: value` line per note.
 
-    Row r is moved right by r * slant characters (boards of hexagons lean).
+    Row r is indented by r * slant characters (for boards of hexagons).
     """
     width = max(len(name) for name in rows)
     lines = [" " * (width + 1) + " ".join(columns)]
@@ -27,7 +27,7 @@ def render_grid(
 def parse_grid(
     text: str, shape: tuple[int, int], symbols: str, keys: Sequence[str], game: str
 ) -> tuple[list[list[str]], dict[str, str]]:
-    """The cells and notes that `render_grid` printed; ValueError says what is wrong with the text."""
+    """The cells and notes that `render_grid` printed. Raises ValueError if the text is not such a board."""
     rows, columns = shape
     lines = [line for line in text.splitlines() if line.strip()]
     board = lines[1 : rows + 1]
@@ -45,7 +45,7 @@ def parse_grid(
         if not colon or key.strip() not in keys:
             raise ValueError(f"{game}: expected one of the notes {', '.join(keys)}, got {line!r}")
         if key.strip() in notes:
-            raise ValueError(f"{game}: the note {key.strip()!r} is there twice")
+            raise ValueError(f"{game}: the note {key.strip()!r} appears twice")
         notes[key.strip()] = value.strip()
     missing = [key for key in keys if key not in notes]
     if missing:
@@ -54,18 +54,18 @@ def parse_grid(
 
 
 def check_counts(first: int, second: int, turn: int, game: str) -> None:
-    """ValueError unless so many stones of each player lie on the board when `turn` moves and all moves were stones."""
+    """Raises ValueError unless the numbers of stones fit whose turn it is, every move having placed one stone."""
     if first - second != turn:
-        raise ValueError(f"{game}: {first} and {second} stones do not go with whose turn it is")
+        raise ValueError(f"{game}: {first} and {second} stones do not fit whose turn it is")
 
 
 def player_number(notes: dict[str, str], names: Sequence[str], game: str) -> int:
-    """Which of the two players the note `to play` names."""
+    """The player that the note `to play` names."""
     if notes["to play"] not in names:
         raise ValueError(f"{game}: to play: expected {' or '.join(names)}, got {notes['to play']!r}")
     return list(names).index(notes["to play"])
 
 
 def point_name(point: int, columns: int) -> str:
-    """Letter for the column, number for the row counted from the top: `a1` is the top left."""
+    """A letter for the column and the number of the row, counted from the top: `a1` is the top left."""
     return f"{LETTERS[point % columns]}{point // columns + 1}"

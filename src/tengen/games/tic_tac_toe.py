@@ -1,13 +1,13 @@
 """Tic-tac-toe. See docs/games/tic_tac_toe.md."""
 
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt16
 
-from tengen.games.core import Game, NoOptions, Observation, Symmetry, square_symmetries
+from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.text import LETTERS, check_counts, parse_grid, player_number, point_name, render_grid
 
 SIDE = 3
@@ -22,8 +22,8 @@ LINES = np.array(
 class TicTacToeState(NamedTuple):
     """A position; bit p is point p, row by row from the top left."""
 
-    stones: Array  # UInt16[2]: the points of each player
-    turn: Array  # Int8: who moves
+    stones: UInt16[Array, "*batch 2"]  # the points of each player
+    turn: Int8[Array, "*batch"]  # who moves
 
 
 class TicTacToe(Game[TicTacToeState]):
@@ -37,19 +37,16 @@ class TicTacToe(Game[TicTacToeState]):
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
 
-    def __init__(self, options: NoOptions) -> None:
-        self.options = options
-
-    def init(self, key: Array) -> TicTacToeState:
+    def init(self, key: RandomKey) -> TicTacToeState:
         del key
         return TicTacToeState(jnp.zeros(2, jnp.uint16), jnp.int8(0))
 
-    def _play(self, state: TicTacToeState, action: Array) -> TicTacToeState:
+    def _play(self, state: TicTacToeState, action: Int32[Array, ""]) -> TicTacToeState:
         point = jnp.uint32(1) << action.astype(jnp.uint32)
         placed = jnp.where(jnp.arange(2) == state.turn, point, 0).astype(jnp.uint16)
         return TicTacToeState(state.stones | placed, (1 - state.turn).astype(jnp.int8))
 
-    def legal_actions(self, state: TicTacToeState) -> Array:
+    def legal_actions(self, state: TicTacToeState) -> Bool[Array, " actions"]:
         taken = state.stones[0] | state.stones[1]
         return ~_points(taken) & ~self.is_over(state)
 
@@ -58,19 +55,18 @@ class TicTacToe(Game[TicTacToeState]):
         planes = jnp.stack([jnp.ones(POINTS, bool), _points(mine), _points(theirs)], -1)
         return Observation(planes.reshape(self.planes_shape), jnp.zeros(0, jnp.float32))
 
-    def to_play(self, state: TicTacToeState) -> Array:
+    def to_play(self, state: TicTacToeState) -> Int32[Array, ""]:
         return state.turn.astype(jnp.int32)
 
-    def is_over(self, state: TicTacToeState) -> Array:
+    def is_over(self, state: TicTacToeState) -> Bool[Array, ""]:
         full = (state.stones[0] | state.stones[1]) == (1 << POINTS) - 1
         return full | self._has_line(state).any()
 
-    def _has_line(self, state: TicTacToeState) -> Array:
-        """Bool[2]."""
+    def _has_line(self, state: TicTacToeState) -> Bool[Array, "2"]:
         lines = jnp.asarray(LINES)
         return ((state.stones[:, None].astype(jnp.uint32) & lines) == lines).any(1)
 
-    def returns(self, state: TicTacToeState) -> Array:
+    def returns(self, state: TicTacToeState) -> Float32[Array, "2"]:
         won = self._has_line(state).astype(jnp.float32)
         return won - won[::-1]
 
@@ -99,6 +95,6 @@ class TicTacToe(Game[TicTacToeState]):
         return point_name(action, SIDE)
 
 
-def _points(bits: Array) -> Array:
-    """Bool[9] of a number with nine bits."""
+def _points(bits: UInt16[Any, ""]) -> Bool[Array, "9"]:
+    """The nine lowest bits."""
     return (bits.astype(jnp.uint32) >> jnp.arange(POINTS, dtype=jnp.uint32)) & 1 == 1

@@ -1,4 +1,4 @@
-"""GPU programs: CUDA C++ kernels, compiled when they are needed and called inside `jit`."""
+"""GPU programs: CUDA C++ kernels, compiled on demand and called inside `jit`."""
 
 from tengen.gpu.program import Program, call
 

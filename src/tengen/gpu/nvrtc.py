@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX with NVRTC, the compiler library that `jax[cuda13]` brings along. No GPU and no header is needed."""
+"""Compiles CUDA C++ to PTX with NVRTC, a library installed by `jax[cuda13]`. Needs no GPU and no header."""
 
 import ctypes
 import functools
@@ -14,11 +14,11 @@ _SYSTEM = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib")
 
 
 class CompilerError(TengenError):
-    """NVRTC is missing or refuses a program."""
+    """NVRTC is missing or rejects a program."""
 
 
 def compile_ptx(source: str, name: str, options: Sequence[str]) -> str:
-    """The PTX of a source text; `name` is what error messages call it."""
+    """The PTX of a source text; `name` appears in error messages."""
     library = _library()
     program = ctypes.c_void_p()
     _check(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
@@ -26,7 +26,7 @@ def compile_ptx(source: str, name: str, options: Sequence[str]) -> str:
         words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         if library.nvrtcCompileProgram(program, len(options), words):
             log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
-            raise CompilerError(f"{name}: the CUDA compiler refuses this program:\n{log}")
+            raise CompilerError(f"{name}: the CUDA compiler rejects this program:\n{log}")
         return _text(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -49,12 +49,12 @@ def _library() -> ctypes.CDLL:
         except OSError:
             continue
     raise CompilerError(
-        "libnvrtc was not found, which compiles Tengen's GPU programs; it comes with pip install 'tengen-zero[cuda]'"
+        "libnvrtc, which compiles Tengen's GPU programs, was not found; install it with pip install 'tengen-zero[cuda]'"
     )
 
 
 def _candidates() -> Iterator[str]:
-    """NVRTC of the Python packages first, since it fits the JAX that is installed, then the system's."""
+    """NVRTC of the Python packages first, since it fits the installed JAX, then the system's."""
     for folder in sys.path:
         nvidia = Path(folder or ".") / "nvidia"
         for name in _NAMES:

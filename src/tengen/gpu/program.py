@@ -1,10 +1,10 @@
-"""Calls of CUDA C++ kernels as JAX operations.
+"""CUDA C++ kernels as JAX operations.
 
     program = Program("games/go.cu", "go_move_and_look", threads=128, defines=(("SIZE", "9"),))
     outputs = call(program, inputs, [jax.ShapeDtypeStruct((64, 81), jnp.int16)], blocks=16)
 
-A kernel is compiled when the function around it is lowered for a GPU, and launched by the launcher that JAX has for
-Triton's kernels, which takes any PTX. Its arguments are pointers: all inputs, then all outputs.
+A kernel is compiled when the function around it is lowered for a GPU, and launched by JAX's launcher for Triton
+kernels, which takes any PTX. Its arguments are pointers: all inputs, then all outputs.
 """
 
 import functools
@@ -24,13 +24,13 @@ from jax.interpreters import mlir
 from tengen.errors import TengenError
 from tengen.gpu import nvrtc
 
-OLDEST = 80  # Ampere: the oldest compute capability that programs are written for
+OLDEST = 80  # Ampere: the oldest supported compute capability
 _Shape = tuple[tuple[int, ...], Any]  # shape and dtype
 
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel, specialised by definitions of the preprocessor."""
+    """A kernel, specialised by preprocessor definitions."""
 
     path: str  # of the source, within the package
     entry: str
@@ -39,7 +39,7 @@ class Program:
 
     @property
     def source(self) -> str:
-        """The text that is compiled, definitions included."""
+        """The source text including the definitions."""
         definitions = "".join(f"#define {name} {value}\n" for name, value in self.defines)
         return definitions + _file("gpu/common.cuh") + _file(self.path)
 
@@ -60,7 +60,7 @@ class Launch:
 
 
 def defines(**values: object) -> tuple[tuple[str, str], ...]:
-    """Definitions for a `Program`; truth values become 0 or 1."""
+    """Definitions for a `Program`; bools become 0 or 1."""
     return tuple((name, str(int(value) if isinstance(value, bool) else value)) for name, value in values.items())
 
 
@@ -72,19 +72,19 @@ def call(
     blocks: int | tuple[int, int],
     aliases: Mapping[int, int] | None = None,
 ) -> list[Array]:
-    """Run a program on arrays; `aliases` maps inputs to the outputs that take over their memory."""
+    """Runs a program on arrays; `aliases` maps inputs to the outputs that reuse their memory."""
     grid = (blocks, 1) if isinstance(blocks, int) else blocks
     shapes = tuple((tuple(out.shape), np.dtype(out.dtype)) for out in outputs)
     results = _launch_p.bind(*inputs, launch=Launch(program, grid, shapes, tuple((aliases or {}).items())))
-    # Where a loop stacks a result of the program, XLA lets the program write straight into the stack, and forgets that
-    # an aliased result also holds what was there before the call. The barrier keeps the two apart.
+    # If a loop stacks a result of the program, XLA lets the program write directly into the stack, and ignores that an
+    # aliased result also holds what was there before the call. The barrier keeps the two apart.
     return jax.lax.optimization_barrier(results) if aliases else results
 
 
 @functools.cache
 def ptx(program: Program, capability: int) -> str:
     """The program compiled for a compute capability such as 90."""
-    # Without fused multiplications a program rounds as XLA's version of the same formulas does.
+    # Without fused multiply-add a program rounds as XLA does.
     options = (f"--gpu-architecture=compute_{capability}", "--std=c++17", "--fmad=false")
     return nvrtc.compile_ptx(program.source, program.path, options)
 
@@ -94,7 +94,7 @@ _emulator: Emulator | None = None
 
 
 def emulate_with(emulator: Emulator | None) -> None:
-    """Let a function stand in for the GPU on CPUs, for tests."""
+    """Makes a function run the programs on CPUs, for tests."""
     global _emulator
     _emulator = emulator
 
@@ -111,7 +111,7 @@ def _shapes(*inputs: Any, launch: Launch) -> list[Any]:
 
 def _on_cpu(*inputs: Array, launch: Launch) -> list[Array]:
     if _emulator is None:
-        raise TengenError(f"{launch.program.path} is a program for NVIDIA GPUs, and this is a CPU")
+        raise TengenError(f"{launch.program.path} is a program for NVIDIA GPUs and cannot run on a CPU")
     results = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in launch.outputs]
     return list(jax.pure_callback(functools.partial(_emulator, launch), results, *inputs))
 
@@ -131,7 +131,7 @@ def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
 
 
 def _capability() -> int:
-    """Of the oldest GPU here: newer ones run its programs too."""
+    """The compute capability of the oldest GPU here: newer ones run its programs too."""
     return min(int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda"))
 
 

@@ -25,7 +25,7 @@ Evaluate = Callable[[Any, Observation], Evaluation]
 """(params, observation [B, ...]) -> the evaluation by a network."""
 
 MOST_PLAYOUTS = 16_000
-_EXPLORATION = 1.0  # times the square root of the number of moves; see docs/arena.md for how it was chosen
+_EXPLORATION = 1.0  # times the square root of the number of moves; see docs/match-api.md for how it was chosen
 
 
 def random(game: Game) -> Player:

@@ -4,7 +4,7 @@
     outputs = net(planes, scalars)          # outputs.policy, outputs.value, outputs.ownership
     fast = nets.fold(net)
 
-Specs and names need neither JAX nor flax, which are imported when the first network is asked for.
+Specs and names import neither JAX nor flax.
 """
 
 from tengen import lazy

@@ -1,31 +1,23 @@
 """The blocks of a tower. All are residual and pre-activated: x + branch(x), a branch starting with norm and activation.
 
-Every module has `fold`, which rids it of norms, in place. A norm goes into the layer before it, except where that is
-the residual stream: there a scale and a shift per channel remain, in the same pass as the activation.
+Every module has `fold`, which removes its norms, in place. The layer before a norm absorbs it, except after the
+residual stream: there a scale and a shift per channel remain, in the same pass as the activation.
 """
 
 import itertools
 from functools import partial
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Float
 
 from tengen.nets import gpu
-from tengen.nets.board import BoardMask
+from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import Affine, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import Affine, Affines, AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.specs import Activation, Tower
-
-
-class Branch(Protocol):
-    """What a block adds to the residual stream: [B, H, W, C] -> [B, H, W, C]."""
-
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array: ...
-
-    def fold(self) -> None: ...
 
 
 class BlockStep(nnx.Module):
@@ -38,13 +30,12 @@ class BlockStep(nnx.Module):
         self.conv = conv
         self.activation: Activation = activation
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
-        """[B, H, W, I] -> [B, H, W, O]"""
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float[Array, "batch height width outputs"]:
         return self.conv(shaped(x, self.norm, self.activation, board, train))
 
 
-def shaped(x: Array, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> Array:
-    """[B, H, W, C]: norm, activation and mask, in one pass and rounded once."""
+def shaped(x: Trunk, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> Trunk:
+    """Norm, activation and mask, in one pass and rounded once."""
 
     def plain(x: Array) -> Array:
         return board.hide(activate(norm(x, board, train), activation).astype(x.dtype))
@@ -62,7 +53,7 @@ class BlockChain(nnx.Module):
     def __init__(self, convs: list[Conv], activation: Activation) -> None:
         self.steps = nnx.List([BlockStep(conv, activation) for conv in convs])
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         for step in self.steps:
             x = step(x, board, train)
         return x
@@ -87,12 +78,14 @@ class PoolBias(nnx.Module):
         self.norm = Norm(regular)
         self.regular = regular
         self.activation: Activation = activation
-        self.kernels = False  # may a GPU program of our own do this, once folded
+        self.kernels = False  # whether Tengen's GPU programs may be used, once folded
 
-    def __call__(self, x: Array, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
-        """Of [B, H, W, R + G]: the regular channels, biased, normed and activated, and the pool [B, 3 G] itself.
+    def __call__(
+        self, x: Trunk, before: Conv, board: BoardMask, train: bool
+    ) -> tuple[Float[Array, "batch height width {self.regular}"], Float[Array, "batch pool"]]:
+        """The regular channels, biased, normed and activated, and the pool of the channels after them.
 
-        `x` is what the convolution `before` gave without its bias. Channels after R + G are not looked at.
+        `x` is the output of the convolution `before` without its bias; channels beyond these two groups are ignored.
         """
         dense = self.dense.kernel[...]
         if self.kernels and board.on is None and gpu.suits_pool(x, dense):
@@ -103,8 +96,8 @@ class PoolBias(nnx.Module):
             return lax.platform_dependent(x, cuda=lambda x: kernel(x, shift, dense), default=plain)
         return self._plain(x, before, board, train)
 
-    def _plain(self, x: Array, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
-        """`__call__` by XLA."""
+    def _plain(self, x: Trunk, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
+        """`__call__` without GPU programs."""
         x = before.biased(x)
         end = self.regular + self.dense.kernel.shape[0] // 3
         regular, pooled = x[..., : self.regular], x[..., self.regular : end]
@@ -112,8 +105,8 @@ class PoolBias(nnx.Module):
         biased = regular + self.dense(pool)[:, None, None]
         return shaped(biased, self.norm, self.activation, board, train), pool
 
-    def fold(self) -> tuple[Array, Array]:
-        """Float32[R + G] each: what the convolution before must multiply its outputs by and add to them."""
+    def fold(self) -> Affines:
+        """The factor and the addend for the outputs of the convolution before."""
         (scale, shift), (pooled_scale, pooled_shift) = taken_over(self.norm), taken_over(self.pooled_norm)
         self.dense.absorb(scale, None)
         self.norm, self.pooled_norm = Nothing(), Nothing()
@@ -129,7 +122,7 @@ class PoolChain(nnx.Module):
         self.pool = PoolBias(regular, outputs - regular, activation, rngs)
         self.second = second
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         conv = self.first.conv
         x = conv.unbiased(shaped(x, self.first.norm, self.first.activation, board, train))
         biased, _ = self.pool(x, conv, board, train)
@@ -148,14 +141,14 @@ class NestedBlock(nnx.Module):
         self.inner = nnx.List(inner)
         self.up = BlockStep(up, activation)
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         x = self.down(x, board, train)
         for block in self.inner:
             x = block(x, board, train)
         return self.up(x, board, train)
 
     def fold(self) -> None:
-        # Inside, the residual stream is what the norms follow, even the first: its convolution also feeds the sum.
+        # Inside, all norms follow the residual stream, even the first: its convolution also feeds the sum.
         self.down.norm = without_statistics(self.down.norm)
         self.up.norm = without_statistics(self.up.norm)
         for block in self.inner:
@@ -170,20 +163,20 @@ class SqueezeExcite(nnx.Module):
         self.expand = Dense(hidden, 2 * channels, rngs, bias=True)
         self.activation: Activation = activation
 
-    def __call__(self, x: Array, board: BoardMask) -> Array:
+    def __call__(self, x: Trunk, board: BoardMask) -> Trunk:
         hidden = activate(self.squeeze(board.mean(x).astype(x.dtype)), self.activation)
         scale, shift = jnp.split(self.expand(hidden)[:, None, None], 2, -1)
         return x * jax.nn.sigmoid(scale) + shift
 
 
 class Residual(nnx.Module):
-    """x + branch(x), the branch excited if so wished."""
+    """x + branch(x), optionally with squeeze-and-excitation."""
 
-    def __init__(self, branch: Branch, excite: SqueezeExcite | None = None) -> None:
+    def __init__(self, branch: "BlockChain | PoolChain | NestedBlock", excite: SqueezeExcite | None = None) -> None:
         self.branch = branch
         self.excite = excite
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         added = self.branch(x, board, train)
         return x + (added if self.excite is None else self.excite(added, board))
 
@@ -194,7 +187,7 @@ class Residual(nnx.Module):
 def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> Residual:
     """Block `number` (from 1) of the tower."""
     pools = number in tower.pool_blocks
-    # Each block adds to the stream: with this gain its size at the top does not depend on the number of blocks.
+    # Each block adds to the stream: with this gain the size at the top does not depend on the number of blocks.
     gain = tower.blocks**-0.5
     if tower.kind == "nested":
         channels, mid = tower.channels, tower.mid_channels
@@ -210,8 +203,10 @@ def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> 
     return Residual(branch, SqueezeExcite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
 
 
-def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
-    """The branch of a residual block on a stream of so many channels."""
+def _branch(
+    tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs
+) -> BlockChain | PoolChain:
+    """The branch of a residual block whose stream has `channels` channels."""
     mid, groups = tower.mid_channels, tower.groups
     if pools:
         second = Conv(3, mid - tower.pool_channels, channels, rngs, gain=gain)

@@ -1,4 +1,4 @@
-"""From a spec and a game to a network, and from a trained network to one that only looks."""
+"""Building a network from a spec and a game, and folding a trained network for inference."""
 
 from typing import TypeVar, get_args
 
@@ -21,9 +21,9 @@ N = TypeVar("N", bound=Network)
 def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", full_board: bool = True) -> Network:
     """A new network for the game, with float32 parameters, computing in `dtype`.
 
-    `full_board` promises that plane 0 of every position is all ones, so that nothing need be masked. With False,
-    boards of several sizes may share a batch; the parameters are the same, and `net.full_board` may be changed later.
-    ValueError if the spec is bad or not for this game.
+    `full_board` promises that plane 0 of every position is all ones, so that nothing is masked. With False, boards of
+    several sizes may share a batch; the parameters are the same, and `net.full_board` may be changed later. Raises
+    OptionError if the spec is invalid or does not fit the game.
     """
     if dtype not in get_args(Dtype):
         raise OptionError(f"dtype: expected one of {', '.join(get_args(Dtype))}, got {quote(dtype)}")
@@ -38,8 +38,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
 def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
     """The same function as plain convolutions and biases, with parameters in the type that it computes in.
 
-    Folded networks are faster and cannot be trained. `dtype` other than the network's own changes what it computes in.
-    Where it pays, `kernels` lets NVIDIA GPUs run programs of our own between the convolutions; False leaves all to XLA.
+    Folded networks are faster and cannot be trained. `dtype` changes the type that the network computes in. `kernels`
+    lets NVIDIA GPUs run Tengen's own programs between the convolutions where that is faster; False leaves all to XLA.
     """
     folded = nnx.clone(net)
     if not net.folded:

@@ -1,8 +1,7 @@
-"""How large a network is, and what one look costs."""
+"""The size of a network and the cost of one evaluation."""
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 from flax import nnx
@@ -16,21 +15,23 @@ from tengen.nets.network import Network
 from tengen.nets.specs import Spec
 
 
-class _SameKey:
-    """In place of nnx.Rngs, which takes most of the time where no numbers are drawn."""
+class _SameKey(nnx.Rngs):
+    """In place of nnx.Rngs, which takes most of the time if no numbers are drawn."""
+
+    def __init__(self) -> None:
+        """Makes no streams."""
 
     def params(self) -> Array:
         return jax.random.key(0)
 
 
 def shapes(spec: Spec, game: Game) -> Network:
-    """The network with shapes in place of numbers: quick, whatever its size."""
-    rngs: Any = _SameKey()
-    return nnx.eval_shape(lambda: build(spec, game, rngs))
+    """The network with shapes in place of numbers: fast for any size."""
+    return nnx.eval_shape(lambda: build(spec, game, _SameKey()))
 
 
 def parameter_count(net: nnx.Module) -> int:
-    """Numbers that training changes by gradients, of a network or of a part of one."""
+    """The number of trainable parameters of a network or of a part of one."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(net, nnx.Param)))
 
 
@@ -45,7 +46,7 @@ def parts(net: Network) -> Iterator[tuple[str, int]]:
 
 
 def operations(net: Spec | Network, game: Game) -> int:
-    """Multiplications and additions that the layers do for one position; norms and activations are not counted."""
+    """Multiplications and additions of the layers for one position; norms and activations are not counted."""
     height, width, _ = game.planes_shape
     total = 0
     for _, module in nnx.iter_modules(shapes(net, game) if isinstance(net, Spec) else net):

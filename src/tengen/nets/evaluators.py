@@ -1,4 +1,4 @@
-"""A network as the function that searches and players ask."""
+"""A network as a function of its parameters, for search and players."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,27 +15,27 @@ from tengen.nets.outputs import Evaluation
 
 @dataclass(frozen=True)
 class Evaluator:
-    """The shape of a network without its parameters; equal for all networks of one spec, so they share programs."""
+    """A network without its parameters; equal for all networks of one spec, so they share compiled programs."""
 
     graph: Any
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
-        """What the network with these parameters says about [B, ...] positions."""
+        """Policy and value of a batch of positions."""
         outputs = self.outputs(params, observation)
         chances = jax.nn.softmax(outputs.value)
         return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2])
 
     def outputs(self, params: Any, observation: Observation) -> nets.Outputs:
-        """All that its heads say about [B, ...] positions."""
+        """The output of all heads for a batch of positions."""
         return nnx.merge(self.graph, params)(observation.planes, observation.scalars)
 
 
 def saved(path: Path, game: Game, dtype: nets.Dtype = "bfloat16") -> tuple[Evaluator, Any]:
-    """How a saved network is asked, and its parameters; folded."""
+    """The evaluator of a saved network and its parameters, folded."""
     return evaluator(nets.fold(saving.load(path, game, dtype=dtype)))
 
 
 def evaluator(net: nets.Network) -> tuple[Evaluator, Any]:
-    """How a network is asked, and its parameters. Fold it first, if it shall be fast."""
+    """The evaluator of a network and its parameters. Fold the network first for speed."""
     graph, params = nnx.split(net)
     return Evaluator(graph), params

@@ -1,21 +1,22 @@
-"""Where a network meets a game: what does not fit, and how the game's actions lie on its board."""
+"""Whether a network fits a game, and how the game's actions are laid out on its board."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Int
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets.specs import HEADS, Head, Spec
 
-# Heads that learn from what only some games can tell at their end.
+# Heads whose targets only some games have.
 _NEEDS_TARGET = ("ownership", "score")
 
 
 def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"], str]]:
-    """What is wrong with playing `game` by this network: (is it the network or its heads, message)."""
+    """Reasons why the network cannot play `game`: (the setting at fault, message)."""
     height, width, planes = game.planes_shape
     if spec.tower is not None and planes == 0:
         yield "name", f"{game.name} has no board, expected a network of dense layers such as mlp3x256"
@@ -28,12 +29,12 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"],
 
 
 def possible_heads(game: Game) -> tuple[Head, ...]:
-    """The extra heads that the game can teach."""
+    """The extra heads for which the game has targets."""
     return tuple(head for head in HEADS if head not in _NEEDS_TARGET or head in game.extra_targets)
 
 
 def check(spec: Spec, game: Game) -> None:
-    """OptionError if the network is not for this game."""
+    """Raises OptionError if the network does not fit the game."""
     found = [message for _, message in problems(spec, game)]
     if found:
         raise OptionError("; ".join(found))
@@ -41,22 +42,21 @@ def check(spec: Spec, game: Game) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the actions of a game lie on its board. The first rule that fits a game with A actions holds:
+    """How the actions of a game are laid out on its board: the first rule that fits the number of actions applies.
 
-    - points: A is the number of points and a few more (pass, swap): one action per point, row by row, then `extra`
-      ones that belong to no point; or A is `per_point` times the number of points (chess: 73 ways to leave a square),
-      numbered point by point unless `numbering` knows better.
-    - columns: A is the width of the board (connect four).
+    - points: one action per point, row by row, then `extra` ones that belong to no point (pass, swap); or `per_point`
+      actions per point (chess: 73 ways to leave a square), numbered point by point unless there is a `numbering`.
+    - columns: as many actions as the board has columns (connect four).
     - dense: anything else; nothing is assumed.
     """
 
     kind: Literal["points", "columns", "dense"]
     per_point: int = 0
     extra: int = 0
-    numbering: str | None = None  # the game, if its actions have an order of their own
+    numbering: str | None = None  # the game, if its actions have a special order
 
-    def order(self, height: int, width: int) -> np.ndarray | None:
-        """Int[A]: where each action is among the numbers [H, W, per_point]; None if they are in order already."""
+    def order(self, height: int, width: int) -> Int[np.ndarray, " actions"] | None:
+        """Where each action is among the outputs [height, width, per_point]; None if they are already in order."""
         if self.numbering is None:
             return None
         y, x, way = np.mgrid[:height, :width, : self.per_point]
@@ -64,7 +64,7 @@ class Layout:
         return np.argsort(action.reshape(-1))
 
 
-# pgx counts squares along files, and the observation shows them turned; y = 0 is the top row of the planes.
+# pgx numbers squares along files, and its observation is rotated; y = 0 is the top row of the planes.
 _NUMBERINGS = {
     "pgx:chess": lambda y, x, way, h, w, n: (x * h + (h - 1 - y)) * n + way,
     "pgx:gardner_chess": lambda y, x, way, h, w, n: (x * h + (h - 1 - y)) * n + way,
@@ -74,7 +74,7 @@ _NUMBERINGS = {
 
 
 def layout(game: Game) -> Layout:
-    """How the actions of the game lie on its board."""
+    """The layout of the game's actions on its board."""
     height, width, _ = game.planes_shape
     per_point, extra = divmod(game.num_actions, height * width)
     if per_point == 1 or (per_point > 1 and extra == 0):

@@ -1,7 +1,7 @@
-"""What happens between the convolutions of a folded network, as GPU programs (`board.cu`).
+"""The operations between the convolutions of a folded network, as GPU programs (`board.cu`).
 
-XLA's versions stay beside the calls: for other devices, and as what the tests compare with. `suits_*` say whether a
-program takes the arrays.
+The plain versions beside the calls serve other devices, and tests compare with them. `suits_*` check whether a program
+supports the arrays.
 """
 
 import math
@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Float32
 
 from tengen import gpu
 from tengen.gpu.program import defines
 from tengen.nets.specs import Activation
 
-_MOST_NUMBERS = 2**31  # what a program counts to
-_MOST_OUTPUTS = 4  # logits per point, and apart from points: each is a sum of its own
+_MOST_NUMBERS = 2**31  # indices are 32-bit
+_MOST_OUTPUTS = 4  # logits per point, and logits of no point: each is a separate sum
 _WIDEST = 1024  # channels of an input
 _MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
 _MOST_SHARED = 48 * 1024  # bytes of shared memory that a program may declare
-_AFFINE = (512, 4)  # threads in a block, and rows that each of them looks at
+_AFFINE = (512, 4)  # threads in a block, and rows per thread
 _ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
 _TYPES = {"float32": "float", "bfloat16": "bf16"}
 
@@ -43,7 +43,7 @@ def _program(entry: str, x: Array, weight: Array, threads: int, activation: Acti
 
 
 def _vector(x: Array, *counts: int) -> int:
-    """How many numbers a thread reads at once: at most 16 bytes, and groups of channels must be divisible by it."""
+    """How many numbers a thread reads at once: at most 16 bytes, and a divisor of each group of channels."""
     return math.gcd(16 // x.dtype.itemsize, x.shape[-1], *counts)
 
 
@@ -55,12 +55,18 @@ def _threads(points: int) -> int:
 
 
 def suits_affine(x: Array) -> bool:
-    """Whether `affine` takes an array of that shape."""
+    """Whether `affine` supports the array."""
     return x.shape[-1] % 8 == 0 and x.shape[-1] <= _WIDEST and x.size < _MOST_NUMBERS
 
 
-def affine(x: Array, scale: Array, shift: Array, *, activation: Activation) -> Array:
-    """activation(x * scale + shift) of [..., C], in the type of `x`; `scale` and `shift` are Float32[C]."""
+def affine(
+    x: Float[Array, "*batch channels"],
+    scale: Float32[Array, " channels"],
+    shift: Float32[Array, " channels"],
+    *,
+    activation: Activation,
+) -> Float[Array, "*batch channels"]:
+    """activation(x * scale + shift), in the type of `x`."""
     rows, channels = x.size // x.shape[-1], x.shape[-1]
     threads, repeats, vector = *_AFFINE, _vector(x)
     program = _program("affine", x, scale, threads, activation, VECTOR=vector, ROWS=rows, REPEATS=repeats)
@@ -73,13 +79,13 @@ def affine(x: Array, scale: Array, shift: Array, *, activation: Activation) -> A
 
 
 def suits_pool(x: Array, dense: Array) -> bool:
-    """Whether `pool_bias` takes them."""
+    """Whether `pool_bias` supports the arrays."""
     regular, pooled = dense.shape[1], dense.shape[0] // 3
     return _fits(x, pooled, regular) and _shared_by_pool(x, dense) <= _MOST_SHARED
 
 
 def _fits(x: Array, *counts: int) -> bool:
-    """Whether a program can pool so many channels of the array."""
+    """Whether a program can pool groups of these numbers of channels."""
     narrow = max(counts) // _vector(x, *counts) <= _MOST_GROUPS and x.shape[-1] <= _WIDEST
     return narrow and x.size < _MOST_NUMBERS
 
@@ -109,12 +115,16 @@ def _shared_by_pool(x: Array, dense: Array) -> int:
 
 
 def pool_bias(
-    x: Array, shift: Array | None, dense: Array, *, side: float, activation: Activation
-) -> tuple[Array, Array]:
-    """Of [B, H, W, R + G or more]: activation(R channels + bias) as [B, H, W, R], and the pool [B, 3 G] of G channels.
+    x: Float[Array, "batch height width channels"],
+    shift: Float[Array, " channels"] | None,
+    dense: Float[Array, "pool regular"],
+    *,
+    side: float,
+    activation: Activation,
+) -> tuple[Float[Array, "batch height width regular"], Float[Array, "batch pool"]]:
+    """activation(regular channels + bias), and the pool of the channels after them (three numbers per channel).
 
-    `shift` [R + G or more] is added to all channels before. `dense` [3 G, R] makes the bias of the pool. `side` is
-    Board's.
+    `shift` is first added to all channels, `dense` turns the pool into the bias, and `side` is that of the BoardMask.
     """
     batch, height, width, _ = x.shape
     pooled, regular = dense.shape[0] // 3, dense.shape[1]
@@ -149,27 +159,27 @@ def pool_bias(
 
 
 class HeadWeights(NamedTuple):
-    """The layers, of P regular channels, P pooled ones and V of the value, in this order."""
+    """The layers. The neck has `policy` regular channels, as many pooled ones, then those of the value."""
 
-    shift: Array  # [2 P + V]: the bias of the neck
-    bias: Array  # [3 P, P]: what the pool adds to the regular channels
-    points: Array  # [P, kinds N]: N logits per point
-    extra: Array | None  # [3 P, kinds E]: E logits of no point, from the pool
-    hidden: Array  # [3 V, hidden]
-    hidden_bias: Array  # [hidden]
-    ownership: Array | None  # [V, 1]
+    shift: Float[Array, " neck"]  # the bias of the neck
+    bias: Float[Array, "pool policy"]  # from the pool to the regular channels
+    points: Float[Array, "policy logits"]  # the logits of each point
+    extra: Float[Array, "pool extra"] | None  # logits of no point, from the pool
+    hidden: Float[Array, "value_pool hidden"]
+    hidden_bias: Float[Array, " hidden"]
+    ownership: Float[Array, "value 1"] | None
 
 
 class HeadOutputs(NamedTuple):
     """The heads up to the value's hidden layer."""
 
-    policies: Array  # Float32[B, kinds, A]: the logits of the points, then the others
-    hidden: Array  # [B, hidden], activated
-    ownership: Array | None  # Float32[B, H, W]
+    policies: Float32[Array, "batch kinds actions"]  # the logits of the points, then the others
+    hidden: Float[Array, "batch hidden"]  # activated
+    ownership: Float32[Array, "batch height width"] | None
 
 
 def suits_heads(x: Array, weights: HeadWeights) -> bool:
-    """Whether `heads` takes them."""
+    """Whether `heads` supports the arrays."""
     extra = 0 if weights.extra is None else weights.extra.shape[1]
     few = max(weights.points.shape[1], extra) <= _MOST_OUTPUTS
     fits = few and _fits(x, weights.points.shape[0], weights.hidden.shape[0] // 3)
@@ -187,9 +197,14 @@ def _shared_by_heads(x: Array, weights: HeadWeights) -> int:
 
 
 def heads(
-    x: Array, weights: HeadWeights, *, kinds: int, scales: tuple[float, float], activation: Activation
+    x: Float[Array, "batch height width neck"],
+    weights: HeadWeights,
+    *,
+    kinds: int,
+    scales: tuple[float, float],
+    activation: Activation,
 ) -> HeadOutputs:
-    """Of the neck's [B, H, W, 2 P + V] without its bias. `scales` are Board's `side` and `square`."""
+    """From the output of the neck without its bias. `scales` are `side` and `square` of the BoardMask."""
     batch, height, width, _ = x.shape
     points, units = height * width, len(weights.hidden_bias)
     policy, outputs = weights.points.shape

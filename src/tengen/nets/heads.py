@@ -1,4 +1,4 @@
-"""The heads of a tower: from the trunk to what the network says.
+"""The heads of a tower: from the trunk to the outputs of the network.
 
 All heads read the same 1x1 convolution, the neck: channels for the policy, channels that it pools, then the value's.
 """
@@ -8,40 +8,40 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Float, Float32
 
 from tengen.games.core import Game
 from tengen.nets import fitting, gpu
 from tengen.nets.blocks import PoolBias, shaped
-from tengen.nets.board import BoardMask
+from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.specs import Activation, Head, Spec, Tower
 
-# A new network should not be sure of anything.
+# Small, so that a new network is not sure of anything.
 OUTPUT_GAIN = 0.3
-# In what units the last layer speaks, so that its numbers stay small.
+# The units of the last layer, so that its numbers stay small.
 _POINTS = 20.0
 _MOVES = 20.0
 
 
 def kinds(spec: Spec) -> int:
-    """How many policies the network gives: the mover's own, and perhaps the opponent's reply."""
+    """The number of policies: the mover's own, and perhaps the opponent's reply."""
     return 2 if "opponent_policy" in spec.heads else 1
 
 
 class PolicyColumns(Dense):
-    """Numbers for each column of the board: the same layer reads every column from top to bottom."""
+    """Outputs for each column of the board: the same layer reads every column from top to bottom."""
 
-    def __call__(self, x: Array) -> Array:
-        """[B, H, W, C] -> [B, W, O], for a kernel of H C inputs"""
+    def __call__(self, x: Trunk) -> Float[Array, "batch width outputs"]:
         batch, height, width, channels = x.shape
         return super().__call__(x.swapaxes(1, 2).reshape(batch, width, height * channels))
 
 
 class PolicyHead(nnx.Module):
-    """Logits of one or two policies over all actions; `fitting.Layout` says how actions lie on the board."""
+    """Logits of one or two policies over all actions, laid out on the board by `fitting.Layout`."""
 
     def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
         channels, kinds_ = tower.policy_channels, kinds(spec)
@@ -60,8 +60,10 @@ class PolicyHead(nnx.Module):
             inputs, outputs = (height * width + 3) * channels, kinds_ * game.num_actions
             self.dense = Dense(inputs, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
-    def __call__(self, x: Array, neck: Conv, board: BoardMask, train: bool) -> Array:
-        """[B, H, W, 2 P or more], from the neck without its bias, -> Float32[B, kinds, A]"""
+    def __call__(
+        self, x: Trunk, neck: Conv, board: BoardMask, train: bool
+    ) -> Float32[Array, "batch {self.kinds} actions"]:
+        """`x` is the output of the neck without its bias."""
         x, pool = self.pool(x, neck, board, train)
         if self.points is not None:
             return self._by_point(self.points(x).astype(jnp.float32), pool, board)
@@ -71,8 +73,10 @@ class PolicyHead(nnx.Module):
         everything = jnp.concatenate([x.reshape(len(x), -1), pool], -1)
         return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
 
-    def _by_point(self, x: Array, pool: Array, board: BoardMask) -> Array:
-        """Float32[B, kinds, A] of Float32[B, H, W, kinds N] logits of the points and the pool [B, 3 P]."""
+    def _by_point(
+        self, x: Trunk, pool: Float[Array, "batch pool"], board: BoardMask
+    ) -> Float32[Array, "batch {self.kinds} actions"]:
+        """From the logits of the points and the pool."""
         batch, height, width, _ = x.shape
         logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
         logits = logits.reshape(batch, height * width, self.kinds, -1).swapaxes(1, 2).reshape(batch, self.kinds, -1)
@@ -86,7 +90,7 @@ class PolicyHead(nnx.Module):
 
 
 class ValueHead(nnx.Module):
-    """Win, draw or loss, and the extra heads that say what the end will be like."""
+    """Win, draw or loss, and the extra heads about the end of the game."""
 
     norm: AnyNorm
 
@@ -99,8 +103,10 @@ class ValueHead(nnx.Module):
         self.ownership = nnx.data(owner)
         self.activation: Activation = spec.activation
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> tuple[Array, Array | None]:
-        """Of [B, H, W, V]: the hidden layer [B, hidden], which `summary` reads, and Float32[B, H, W] ownership."""
+    def __call__(
+        self, x: Trunk, board: BoardMask, train: bool
+    ) -> tuple[Float[Array, "batch hidden"], Float32[Array, "batch height width"] | None]:
+        """The hidden layer, which `summary` reads, and ownership."""
         x = shaped(x, self.norm, self.activation, board, train)
         pool = board.scaled(board.mean(x)).astype(x.dtype)
         hidden = activate(self.hidden(pool), self.activation)
@@ -120,8 +126,8 @@ class BoardSummary(nnx.Module):
         self.score = nnx.data(last(2) if "score" in heads else None)
         self.moves_left = nnx.data(last(1) if "moves_left" in heads else None)
 
-    def __call__(self, x: Array) -> dict[str, Array]:
-        """Of [B, V]: the outputs by name."""
+    def __call__(self, x: Float[Array, "batch hidden"]) -> dict[str, Array]:
+        """The outputs by name."""
         found = {"value": self.value(x).astype(jnp.float32)}
         if self.score is not None:
             mean, spread = jnp.split(self.score(x).astype(jnp.float32), 2, -1)
@@ -143,16 +149,15 @@ class Heads(nnx.Module):
         self.value = ValueHead(spec, tower, rngs)
         self.for_policy = 2 * tower.policy_channels
         self.activation: Activation = spec.activation
-        self.kernels = False  # may a GPU program of our own do this, once folded
+        self.kernels = False  # whether Tengen's GPU programs may be used, once folded
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Outputs:
-        """What the network says, of the trunk [B, H, W, C]."""
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Outputs:
         found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
         others = self.value.summary(found.hidden)
         return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
 
-    def _from_neck(self, x: Array, board: BoardMask, train: bool) -> gpu.HeadOutputs:
-        """Of the neck's [B, H, W, 2 P + V] without its bias."""
+    def _from_neck(self, x: Trunk, board: BoardMask, train: bool) -> gpu.HeadOutputs:
+        """From the output of the neck without its bias."""
 
         def plain(x: Array) -> gpu.HeadOutputs:
             policies = self.policy(x, self.neck, board, train)
@@ -173,7 +178,7 @@ class Heads(nnx.Module):
         return lax.platform_dependent(x, cuda=program, default=plain)
 
     def weights(self) -> gpu.HeadWeights | None:
-        """What the GPU program needs, once folded; None if it does not know how the actions lie on the board."""
+        """The weights for the GPU program, once folded; None if it does not support the layout of the actions."""
         policy, value = self.policy, self.value
         if policy.points is None or policy.layout.numbering is not None:
             return None
@@ -197,6 +202,6 @@ class Heads(nnx.Module):
         self.neck.absorb(*(jnp.concatenate(pair) for pair in taken))
 
 
-def outputs(policies: Array, others: dict[str, Array]) -> Outputs:
-    """All outputs, given the policies Float32[B, kinds, A] and the others by name."""
+def outputs(policies: Float32[Array, "batch kinds actions"], others: dict[str, Array]) -> Outputs:
+    """All outputs, from the policies and the others by name."""
     return Outputs(policies[:, 0], opponent_policy=policies[:, 1] if policies.shape[1] > 1 else None, **others)

@@ -5,38 +5,39 @@ import math
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Float, Float32
 
 from tengen.nets.specs import Activation, Dtype
 
 
-def activate(x: Array, activation: Activation) -> Array:
-    """The activation in the type of `x`. Every one keeps 0 and stays above -1, as KataGo's file format asks."""
+def activate(x: Float[Array, "*shape"], activation: Activation) -> Float[Array, "*shape"]:
+    """The activation in the type of `x`. Every one maps 0 to 0 and stays above -1, as KataGo's file format requires."""
     if activation == "relu":
         return jnp.maximum(x, 0)
-    wide = x.astype(jnp.float32)  # in registers only; bfloat16 would lose most of exp's digits
+    wide = x.astype(jnp.float32)  # in registers only; exp in bfloat16 would be too imprecise
     return (jax.nn.silu(wide) if activation == "silu" else jax.nn.mish(wide)).astype(x.dtype)
 
 
 def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
-    """Random numbers of such a size that what goes through the layer and a relu keeps its own, times `gain`."""
+    """Random numbers scaled so that the layer and a relu keep the size of their input, times `gain`."""
     *inputs, outputs = shape
     bound = gain * math.sqrt(6 / math.prod(inputs))
     size = math.prod(shape)
-    # Compiling takes longer than drawing, so few shapes are drawn: flat ones (in four dimensions XLA's CPU compiler
-    # needs twenty times as long), their sizes rounded up to powers of two.
+    # Compiling takes longer than drawing, so few shapes are drawn: flat ones (XLA's CPU compiler needs twenty times as
+    # long for four dimensions), with sizes rounded up to powers of two.
     numbers = jax.random.uniform(rngs.params(), (1 << (size - 1).bit_length(),), minval=-bound, maxval=bound)
     return nnx.Param(numbers[:size].reshape(*inputs, outputs))
 
 
 class _Linear(nnx.Module):
-    """What convolutions and dense layers share: outputs on the last axis of the kernel, and perhaps a bias."""
+    """The common part of convolutions and dense layers: outputs on the last axis of the kernel, an optional bias."""
 
     kernel: nnx.Param  # Float32[..., I, O]
     bias: nnx.Param | None  # Float32[O]
 
-    def absorb(self, scale: Array, shift: Array | None) -> None:
-        """Multiply the outputs by Float32[O] `scale`, then add `shift`."""
+    def absorb(self, scale: Float32[Array, " outputs"], shift: Float32[Array, " outputs"] | None) -> None:
+        """Multiplies the outputs by `scale`, then adds `shift`."""
         self.kernel = nnx.Param(self.kernel[...] * scale)
         bias = 0.0 if self.bias is None else self.bias[...] * scale
         if shift is not None:
@@ -45,18 +46,18 @@ class _Linear(nnx.Module):
             self.bias = nnx.Param(bias)
 
     def cast(self, dtype: Dtype) -> None:
-        """Keep the parameters in another type."""
+        """Stores the parameters in another type."""
         self.kernel = nnx.Param(self.kernel[...].astype(dtype))
         if self.bias is not None:
             self.bias = nnx.Param(self.bias[...].astype(dtype))
 
-    def biased(self, x: Array) -> Array:
-        """The outputs [..., O], of those without a bias."""
+    def biased(self, x: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
+        """Adds the bias to the outputs."""
         return x if self.bias is None else x + self.bias[...].astype(x.dtype)
 
 
 class Conv(_Linear):
-    """A convolution that keeps the size of the board, which is surrounded by zeros."""
+    """A convolution that keeps the size of the board, padded with zeros."""
 
     def __init__(
         self, size: int, inputs: int, outputs: int, rngs: nnx.Rngs, *, groups: int = 1, gain: float = 1.0
@@ -65,17 +66,20 @@ class Conv(_Linear):
         self.bias = nnx.data(None)
         self.groups = groups
 
-    def __call__(self, x: Array) -> Array:
-        """[B, H, W, I] -> [B, H, W, O]"""
+    def __call__(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
         return self.biased(self.unbiased(x))
 
-    def unbiased(self, x: Array) -> Array:
-        """The outputs, for who adds the bias in a later pass."""
+    def unbiased(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
+        """The outputs without the bias, which is added in a later pass."""
         return convolve(x, self.kernel[...].astype(x.dtype), self.groups)
 
 
-def convolve(x: Array, kernel: Array, groups: int = 1) -> Array:
-    """[B, H, W, I] by [K, K, I / groups, O] to [B, H, W, O]"""
+def convolve(
+    x: Float[Array, "batch height width inputs"],
+    kernel: Float[Array, "side side inputs/{groups} outputs"],
+    groups: int = 1,
+) -> Float[Array, "batch height width outputs"]:
+    """A convolution that keeps the size of the board."""
     if kernel.shape[0] == 1 and groups == 1:
         return x @ kernel[0, 0]
     numbers = ("NHWC", "HWIO", "NHWC")
@@ -89,6 +93,5 @@ class Dense(_Linear):
         self.kernel = _kernel((inputs, outputs), gain, rngs)
         self.bias = nnx.data(nnx.Param(jnp.zeros(outputs)) if bias else None)
 
-    def __call__(self, x: Array) -> Array:
-        """[..., I] -> [..., O]"""
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         return self.biased(x @ self.kernel[...].astype(x.dtype))

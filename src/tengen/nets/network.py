@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array
+from jaxtyping import Array, Bool, Float
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
@@ -17,11 +17,14 @@ from tengen.nets.layers import Conv, Dense, activate, convolve
 from tengen.nets.outputs import Outputs
 from tengen.nets.specs import Dtype, Layers, Spec, Tower
 
+Planes = Bool[Array, "batch height width planes"]
+Scalars = Float[Array, "batch scalars"]
+
 
 class Network(nnx.Module, abc.ABC):
-    """Looks at a batch of positions of one game.
+    """Evaluates a batch of positions of one game.
 
-    Without `train` it changes nothing and is a pure function of its state and inputs:
+    Without `train` it is a pure function of its state and inputs:
 
         graph, state = nnx.split(net)
         outputs = nnx.merge(graph, state)(planes, scalars)      # in jit, grad, vmap, loops
@@ -33,38 +36,32 @@ class Network(nnx.Module, abc.ABC):
         self.full_board = full_board
         self.folded = False
 
-    def __call__(self, planes: Array, scalars: Array, *, train: bool = False) -> Outputs:
-        """What the network says of Bool[B, H, W, C] planes and Float[B, S] scalars.
-
-        `train` normalises by this batch and updates the running statistics. It is fixed when a function is compiled.
-        """
+    def __call__(self, planes: Planes, scalars: Scalars, *, train: bool = False) -> Outputs:
+        """`train` normalises by this batch and updates the running statistics. It must be static under `jit`."""
         if train and self.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
         return self._look(planes, scalars, train)
 
     @abc.abstractmethod
-    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
-        """`__call__`, when it makes sense."""
+    def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
+        """`__call__` after its checks."""
 
     @abc.abstractmethod
     def fold_norms(self) -> None:
-        """Merge all norms with the layers around them, in place."""
+        """Merges all norms with the layers around them, in place."""
 
 
 class Stem(nnx.Module):
     """The first convolution; every scalar adds to all points alike."""
 
-    _MULTIPLE: ClassVar[int] = 16  # of input channels: others are slow on GPUs
+    _MULTIPLE: ClassVar[int] = 16  # the number of input channels is padded to this, for GPUs
 
     def __init__(self, planes: int, scalars: int, channels: int, rngs: nnx.Rngs) -> None:
         self.conv = Conv(3, planes, channels, rngs)
         self.scalars = nnx.data(Dense(scalars, channels, rngs) if scalars else None)
 
-    def __call__(self, planes: Array, scalars: Array, dtype: Dtype) -> Array:
-        """Bool[B, H, W, C], Float[B, S] -> [B, H, W, channels]
-
-        Scalars go in as channels of their own, of which the kernel sees the middle only: cheaper than adding a tensor.
-        """
+    def __call__(self, planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "batch height width channels"]:
+        """Scalars become channels whose kernel is zero outside its centre: cheaper than adding a tensor."""
         kernel = self._kernel().astype(dtype)
         before, after = planes.shape[-1], kernel.shape[2] - planes.shape[-1] - scalars.shape[-1]
         x = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, kernel.shape[2] - before))).astype(dtype)
@@ -72,8 +69,8 @@ class Stem(nnx.Module):
             x += jnp.pad(scalars, ((0, 0), (before, after))).astype(dtype)[:, None, None]
         return convolve(x, kernel)
 
-    def _kernel(self) -> Array:
-        """[3, 3, I, channels], I a multiple of 16: planes, scalars, nothing."""
+    def _kernel(self) -> Float[Array, "3 3 inputs channels"]:
+        """For planes, scalars, and padding to a multiple of 16 inputs."""
         kernel = self.conv.kernel[...]
         if self.scalars is not None:
             middle = jnp.pad(self.scalars.kernel[...][None, None], ((1, 1), (1, 1), (0, 0), (0, 0)))
@@ -81,7 +78,7 @@ class Stem(nnx.Module):
         return jnp.pad(kernel, ((0, 0), (0, 0), (0, -kernel.shape[2] % self._MULTIPLE), (0, 0)))
 
     def fold(self) -> None:
-        """Put the kernel together once instead of at every call."""
+        """Assembles the kernel once instead of at every call."""
         self.conv.kernel = nnx.Param(self._kernel())
         self.scalars = None
 
@@ -95,7 +92,7 @@ class BoardNetwork(Network):
         self.blocks = nnx.List([block(tower, n, spec.activation, rngs) for n in range(1, tower.blocks + 1)])
         self.heads = Heads(spec, tower, game, rngs)
 
-    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
+    def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         board = BoardMask.of(planes, self.full_board)
         x = self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype)
         for residual in self.blocks:
@@ -117,7 +114,7 @@ class DenseNetwork(Network):
         self.policy = Dense(layers.width, kinds(spec) * game.num_actions, rngs, bias=True, gain=OUTPUT_GAIN)
         self.summary = BoardSummary(layers.width, spec.heads, rngs)
 
-    def _look(self, planes: Array, scalars: Array, train: bool) -> Outputs:
+    def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         del planes, train
         x = scalars.astype(self.dtype)
         for layer in self.layers:
@@ -126,4 +123,4 @@ class DenseNetwork(Network):
         return outputs(policies, self.summary(x))
 
     def fold_norms(self) -> None:
-        """There are none."""
+        """Does nothing: there are no norms."""

@@ -1,14 +1,15 @@
-"""Batch normalisation with running statistics, and what is left of it when a network is folded."""
+"""Batch normalisation with running statistics, and what remains of it in a folded network."""
 
 import jax.numpy as jnp
 from flax import nnx
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Float32
 
-from tengen.nets.board import BoardMask
+from tengen.nets.board import BoardMask, Trunk
 
 # As in KataGo.
 _EPSILON = 1e-4
-# The running statistics remember about the last hundred batches.
+# The running statistics average over about the last hundred batches.
 _NEW_SHARE = 0.01
 
 
@@ -21,18 +22,18 @@ class Norm(nnx.Module):
         self.mean = nnx.BatchStat(jnp.zeros(channels))
         self.variance = nnx.BatchStat(jnp.ones(channels))
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
-        """[B, H, W, C] -> Float32[B, H, W, C], the last to be rounded by the activation, in the same pass."""
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        """The result stays float32: the activation rounds it, in the same pass."""
         scale, shift = self.affine(self._learn(x, board) if train else None)
         return x.astype(jnp.float32) * scale + shift
 
-    def affine(self, moments: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-        """Float32[C] each: by what it multiplies and what it then adds, by the running statistics or by `moments`."""
+    def affine(self, moments: "Affines | None" = None) -> "Affines":
+        """The factor and the addend that the norm applies, from the running statistics or from `moments`."""
         mean, variance = moments or (self.mean[...], self.variance[...])
         scale = self.scale[...] * lax.rsqrt(variance + _EPSILON)
         return scale, self.shift[...] - mean * scale
 
-    def _learn(self, x: Array, board: BoardMask) -> tuple[Array, Array]:
+    def _learn(self, x: Trunk, board: BoardMask) -> "Affines":
         moments = board.moments(x)
         for running, now in zip((self.mean, self.variance), moments, strict=True):
             running[...] += _NEW_SHARE * (lax.stop_gradient(now) - running[...])
@@ -40,38 +41,37 @@ class Norm(nnx.Module):
 
 
 class Affine(nnx.Module):
-    """A folded norm that follows the residual stream: no convolution can take it over."""
+    """A folded norm that follows the residual stream: no convolution can absorb it."""
 
-    def __init__(self, scale: Array, shift: Array) -> None:
+    def __init__(self, scale: Float32[Array, " channels"], shift: Float32[Array, " channels"]) -> None:
         self.scale = nnx.Param(scale)
         self.shift = nnx.Param(shift)
-        self.kernels = True  # may a GPU program of our own do this
+        self.kernels = True  # whether Tengen's GPU programs may be used
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
-        """[B, H, W, C] -> Float32[B, H, W, C]"""
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         del board, train
         return x.astype(jnp.float32) * self.scale[...] + self.shift[...]
 
 
 class Nothing(nnx.Module):
-    """A folded norm that the layer before it has taken over."""
+    """A folded norm that the layer before it has absorbed."""
 
-    def __call__(self, x: Array, board: BoardMask, train: bool) -> Array:
-        """`x` itself."""
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         del board, train
         return x
 
 
 AnyNorm = Norm | Affine | Nothing
+Affines = tuple[Float32[Array, " channels"], Float32[Array, " channels"]]
 
 
 def without_statistics(norm: AnyNorm) -> Affine:
-    """What a norm comes to when no layer before it can take it over."""
+    """A folded norm for which there is no layer to absorb it."""
     assert isinstance(norm, Norm)
     return Affine(*norm.affine())
 
 
-def taken_over(norm: AnyNorm) -> tuple[Array, Array]:
-    """Float32[C] each: what a layer must multiply by and add, so that `Nothing` can stand for the norm after it."""
+def taken_over(norm: AnyNorm) -> Affines:
+    """The factor and the addend that the layer before the norm must absorb, so that `Nothing` can replace the norm."""
     assert isinstance(norm, Norm)
     return norm.affine()

@@ -1,26 +1,28 @@
-"""What a network says about a batch of positions."""
+"""The output of a network."""
 
 from typing import NamedTuple
 
-from jax import Array
+from jaxtyping import Array, Float32
 
-# The logit of an action on a point that is not on the board: never chosen, and harmless in a loss.
+# The logit of an action on a point off the board: never chosen, and harmless in a loss.
 OFF_BOARD = -1e9
 
 
 class Outputs(NamedTuple):
-    """Float32, all from the side of the player to move. Heads that the network does not have are None."""
+    """All from the side of the player to move. Heads that the network does not have are None."""
 
-    policy: Array  # [B, A]: logits of the actions; illegal ones are not left out
-    value: Array  # [B, 3]: logits of win, draw, loss
-    ownership: Array | None = None  # [B, H, W]: tanh gives who owns the point at the end, 1 the mover; 0 off the board
-    score: Array | None = None  # [B, 2]: mean of the final score in points, and its standard deviation (above 0)
-    opponent_policy: Array | None = None  # [B, A]: logits of the opponent's reply
-    moves_left: Array | None = None  # [B]: moves until the game ends, at least 0
+    policy: Float32[Array, "*batch actions"]  # logits of the actions, illegal ones included
+    value: Float32[Array, "*batch 3"]  # logits of win, draw, loss
+    ownership: Float32[Array, "*batch height width"] | None = (
+        None  # tanh: 1 if the mover owns the point; 0 off the board
+    )
+    score: Float32[Array, "*batch 2"] | None = None  # mean of the final score in points, and its standard deviation
+    opponent_policy: Float32[Array, "*batch actions"] | None = None  # logits of the opponent's reply
+    moves_left: Float32[Array, "*batch"] | None = None  # moves until the game ends, at least 0
 
 
 class Evaluation(NamedTuple):
-    """What a network says about positions, for the player to move."""
+    """What a search needs from a network, from the side of the player to move."""
 
-    logits: Array  # Float32[..., A]
-    value: Array  # Float32[...]: in [-1, 1]
+    logits: Float32[Array, "*batch actions"]
+    value: Float32[Array, "*batch"]  # in [-1, 1]

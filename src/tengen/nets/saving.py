@@ -1,9 +1,9 @@
-"""Networks as files: safetensors, with all that is needed to build the network again in the header. Nothing is pickled.
+"""Networks as safetensors files whose header describes the network completely. Nothing is pickled.
 
     nets.saving.save(net, path, game, {"step": 1000})     # a file, or a folder that gets a model.safetensors
     net = nets.saving.load(path, game)
 
-A tensor is called by where it stands in the network: `blocks.0.branch.steps.0.conv.kernel`.
+A tensor is named after its place in the network: `blocks.0.branch.steps.0.conv.kernel`.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import Array
@@ -22,7 +23,7 @@ from safetensors.numpy import save as serialize
 from tengen import files, games
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.nets import finite, fitting
+from tengen.nets import fitting
 from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
@@ -30,23 +31,23 @@ from tengen.nets.specs import FILE_NAME, Dtype, Spec
 from tengen.schema import quote
 
 _SCHEMA = 1
-# One key for everything, so that the same network gives the same bytes.
+# A single key, so that the same network gives the same bytes.
 _KEY = "tengen"
-_LISTED = 4  # of the tensors that are missing or odd, so many are named
+_LISTED = 4  # names in a message
 
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """What a file says about the network in it."""
+    """The header of a network file."""
 
     spec: Spec
     game: str
     version: int  # of the game's rules and observation
-    options: dict[str, Any]  # of the game that it was trained on
-    info: dict[str, Any]  # anything: step, samples, run
+    options: dict[str, Any]  # of the game that the network was trained on
+    info: dict[str, Any]  # step, samples, run and the like
 
     def make_game(self) -> Game:
-        """The game that it was trained on."""
+        """The game that the network was trained on."""
         return games.make(self.game, **self.options)
 
 
@@ -56,17 +57,25 @@ def named(state: Any) -> dict[str, Array]:
 
 
 def unnamed(tensors: Mapping[str, Any]) -> Any:
-    """The nnx state for `nnx.merge` and `nnx.update`, of what `named` gave."""
+    """The nnx state for `nnx.merge` and `nnx.update`: undoes `named`."""
     return nnx.from_flat_state(
         [(tuple(int(part) if part.isdigit() else part for part in name.split(".")), x) for name, x in tensors.items()]
     )
 
 
-def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
-    """Write the network, and return the file: `path` itself if it ends in .safetensors, else one in that folder.
+def first_not_finite(arrays: Mapping[str, Any]) -> str:
+    """The name of the first array with a number that is not finite; empty if there is none."""
+    for name, array in arrays.items():
+        if jnp.issubdtype(array.dtype, jnp.floating) and not np.isfinite(np.asarray(array)).all():
+            return name
+    return ""
 
-    `info` is JSON data. OptionError for what cannot be saved, TengenError if it cannot be written, or if one of its
-    numbers is not finite: such a network could not be read back.
+
+def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
+    """Writes the network and returns the file: `path` itself if it ends in .safetensors, else one in that folder.
+
+    `info` is JSON data. Raises OptionError for a network that cannot be saved, TengenError if it cannot be written or
+    has a parameter that is not finite: it could not be read back.
     """
     if net.folded:
         raise OptionError("a folded network cannot be saved: save the one that it was folded from")
@@ -83,7 +92,7 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
-    if bad := finite.first_bad(tensors):
+    if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     files.make_folder(file.parent)
     files.write_bytes(file, serialize(tensors, {_KEY: text}))
@@ -91,14 +100,14 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
 
 
 def read(path: Path | str) -> NetworkFile:
-    """What the file says about its network, without reading the network itself."""
+    """The header of the file, without its tensors."""
     file = _file(Path(path))
     with _opened(file) as opened:
         return _header(file, opened)
 
 
 def check_numbers(path: Path | str) -> None:
-    """TengenError unless the file can be read and all of its numbers are finite, whatever network it is."""
+    """Raises TengenError unless the file can be read and all of its numbers are finite."""
     file = _file(Path(path))
     with _opened(file) as opened:
         for name in opened.keys():  # noqa: SIM118 - the file is no dictionary
@@ -115,8 +124,8 @@ def load(
 ) -> Network:
     """The network in a file, or in the folder that `save` was given, for `game` or for the one it was trained on.
 
-    The game may have other options (another size of the board) as long as the parameters fit. With `spec`, the network
-    must be that one. TengenError says what is wrong with the file, or why it is the wrong one.
+    The game may have other options (another board size) as long as the parameters fit. With `spec`, the network must
+    have that spec. Raises TengenError if the file is damaged or the wrong one.
     """
     file = _file(Path(path))
     with _opened(file) as opened:
@@ -164,7 +173,7 @@ def _header(file: Path, opened: Any) -> NetworkFile:
         return NetworkFile(Spec.from_dict(about["spec"]), name, version, options, dict(info))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
-        raise TengenError(f"{file}: what it says about its network cannot be understood ({reason})") from None
+        raise TengenError(f"{file}: the description of its network cannot be understood ({reason})") from None
 
 
 def _playable(file: Path, saved: NetworkFile) -> Game:
@@ -210,12 +219,12 @@ def _tensor(file: Path, opened: Any, name: str, shape: tuple[int, ...]) -> np.nd
 
 
 def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
-    if finite.first_bad({name: tensor}):
-        raise TengenError(f"{file}: {name}: holds numbers that are not finite, as those of a training that diverged")
+    if first_not_finite({name: tensor}):
+        raise TengenError(f"{file}: {name}: holds numbers that are not finite, as after a training that diverged")
 
 
 def _difference(expected: Spec, found: Spec) -> str:
-    """The first few settings in which two specs differ."""
+    """The first few settings that differ."""
     pairs = [(key, value, _flat(found).get(key)) for key, value in _flat(expected).items()]
     listed = [f"{key} is {quote(there)}, not {quote(value)}" for key, value, there in pairs if value != there]
     return "; ".join(listed[:_LISTED])

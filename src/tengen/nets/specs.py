@@ -1,4 +1,4 @@
-"""What a network is made of, as plain data that can be stored beside its parameters."""
+"""The architecture of a network, as plain data that is stored beside its parameters."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,13 +12,12 @@ Activation = Literal["relu", "mish", "silu"]
 Head = Literal["ownership", "score", "opponent_policy", "moves_left"]
 HEADS: tuple[Head, ...] = get_args(Head)
 Dtype = Literal["bfloat16", "float32"]
-FILE_NAME = "model.safetensors"
-"""Of a network, in a folder of its own."""
+FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
 
 @dataclass(frozen=True)
 class Tower:
-    """Residual blocks on a board, and the width of the heads on top of them."""
+    """Residual blocks on a board, and the width of their heads."""
 
     blocks: int = setting(REQUIRED, "residual blocks", low=1, high=200)
     channels: int = setting(REQUIRED, "channels between the blocks", low=1, high=4096)
@@ -38,7 +37,7 @@ class Tower:
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
+        """(key, message) for settings that contradict each other."""
         if (self.inner_blocks > 0) != (self.kind == "nested"):
             allowed = "at least 1 in nested blocks" if self.kind == "nested" else "0 in residual blocks"
             yield "inner_blocks", f"expected {allowed}, got {self.inner_blocks}"
@@ -63,7 +62,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Spec:
-    """A network, but for the game that it plays."""
+    """The architecture of a network, apart from its game."""
 
     tower: Tower | None = setting(REQUIRED, "for a game on a board")
     layers: Layers | None = setting(REQUIRED, "for a game without one")
@@ -71,19 +70,19 @@ class Spec:
     heads: tuple[Head, ...] = setting(REQUIRED, "what is predicted besides policy and value")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
+        """(key, message) for settings that contradict each other."""
         if (self.tower is None) == (self.layers is None):
             yield "tower", "expected either a tower or layers, the other null"
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in dicts, lists, numbers, texts and None only."""
+        """The spec as JSON data."""
         return _plain(asdict(self))
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
-        """Undo `to_dict`. OptionError, which is a ValueError, names `what` and lists all that is wrong with `data`."""
+        """Undoes `to_dict`. Raises OptionError, which names `what` and lists all problems."""
         spec, problems = schema.check(Spec, data)
         if spec is None:
             listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)

@@ -1,6 +1,6 @@
-"""Names of networks: `b6c96` has 6 blocks of 96 channels, `b18c384nbt` nested ones, `mlp3x256` is for no board.
+"""Names of networks: `b6c96` has 6 blocks of 96 channels, `b18c384nbt` nested ones, `mlp3x256` has dense layers.
 
-Endings change what a tower is made of, in any order: `b6c96-se-mish`.
+Endings change the tower, in any order: `b6c96-se-mish`.
 """
 
 import re
@@ -27,7 +27,7 @@ _USUAL_RATIO = 8
 
 
 class _Size(NamedTuple):
-    """Numbers that a name of KataGo's stands for."""
+    """The numbers behind one of KataGo's names."""
 
     pool_blocks: tuple[int, ...]
     pool_channels: int
@@ -48,12 +48,12 @@ _KATAGO = {
 
 
 def names() -> tuple[str, ...]:
-    """The networks that `tengen nets` lists; `spec` knows many more."""
+    """The networks that `tengen nets` lists; `spec` accepts many more."""
     return (*_KATAGO, "mlp3x256")
 
 
 def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
-    """The network of that name with these extra heads; ValueError says what is wrong with the name."""
+    """The network with that name and these extra heads. Raises OptionError if the name is invalid."""
     base, *endings = name.split("-")
     tower, layers = _TOWER.fullmatch(base), _LAYERS.fullmatch(base)
     found: dict[str, Any] = {"tower": None, "layers": None, "activation": "relu", "heads": list(heads)}
@@ -71,7 +71,7 @@ def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
 
 
 def name_of(spec_: Spec) -> str | None:
-    """The name for which `spec` gives this network, its heads apart; None if there is none."""
+    """The name for which `spec` returns this network, heads apart; None if there is none."""
     tower, layers = spec_.tower, spec_.layers
     if tower is not None:
         base = f"b{tower.blocks}c{tower.channels}{'nbt' if tower.kind == 'nested' else ''}"
@@ -112,12 +112,12 @@ def _derived(blocks: int, channels: int, mid: int) -> _Size:
 
 
 def _third(channels: int) -> int:
-    """About a third; a multiple of 8, which is what GPUs like, if that is not too much."""
+    """About a third; a multiple of 8, which suits GPUs, unless there are too few channels."""
     return max(round(channels / 24) * 8, min((channels + 2) // 3, 8))
 
 
 def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
-    """Change the parts in `found` as the endings of `name` say."""
+    """Applies the endings of `name` to `found`."""
     seen: set[str] = set()
     for ending in endings:
         match = _ENDING.fullmatch(ending)
@@ -126,7 +126,7 @@ def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
             raise OptionError(f"{quote(name)}: unknown ending {quote('-' + ending)}, expected one of {known}")
         key, value = match.lastgroup, match[match.lastgroup]
         if key in seen:
-            raise OptionError(f"{quote(name)}: two endings say what {key} is")
+            raise OptionError(f"{quote(name)}: two endings set {key}")
         seen.add(key)
         if key == "activation":
             found[key] = value

@@ -22,7 +22,7 @@ from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
-from tengen.nets import finite, saving
+from tengen.nets import saving
 from tengen.roles import role as roles
 from tengen.roles import rules
 from tengen.roles.evaluation import RoleEvaluation
@@ -237,7 +237,7 @@ class Trainer(BaseTrainer[C]):
         net = self.role(role).net
         if not isinstance(net, nets.Network):
             raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
-        if bad := finite.first_bad(self.role(role).params):
+        if bad := saving.first_not_finite(self.role(role).params):
             raise Diverged.at(self._step, f"{bad} of the {role} holds numbers that are not finite")
         return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
 

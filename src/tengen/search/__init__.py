@@ -4,7 +4,7 @@ leaves = search.select(tree)                         # walk every game's tree fr
 tree = search.expand(tree, leaves, evaluation)       # add the leaf, back its value up
 result = search.run(evaluate, game, roots, key, settings)   # both, in one compiled loop with the network inside
 
-`Settings` need no JAX, which is imported when anything else is asked for.
+`Settings` does not import JAX; everything else does.
 """
 
 from tengen import lazy

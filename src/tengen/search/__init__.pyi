@@ -2,19 +2,19 @@ from tengen.config.settings.search import SearchSettings as Settings
 from tengen.nets.outputs import Evaluation as Evaluation
 
 from . import dump as dump
-from .leaves import Leaves as Leaves
-from .leaves import expand as expand
-from .leaves import select as select
-from .pruning import prune as prune
 from .result import SearchResult as Result
 from .result import summarise as summarise
 from .roots import advance as advance
 from .roots import begin as begin
+from .roots import prune as prune
 from .roots import restart as restart
-from .searching import finish as finish
-from .searching import run as run
-from .searching import simulate as simulate
-from .searching import unfinished as unfinished
+from .simulation import Leaves as Leaves
+from .simulation import expand as expand
+from .simulation import finish as finish
+from .simulation import run as run
+from .simulation import select as select
+from .simulation import simulate as simulate
+from .simulation import unfinished as unfinished
 from .tree import Tree as Tree
 from .tree import bytes_needed as bytes_needed
 from .tree import plant as plant

@@ -1,4 +1,4 @@
-"""A tree that a person, or another program, can read."""
+"""A search tree as JSON data or text."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from tengen.search.tree import Tree, node_shape
 
 
 def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> dict[str, Any]:
-    """The tree of one game of the batch, ready for JSON: the root with its moves in order of visits, and so on down.
+    """The tree of one game of the batch as JSON data: the root with its moves in order of visits, recursively.
 
     The `q` and `value` of a move are from the side of the player who made it, those of the root from the side of the
-    player to move; `line` is how the search expects the game to go on. Nodes deeper than `depth` or with fewer than
-    `least_visits` visits are left out.
+    player to move; `line` is the expected continuation. Nodes deeper than `depth` or with fewer than `least_visits`
+    visits are left out.
     """
     return _Reader(tree, game).node(int(tree.root[game]), None, None, depth, least_visits)
 
 
 def as_text(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> str:
-    """The same as an indented list, headed by the position and the line that the search expects."""
+    """The same as an indented list below the position and the expected continuation."""
     position = jax.tree.map(lambda leaf: leaf[game], tree.states(tree.root))
     found = as_dict(tree, game, depth, least_visits)
     line = " ".join(found["line"])
@@ -34,7 +34,7 @@ class _Reader:
         self.game = tree.game
         self.one: Tree = jax.tree.map(lambda leaf: np.asarray(leaf[game]), tree)
         self.shape = node_shape(tree.game)
-        self.names: dict[tuple[int, int], str] = {}  # whole trees have thousands, and lines ask for them again
+        self.names: dict[tuple[int, int], str] = {}  # a tree has thousands, and lines use them again
 
     def node(
         self, node: int, move: str | None, mover: int | None, depth: int, least_visits: int, prior: float | None = None
@@ -55,8 +55,7 @@ class _Reader:
         }
         if depth == 0:
             return found
-        children = self.children(node)
-        for action, child in children:
+        for action, child in self.children(node):
             if one.visits[child] >= least_visits:
                 name = self.name(node, action)
                 chance = float(np.exp(np.float32(one.logits[node, action])))
@@ -64,7 +63,7 @@ class _Reader:
         return found
 
     def children(self, node: int) -> list[tuple[int, int]]:
-        """(action, node) of the moves that were looked at, the most visited first."""
+        """(action, node) of the moves that have been searched, the most visited first."""
         one = self.one
         if one.visits[node] == 0 or one.over[node]:
             return []
@@ -82,9 +81,9 @@ class _Reader:
         return names
 
     def name(self, node: int, action: int) -> str:
-        """What the action is called at a node."""
+        """The name of the action at a node."""
         if (node, action) not in self.names:
-            # All of a node's moves at once, since making its state is what takes long.
+            # All of a node's moves at once, since computing its state takes the time.
             state = self.state(node)
             for each in np.flatnonzero(self.one.child[node] >= 0):
                 self.names[node, int(each)] = self.game.action_name(state, int(each))

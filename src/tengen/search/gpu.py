@@ -1,11 +1,11 @@
 """The walk and the backup as GPU programs (`tree.cu`): the same results as the plain versions.
 
-Below the root, the move to follow at a node depends only on the visits of its moves, which change only when a value
-passes through it. So after a backup the choice is worked out again at the nodes that it has touched, and kept in
-`Tree.onward`; a walk reads one number per level. The network pushes the trees out of all caches between two walks, so
-the number of reads that wait for one another is what counts.
+Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
+up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
+walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
+dependent reads is what counts.
 
-The programs add one leaf per tree; several leaves serve few games, where the plain version is good enough.
+The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
 
 import math
@@ -22,7 +22,7 @@ from tengen.gpu.program import defines
 from tengen.search.tree import Tree
 from tengen.search.walk import NewNode, WalkPath
 
-MOST_ACTIONS = 2**16  # `Tree.onward` holds an action in 16 bits
+MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
 _THREADS = 128  # in a block
 _PLANNERS = 4  # teams that share the nodes of one trail
 
@@ -60,7 +60,7 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
 
 
 def _team(actions: int) -> int:
-    """Threads that look at one node."""
+    """Threads per node."""
     return 32 if actions <= 128 else _THREADS
 
 
@@ -70,7 +70,7 @@ def _blocks(tree: Tree, per_tree: int = 1) -> int:
 
 
 def _flat(leaf: Array, axes: int) -> Array:
-    """[B, F] or [B, N, F]: all axes after the first `axes` as one."""
+    """All axes after the first `axes` as one."""
     return leaf.reshape(*leaf.shape[:axes], -1)
 
 
@@ -79,7 +79,7 @@ def _parameters(kind: str, letter: str, count: int) -> str:
 
 
 def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array], list[int]]:
-    """The arrays of the positions and how they hang together; of those that are not empty: numbers, tables, bytes."""
+    """The arrays of the positions and their structure; of those that are not empty: numbers, tables, bytes."""
     leaves, structure = jax.tree.flatten(tree.state)
     kept = [k for k, leaf in enumerate(leaves) if leaf.size]
     tables = [_flat(leaves[k], 2) for k in kept]
@@ -87,7 +87,7 @@ def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array]
 
 
 def walk(tree: Tree) -> tuple[WalkPath, Any]:
-    """Path [B, 1], and the stored states [B, ...] of the nodes above the leaves."""
+    """The paths, and the stored states [batch, ...] of the nodes above the leaves."""
     batch = tree.child.shape[0]
     leaves, structure, kept, tables, sizes = _stored_leaves(tree)
     program = _program(
@@ -121,7 +121,7 @@ def walk(tree: Tree) -> tuple[WalkPath, Any]:
 
 
 def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
-    """`expand` for all games: Path [B, 1], New [B, ...]."""
+    """`expand` for all games."""
     batch, slots, _ = tree.child.shape
     leaves, structure, kept, positions, sizes = _stored_leaves(tree)
     program = _program(
@@ -163,7 +163,7 @@ def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
 
 
 def _plan(tree: Tree, trail: list[Array]) -> Array:
-    """Tree.onward, worked out again for the nodes on the trails: [B] first, [B] end, and Int16[B, N]."""
+    """`Tree.onward`, computed again for the nodes on the trails: first and end [batch], and nodes [batch, slots]."""
     inputs = [*trail, *(getattr(tree, name) for name in _PLANNED), tree.onward]
     shape = jax.ShapeDtypeStruct(tree.onward.shape, tree.onward.dtype)
     program = _program(tree, "tree_plan")

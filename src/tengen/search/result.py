@@ -1,12 +1,13 @@
-"""What a search found out about its roots."""
+"""The result of a search at its roots."""
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Float32, Int32
 
 from tengen.config.settings.search import SearchSettings
+from tengen.games.core import RandomKey
 from tengen.search import rows
 from tengen.search.rows import NodeRow
 from tengen.search.tree import Tree
@@ -14,20 +15,20 @@ from tengen.search.walk import row_at
 
 
 class SearchResult(NamedTuple):
-    """For each of B roots."""
+    """For each root of a batch."""
 
-    visits: Array  # Int32[B, A]
-    policy: Array  # Float32[B, A]: what a network should have said; zeros where nothing is legal
-    value: Array  # Float32[B]: for the player to move
-    action: Array  # Int32[B]: the move to play; -1 where nothing is legal or the root was never evaluated
+    visits: Int32[Array, "*batch actions"]
+    policy: Float32[Array, "*batch actions"]  # the policy target for training; zeros if nothing is legal
+    value: Float32[Array, "*batch"]  # for the player to move
+    action: Int32[Array, "*batch"]  # the move to play; -1 if nothing is legal or the root was never evaluated
 
 
-def summarise(tree: Tree, key: Array, temperature: Array | float = 0.0) -> SearchResult:
-    """Visits, policy target, value and a move. `temperature` ([B] or one number) is that of the choice.
+def summarise(tree: Tree, key: RandomKey, temperature: Float[Array, "*#batch"] | float = 0.0) -> SearchResult:
+    """Visits, policy target, value and a move, chosen by `temperature` (one number, or one per game).
 
-    At 0 the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes the
-    prior's best). Above 0 a move is drawn with policy ** (1 / temperature): visits that only noise and forced playouts
-    caused are not played.
+    At 0 this is the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes
+    the move with the highest prior). Above 0 a move is drawn from policy ** (1 / temperature), so visits that only
+    noise and forced playouts caused do not count.
     """
     keys = jax.random.split(key, tree.root.shape[0])
     temperature = jnp.broadcast_to(jnp.float32(temperature), tree.root.shape)
@@ -52,8 +53,10 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     return SearchResult(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
 
 
-def puct_policy(row: NodeRow, noise: Array, settings: SearchSettings) -> Array:
-    """Float32[A]: the share of visits, less those that only noise and forced playouts caused.
+def puct_policy(
+    row: NodeRow, noise: Float32[Array, " actions"], settings: SearchSettings
+) -> Float32[Array, " actions"]:
+    """The share of visits, less those that only noise and forced playouts caused.
 
     Every move but the most visited loses visits as long as its score stays below that of the most visited one.
     """
@@ -65,7 +68,7 @@ def puct_policy(row: NodeRow, noise: Array, settings: SearchSettings) -> Array:
         gap = scores[best] - row.means
         enough = jnp.ceil(rows.exploration(row, settings) * prior / jnp.maximum(gap, 1e-9) - 1)
         pruned = jnp.where(gap > 0, jnp.clip(enough, 0, visits), visits)
-        pruned = jnp.where(pruned <= 1, 0, pruned)  # a single visit is no opinion
+        pruned = jnp.where(pruned <= 1, 0, pruned)  # a single visit says nothing about a move
         visits = jnp.where((jnp.arange(len(visits)) == best) | (visits == 0), visits, pruned)
     prior = jnp.where(row.legal, jnp.exp(row.logits), 0)
     total = visits.sum()

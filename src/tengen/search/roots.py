@@ -1,19 +1,21 @@
-"""Starting a search at the root, and moving the root on with the real game."""
+"""Starting a search at the root, advancing the root with the real game, and freeing room in full trees."""
 
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int, Int32
 
-from tengen.search.noise import dirichlet
+from tengen.games.core import RandomKey
 from tengen.search.tree import NONE, Tree, stored
 from tengen.search.walk import row_at
 
+TRIES = 5  # each is accepted with a probability above 0.95, so fewer than one draw in a million is not exact
 
-def begin(tree: Tree, key: Array, budget: Array, which: Array) -> Tree:
-    """Start a search of `budget` (Int32[B]) simulations at the roots of the games `which` (Bool[B]), with new noise."""
+
+def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
+    """Starts a search of `budget` simulations at the roots of the games `which`, with new noise."""
     batch = tree.root.shape[0]
     evaluated = tree.visits[jnp.arange(batch), tree.root] > 0
     base = jax.vmap(lambda one: row_at(one, one.root, None).visits)(tree).astype(jnp.int32)
@@ -27,8 +29,8 @@ def begin(tree: Tree, key: Array, budget: Array, which: Array) -> Tree:
     )
 
 
-def _noise(tree: Tree, key: Array) -> Array:
-    """Float32[B, A]: Gumbel noise, or Dirichlet noise over the legal moves of each root."""
+def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
+    """Gumbel noise, or Dirichlet noise over the legal moves of each root."""
     settings, shape = tree.settings, tree.noise.shape
     if settings.algorithm == "gumbel":
         return settings.gumbel_scale * jax.random.gumbel(key, shape)
@@ -38,14 +40,40 @@ def _noise(tree: Tree, key: Array) -> Array:
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
 
 
-def restart(tree: Tree, states: Any, which: Array) -> Tree:
-    """Put new positions `states` [B, ...] at the roots of the games `which`, whose trees are forgotten."""
+def dirichlet(
+    key: RandomKey, concentration: Float32[Array, "batch 1"], wanted: Bool[Array, "batch actions"]
+) -> Float32[Array, "batch actions"]:
+    """A Dirichlet draw for each row over the entries `wanted`, 0 elsewhere.
+
+    Marsaglia and Tsang's method with a fixed number of tries: `jax.random.gamma` loops until the last of all entries
+    is accepted, which takes longer on a GPU than the simulations it is for.
+    """
+    normal, uniform, last = jax.random.split(key, 3)
+    shape = (TRIES, *wanted.shape)
+    d = concentration + 1 - 1 / 3
+    x = jax.random.normal(normal, shape)
+    v = (1 + x / jnp.sqrt(9 * d)) ** 3
+    safe = jnp.where(v > 0, v, 1)
+    accepted = (v > 0) & (jnp.log(jax.random.uniform(uniform, shape)) < 0.5 * x**2 + d - d * safe + d * jnp.log(safe))
+    accepted = accepted.at[-1].set(True)
+    first = jnp.argmax(accepted, 0)
+    drawn = jnp.take_along_axis(safe, first[None], 0)[0]
+    # A power of a uniform number turns a draw for a + 1 into one for a; in logarithms, because those powers underflow.
+    power = jnp.log(jax.random.uniform(last, wanted.shape, minval=jnp.finfo(jnp.float32).tiny)) / concentration
+    logs = jnp.where(wanted, jnp.log(d * drawn) + power, -jnp.inf)
+    highest = jnp.max(logs, 1, keepdims=True, initial=jnp.finfo(jnp.float32).min)
+    weights = jnp.exp(logs - highest)
+    return weights / jnp.maximum(weights.sum(1, keepdims=True), jnp.finfo(jnp.float32).tiny)
+
+
+def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
+    """Puts new positions `states` [batch, ...] at the roots of the games `which`, whose trees are discarded."""
     game, slots = tree.game, tree.visits.shape[1]
     nodes, kept = jax.vmap(game.split)(states)
     batch, at = jnp.arange(len(which)), jnp.where(which, 0, slots)
 
     def root(table: Array, value: Array | float) -> Array:
-        """Only rows of roots are written: those of slots that are not in use mean nothing."""
+        """Only the rows of roots are written: those of unused slots have no meaning."""
         return table.at[batch, at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
 
     def chosen(new: Array | int, old: Array) -> Array:
@@ -73,10 +101,10 @@ def restart(tree: Tree, states: Any, which: Array) -> Tree:
     )
 
 
-def advance(tree: Tree, actions: Array, which: Array) -> Tree:
-    """Play `actions` (Int32[B]) in the games `which`: what lies below the move becomes the tree, the rest is freed.
+def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
+    """Plays `actions` in the games `which`: the subtree below the move becomes the tree, and the rest is freed.
 
-    A move that the tree does not know leaves a root that waits for its evaluation. Searches end: see `begin`.
+    A move that is not in the tree leaves a root that waits for its evaluation. The search ends: see `begin`.
     """
     game, slots = tree.game, tree.visits.shape[1]
     states, look = game.step_and_look(tree.states(tree.root), actions)
@@ -87,10 +115,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     root = jnp.where(which & known, child, tree.root)
     tree = _without_illegal(tree, root, which & known, look.legal)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
-    place = jnp.where(keep, jnp.cumsum(keep, 1), keep.sum(1, keepdims=True) + jnp.cumsum(~keep, 1)) - 1
-    numbers = jnp.broadcast_to(jnp.arange(slots, dtype=tree.free.dtype), place.shape)
-    free = jnp.zeros_like(tree.free).at[batch[:, None], place].set(numbers)
-    # Only rows of roots are written, so that no table is copied: one that the tree did not know is written anew.
+    # Only the rows of roots are written, so that no table is copied; a root that is not in the tree is written anew.
     unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
 
     def at_root(table: Array, value: Array) -> Array:
@@ -103,7 +128,7 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     return replace(
         tree,
         root=root,
-        free=chosen(free, tree.free),
+        free=chosen(jax.vmap(_kept_first)(keep, tree.free), tree.free),
         used=chosen(keep.sum(1, dtype=jnp.int32), tree.used),
         parent=tree.parent.at[batch, moved].set(NONE, mode="drop"),
         child=at_root(tree.child, jnp.int32(NONE)),
@@ -120,10 +145,10 @@ def advance(tree: Tree, actions: Array, which: Array) -> Tree:
     )
 
 
-def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tree:
-    """Cut off the moves of new roots that are not `legal` (Bool[B, A]) after all.
+def _without_illegal(tree: Tree, root: Array, which: Array, legal: Bool[Array, "batch actions"]) -> Tree:
+    """Cuts off the moves of new roots that are not `legal` after all.
 
-    A node deep in a tree knows only part of its past, and superko forbids more when all of it is known.
+    A node deep in a tree knows only part of its history, and superko forbids more once all of it is known.
     """
     batch, slots = jnp.arange(len(root)), tree.visits.shape[1]
     children = tree.child[batch, root]
@@ -137,15 +162,45 @@ def _without_illegal(tree: Tree, root: Array, which: Array, legal: Array) -> Tre
     )
 
 
-def _below(tree: Tree, root: Array) -> Array:
-    """Bool[N]: nodes in use at or below `root`."""
+def _below(tree: Tree, root: Int32[Array, ""]) -> Bool[Array, " slots"]:
+    """Nodes in use at or below `root`."""
     slots = tree.visits.shape[0]
-    index = jnp.arange(slots)
-    in_use = jnp.zeros(slots, bool).at[tree.free].set(index < tree.used)
+    index, in_use = jnp.arange(slots), _in_use(tree)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)
 
-    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. So many times
-    # reach through any tree; asking whether it is enough would have the device wait for the host.
+    # Following parents of parents finds every node's topmost ancestor, or `root` if that comes first. This many rounds
+    # are enough for any tree; a loop that ends early would make the device wait for the host.
     for _ in range(slots.bit_length()):
         parent = parent[parent]
     return in_use & (parent == root)
+
+
+def _in_use(tree: Tree) -> Bool[Array, " slots"]:
+    slots = tree.visits.shape[0]
+    return jnp.zeros(slots, bool).at[tree.free].set(jnp.arange(slots) < tree.used)
+
+
+def _kept_first(keep: Bool[Array, " slots"], free: Int[Array, " slots"]) -> Int[Array, " slots"]:
+    """All slots in the type of `free`, those to keep first."""
+    place = jnp.where(keep, jnp.cumsum(keep), keep.sum() + jnp.cumsum(~keep)) - 1
+    return jnp.zeros_like(free).at[place].set(jnp.arange(len(free), dtype=free.dtype))
+
+
+def prune(tree: Tree) -> Tree:
+    """Frees at least half of every tree. The least visited nodes go; the search finds them again if they matter.
+
+    The statistics of the nodes above stay. A node has no more visits than its parent, so whole subtrees go. The choices
+    stored by GPU programs (`Tree.onward`) are not updated: this is for `SearchSettings.kernels` `plain`, and for trees
+    of several leaves.
+    """
+    return jax.vmap(_prune)(tree)
+
+
+def _prune(tree: Tree) -> Tree:
+    slots, in_use = tree.visits.shape[0], _in_use(tree)
+    visits = jnp.where(in_use, tree.visits, 0)
+    # The visits of the first node outside the better half; nodes with as many visits go too.
+    limit = jnp.sort(visits, descending=True)[slots // 2]
+    keep = in_use & ((visits > limit) | (jnp.arange(slots) == tree.root))
+    child = jnp.where((tree.child >= 0) & keep[jnp.maximum(tree.child, 0)], tree.child, NONE)
+    return replace(tree, child=child, free=_kept_first(keep, tree.free), used=keep.sum(dtype=jnp.int32))

@@ -1,8 +1,8 @@
 """The trees of a batch of games, as arrays.
 
-Every game has its own tree, root and budget. A tree is a table of N slots; a node is a slot. Statistics live at nodes
-(a move's visits are its child's), so an edge is only a child number and a prior: four bytes. Values are kept from the
-side of player 0, so that nothing depends on whose turn it is when they are added up.
+Every game has its own tree, root and budget. A tree is a table of slots; a node is a slot. Statistics are stored at
+nodes (a move's visits are those of its child), so an edge is only a child number and a prior: four bytes. Values are
+stored from the side of player 0, so that adding them up does not depend on whose turn it is.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float16, Float32, Int, Int8, Int32
 
 from tengen import schema
 from tengen.config.settings.search import SearchSettings
@@ -21,48 +21,48 @@ from tengen.words import in_bytes
 
 NONE = -1
 LARGEST = 32767  # slots are numbered in 16 bits,
-LARGEST_PLAIN = 2**24  # and in 32 where no GPU program reads them
+LARGEST_PLAIN = 2**24  # and in 32 if no GPU program reads them
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Tree:
-    """B trees of N slots with A actions. A node that waits for its evaluation has no visits."""
+    """A batch of trees. A node that waits for its evaluation has no visits. Slot numbers are Int16 up to LARGEST."""
 
-    child: Array  # Int16[B, N, A], in trees above LARGEST Int32: the node behind a move, or -1
-    logits: Array  # Float16[B, N, A]: log of the prior; -inf for what is not legal
-    state: Any  # [B, N, ...]: the positions, without what the whole tree shares; bools as bytes
-    visits: Array  # Int32[B, N]
-    total: Array  # Float32[B, N]: sum of the values of all visits
-    value: Array  # Float32[B, N]: what the evaluation said, or the result where the game is over
-    player: Array  # Int8[B, N]: who moves
-    over: Array  # Int8[B, N]: 1 where the game is over
-    parent: Array  # Int16 or Int32[B, N]
-    onward: Array  # Int32[B, N]: what to follow at a node below the root; kept by GPU programs, for them alone
-    free: Array  # Int16 or Int32[B, N]: all slots; those from `used` on are free
-    used: Array  # Int32[B]
-    root: Array  # Int32[B]
-    kept: Any  # [B, ...]: what the game keeps once per tree (see Game.split)
-    done: Array  # Int32[B]: simulations of the present search
-    budget: Array  # Int32[B]: how many it shall have
-    noise: Array  # Float32[B, A]: Dirichlet or Gumbel, for the present search
-    base: Array  # Int32[B, A]: visits that the root's moves had when it began
+    child: Int[Array, "*batch slots actions"]  # the node behind a move, or -1
+    logits: Float16[Array, "*batch slots actions"]  # log of the prior; -inf for illegal moves
+    state: Any  # [batch, slots, ...]: the positions, without what the whole tree shares; bools as bytes
+    visits: Int32[Array, "*batch slots"]
+    total: Float32[Array, "*batch slots"]  # sum of the values of all visits
+    value: Float32[Array, "*batch slots"]  # of the evaluation, or the result if the game is over
+    player: Int8[Array, "*batch slots"]  # who moves
+    over: Int8[Array, "*batch slots"]  # 1 if the game is over
+    parent: Int[Array, "*batch slots"]
+    onward: Int32[Array, "*batch slots"]  # the choice at a node below the root; used by GPU programs only
+    free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
+    used: Int32[Array, "*batch"]
+    root: Int32[Array, "*batch"]
+    kept: Any  # [batch, ...]: what the game stores once per tree (see Game.split)
+    done: Int32[Array, "*batch"]  # simulations of the current search
+    budget: Int32[Array, "*batch"]  # simulations it may use
+    noise: Float32[Array, "*batch actions"]  # Dirichlet or Gumbel, for the current search
+    base: Int32[Array, "*batch actions"]  # visits that the root's moves had when the search began
     game: Game = field(metadata={"static": True})
     settings: SearchSettings = field(metadata={"static": True})
 
-    def states(self, nodes: Array) -> Any:
-        """[B, ...] the positions at the nodes [B], joined with what their trees share."""
+    def states(self, nodes: Int32[Array, " batch"]) -> Any:
+        """The positions at these nodes, [batch, ...], joined with what their trees share."""
         inner = jax.tree.map(lambda table: jax.vmap(lambda one, node: one[node])(table, nodes), self.state)
         return jax.vmap(self.game.join)(restored(inner, self.game), self.kept)
 
 
 def node_shape(game: Game) -> Any:
-    """The shapes and types of one state as a node keeps it."""
+    """The shapes and types of one state as a node stores it."""
     return jax.eval_shape(lambda key: game.split(game.init(key))[0], jax.random.key(0))
 
 
 def stored(nodes: Any) -> Any:
-    """States as a tree keeps them: GPU programs have no bools in memory."""
+    """States as a tree stores them: with bytes for bools, as GPU programs need them."""
     return jax.tree.map(lambda leaf: leaf.astype(jnp.uint8) if leaf.dtype == jnp.bool_ else leaf, nodes)
 
 
@@ -72,7 +72,7 @@ def restored(nodes: Any, game: Game) -> Any:
 
 
 def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | None = None) -> int:
-    """How much memory the trees of that many games take."""
+    """Memory of the trees of `games` games."""
     slots = default_slots(settings) if slots is None else slots
     example = jax.eval_shape(lambda key: game.split(game.init(key)), jax.random.key(0))
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
@@ -87,17 +87,17 @@ def _number_type(slots: int) -> Any:
 
 
 def default_slots(settings: SearchSettings) -> int:
-    """Room for the root, one search, and what searches before it leave, unless they all agree on the moves.
+    """Room for the root, one search, and what earlier searches leave unless they all agree on the moves.
 
-    A tree that is full goes on: leaves then count for their parents and are not kept.
+    A full tree can still be searched: the values of new leaves are then backed up but the leaves are not stored.
     """
     return 3 * settings.simulations + 1
 
 
 def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None = None) -> Tree:
-    """Trees [B] whose roots are these positions, not evaluated yet and with nothing to do: see `begin`.
+    """Trees whose roots are the positions `states` [batch, ...], not evaluated yet and without a budget: see `begin`.
 
-    OptionError if the trees would not fit into the memory of the device.
+    Raises OptionError if the trees would not fit into the memory of the device.
     """
     schema.from_options(SearchSettings, asdict(settings), "search")
     slots = default_slots(settings) if slots is None else slots
@@ -110,7 +110,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
     nodes, kept = jax.vmap(game.split)(states)
     table, number = (batch, slots), _number_type(slots)
 
-    def root_only(values: Array, dtype: Any) -> Array:
+    def root_only(values: Any, dtype: Any) -> Array:
         return jnp.zeros((*table, *values.shape[1:]), dtype).at[:, 0].set(values.astype(dtype))
 
     return Tree(

@@ -3,44 +3,45 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float16, Float32, Int8, Int32
 
 from tengen.search import rows
 from tengen.search.tree import NONE, Tree
 
 
 class WalkPath(NamedTuple):
-    """Where K walks through one tree ended; Int32[K] unless said."""
+    """Where the walks through a tree ended."""
 
-    parent: Array  # the node to play `action` at; the root if the root itself is to be evaluated
-    action: Array
-    node: Array  # the slot of the leaf: a free one if `fresh`, -1 if there was none
-    fresh: Array  # Bool[K]: a position that has not been evaluated
-    moves: Array  # Bool[K]: it comes from playing `action`; otherwise nothing is to be played
-    active: Array  # Bool[K]: not idle, because the search is over
+    parent: Int32[Array, "*walks"]  # the node to play `action` at; the root if it must be evaluated itself
+    action: Int32[Array, "*walks"]
+    node: Int32[Array, "*walks"]  # the slot of the leaf: a free one if `fresh`, -1 if there was none
+    fresh: Bool[Array, "*walks"]  # the position has not been evaluated
+    moves: Bool[Array, "*walks"]  # the position comes from playing `action`; otherwise no move is played
+    active: Bool[Array, "*walks"]  # False if the search is over
 
 
 class NewNode(NamedTuple):
-    """What is written for fresh leaves: [B, ...], or [K, ...] of one tree."""
+    """What is written for fresh leaves."""
 
-    logits: Array  # Float16[..., A]: log of the prior
-    state: Any  # stored
-    value: Array  # Float32: for player 0
-    player: Array  # Int8
-    over: Array  # Int8
+    logits: Float16[Array, "*leaves actions"]  # log of the prior
+    state: Any  # `stored`
+    value: Float32[Array, "*leaves"]  # for player 0
+    player: Int8[Array, "*leaves"]
+    over: Int8[Array, "*leaves"]
 
 
 class _Pending(NamedTuple):
-    """Walks of this batch that came before: they count as visits that were lost."""
+    """Earlier walks of the same batch: they count as visits that were lost."""
 
-    visits: Array  # Float32[N]
-    parent: Array  # Int32[K], -1 for walks still to come and those that reached no new leaf
-    action: Array  # Int32[K]
-    node: Array  # Int32[K]
+    visits: Float32[Array, " slots"]
+    parent: Int32[Array, " walks"]  # -1 for later walks and those that reached no new leaf
+    action: Int32[Array, " walks"]
+    node: Int32[Array, " walks"]
 
 
-def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.NodeRow:
-    """What the node knows about its moves."""
+def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> rows.NodeRow:
+    """The statistics of the moves at a node."""
     children = tree.child[node].astype(jnp.int32)
     there, at = children >= 0, jnp.maximum(children, 0)
     sign = 1.0 - 2.0 * tree.player[node]
@@ -64,15 +65,15 @@ def row_at(tree: Tree, node: Array, pending: _Pending | None) -> rows.NodeRow:
     )
 
 
-def choose(tree: Tree, node: Array, done: Array, pending: _Pending | None) -> Array:
-    """Int32: the move to follow at a node that has been evaluated; `done` simulations came before this one."""
+def choose(tree: Tree, node: Int32[Array, ""], done: Int32[Array, ""], pending: _Pending | None) -> Int32[Array, ""]:
+    """The move to follow at an evaluated node; `done` simulations came before this one."""
     row = row_at(tree, node, pending)
     at_root = rows.choice_at_root(row, tree.noise, tree.base, tree.budget, done, tree.settings)
     return jnp.where(node == tree.root, at_root, rows.choice_below(row, tree.settings))
 
 
 def walk(tree: Tree) -> WalkPath:
-    """K walks through one tree, each treating the ones before it as lost."""
+    """`settings.leaves` walks through one tree, each treating the ones before it as lost."""
     count = tree.settings.leaves
     slots = tree.visits.shape[0]
     nothing = jnp.full(count, NONE, jnp.int32)
@@ -106,7 +107,7 @@ def walk(tree: Tree) -> WalkPath:
 
 
 def _descend(tree: Tree, pending: _Pending | None, index: Array, active: Array) -> tuple[Array, Array, Array, Array]:
-    """(parent, action, leaf or -1 if it is new, pending visits with this walk's)."""
+    """(parent, action, leaf or -1 if it is new, pending visits including this walk's)."""
     visits = jnp.zeros(tree.visits.shape[0]) if pending is None else pending.visits.at[tree.root].add(active)
     start = (tree.root, jnp.int32(0), jnp.int32(NONE), visits, active)
 

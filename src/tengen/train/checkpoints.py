@@ -23,7 +23,7 @@ from orbax.checkpoint import checkpoint_managers as policies
 from tengen import files
 from tengen.config.settings.train import CheckpointSettings
 from tengen.errors import Diverged, TengenError
-from tengen.nets import finite
+from tengen.nets import saving
 
 _SCHEMA = 1
 _PREFIX = "step"
@@ -233,7 +233,7 @@ def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tr
 def _bad(arrays: Mapping[str, np.ndarray]) -> str:
     """Which learned array is not finite, in words; empty if all are."""
     learned = {name: array for name, array in arrays.items() if not _FREE.intersection(name.split("/"))}
-    bad = finite.first_bad(learned)
+    bad = saving.first_not_finite(learned)
     return f"{bad} holds numbers that are not finite" if bad else ""
 
 

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float, Float32, Int8
 
 from tengen.config.settings.train import LossSettings
 from tengen.nets.outputs import Outputs
 
 Batch = Mapping[str, Array]
+Rows = Float32[Array, " batch"]
+Scalar = Float32[Array, ""]
 
 # Where errors stop being squared, in points and moves: one odd game should not outweigh the batch. KataGo has the first
 # two.
@@ -25,10 +27,10 @@ MOVES_KNEE = 20.0
 _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
-def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Array, dict[str, Array]]:
-    """The loss to minimise, Float32[], and what to show: each head's loss before its weight, and other figures.
+def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Scalar, dict[str, Array]]:
+    """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
-    `batch` holds rows (see `data.format.rows`) with planes unpacked to Bool[B, H, W, C]. A head that the network has
+    `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has
     needs its target there.
     """
     weight = batch["weight"].astype(jnp.float32)
@@ -52,22 +54,24 @@ def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Arra
     return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
 
 
-def mean(values: Array, weight: Array) -> Array:
-    """Float32[]: the mean of Float32[B] by Float32[B] weights; 0 if nothing has weight."""
+def mean(values: Rows, weight: Rows) -> Scalar:
+    """The weighted mean; 0 if nothing has weight."""
     total = jnp.sum(weight)
     # A row without weight may hold anything, even what gives no finite loss.
     weighed = jnp.sum(jnp.where(weight > 0, values, 0) * weight)
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
 
 
-def huber(x: Array, knee: float) -> Array:
-    """x^2 / 2 up to `knee`, from there on a straight line."""
+def huber(x: Rows, knee: float) -> Rows:
+    """x^2 / 2 up to `knee`, a straight line beyond."""
     size = jnp.abs(x)
     return jnp.where(size <= knee, jnp.square(x) / 2, knee * (size - knee / 2))
 
 
-def value_target(outcome: Array, search_value: Array, logits: Array, share: float) -> Array:
-    """Float32[B, 3]: win, draw, loss, of which `share` comes from the search.
+def value_target(
+    outcome: Float32[Array, "batch 3"], search_value: Rows, logits: Float32[Array, "batch 3"], share: float
+) -> Float32[Array, "batch 3"]:
+    """Win, draw, loss: a mix of the outcome and, with weight `share`, the value of the search.
 
     The search's value says how much more likely a win is than a loss, and nothing about draws: those are left where
     the network has them, as far as the value leaves room for them.
@@ -80,12 +84,14 @@ def value_target(outcome: Array, search_value: Array, logits: Array, share: floa
     return (1 - share) * outcome + share * searched
 
 
-def _cross_entropy(logits: Array, target: Array) -> Array:
-    """Float32[B] of [B, N] logits and targets that sum to 1. Where the target is 0 the logit may be -inf."""
+def _cross_entropy(logits: Float32[Array, "batch classes"], target: Float32[Array, "batch classes"]) -> Rows:
+    """For targets that sum to 1. Where the target is 0 the logit may be -inf."""
     return -jnp.sum(jnp.where(target > 0, target * jax.nn.log_softmax(logits), 0), -1)
 
 
-def _policy(logits: Array, target: Array, weight: Array) -> tuple[Array, dict[str, Array]]:
+def _policy(
+    logits: Float32[Array, "batch actions"], target: Float[Array, "batch actions"], weight: Rows
+) -> tuple[Scalar, dict[str, Array]]:
     target = target.astype(jnp.float32)
     loss = mean(_cross_entropy(logits, target), weight)
     share = jax.nn.softmax(logits)
@@ -96,7 +102,9 @@ def _policy(logits: Array, target: Array, weight: Array) -> tuple[Array, dict[st
     return loss, {name: mean(figure, weight) for name, figure in figures.items()}
 
 
-def _value(logits: Array, batch: Batch, weight: Array, share: float) -> tuple[Array, dict[str, Array]]:
+def _value(
+    logits: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
+) -> tuple[Scalar, dict[str, Array]]:
     outcome = batch["outcome"].astype(jnp.float32)
     target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, share)
     predicted = jax.nn.softmax(logits)
@@ -104,7 +112,12 @@ def _value(logits: Array, batch: Batch, weight: Array, share: float) -> tuple[Ar
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
 
 
-def _ownership(logits: Array, target: Array, on: Array, weight: Array) -> Array:
+def _ownership(
+    logits: Float32[Array, "batch height width"],
+    target: Int8[Array, "batch height width"],
+    on: Bool[Array, "batch height width"],
+    weight: Rows,
+) -> Scalar:
     """tanh of the logit is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 logit)."""
     target = target.astype(jnp.float32)
     mine, theirs = (1 + target) / 2, (1 - target) / 2
@@ -113,7 +126,7 @@ def _ownership(logits: Array, target: Array, on: Array, weight: Array) -> Array:
     return mean(each, weight)
 
 
-def _score(score: Array, target: Array, weight: Array) -> tuple[dict[str, Array], Array]:
+def _score(score: Float32[Array, "batch 2"], target: Rows, weight: Rows) -> tuple[dict[str, Array], Scalar]:
     missed = score[:, 0] - target
     # The spread learns how far off the mean is, but must not move it.
     error = jax.lax.stop_gradient(jnp.abs(missed))

@@ -1,4 +1,4 @@
-"""The section `ring`: how the parts of a run work together. The fused loop uses none of it. See docs/ring.md."""
+"""The section `ring`: how the parts of a run work together. The fused loop uses none of it. See docs/pipeline.md."""
 
 from dataclasses import dataclass
 

@@ -32,14 +32,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, UInt8
 
 from tengen import schema
 from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting
 
 if TYPE_CHECKING:
-    from jax import Array
-
     from tengen.games.core import Game
 
 Rows = dict[str, Any]
@@ -166,8 +165,8 @@ def blank(form: RowFormat, count: int, xp: Any = np) -> Rows:
     return {name: xp.zeros((count, *shape), dtype) for name, (shape, dtype) in form.fields.items()}
 
 
-def pack_planes(planes: "np.ndarray | Array") -> Any:
-    """UInt8[..., ceil(H*W*C/8)]: the bits of Bool[..., H, W, C]. NumPy gives NumPy, JAX gives JAX."""
+def pack_planes(planes: Bool[Any, "*rows height width planes"]) -> UInt8[Any, "*rows bytes"]:
+    """The planes as bits, eight to a byte. NumPy gives NumPy, JAX gives JAX."""
     xp = _library(planes)
     bits = planes.reshape(*planes.shape[:-3], math.prod(planes.shape[-3:]))
     if not bits.size:  # games without a board have no planes, which `packbits` does not expect
@@ -175,8 +174,10 @@ def pack_planes(planes: "np.ndarray | Array") -> Any:
     return xp.packbits(bits, axis=-1)
 
 
-def unpack_planes(packed: "np.ndarray | Array", planes_shape: tuple[int, int, int]) -> Any:
-    """Bool[..., H, W, C]: undo `pack_planes`. NumPy gives NumPy, JAX gives JAX."""
+def unpack_planes(
+    packed: UInt8[Any, "*rows bytes"], planes_shape: tuple[int, int, int]
+) -> Bool[Any, "*rows height width planes"]:
+    """Undoes `pack_planes`. NumPy gives NumPy, JAX gives JAX."""
     xp = _library(packed)
     shape = (*packed.shape[:-1], *planes_shape)
     if not math.prod(shape):

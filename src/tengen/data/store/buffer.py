@@ -14,10 +14,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Int32, UInt32
 
 from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.errors import OptionError
+from tengen.games.core import RandomKey
 
 MAX_CAPACITY = 2**30
 
@@ -29,10 +30,10 @@ class RowBuffer(NamedTuple):
     on for the whole program: it is kept in two words. `total` puts them together on the host.
     """
 
-    rows: dict[str, Array]  # [C, ...] each; see data/format/rows.py
-    head: Array  # Int32[]: where the next row goes, below C
-    filled: Array  # Int32[]: rows that are there, up to C
-    words: Array  # UInt32[2]: rows ever appended: high word, low word
+    rows: dict[str, Array]  # [capacity, ...] each; see data/format/rows.py
+    head: Int32[Array, ""]  # where the next row goes
+    filled: Int32[Array, ""]  # rows stored, up to the capacity
+    words: UInt32[Array, "2"]  # rows ever appended: high word, low word
 
     @property
     def capacity(self) -> int:
@@ -58,8 +59,8 @@ def bytes_needed(form: RowFormat, capacity: int) -> int:
     return form.row_bytes * capacity
 
 
-def append(ring: RowBuffer, rows: Rows, count: Array | int) -> RowBuffer:
-    """Append the first `count` of the M `rows` (padded to M, which is at most C), oldest first."""
+def append(ring: RowBuffer, rows: Rows, count: Int32[Array, ""] | int) -> RowBuffer:
+    """The ring after the first `count` of the M `rows` (padded to M, which is at most C) were added, oldest first."""
     if set(rows) != set(ring.rows):
         raise ValueError(f"expected the fields {', '.join(ring.rows)}, got {', '.join(rows)}")
     capacity, length = ring.capacity, len(next(iter(rows.values())))
@@ -84,7 +85,7 @@ def append(ring: RowBuffer, rows: Rows, count: Array | int) -> RowBuffer:
     )
 
 
-def sample(ring: RowBuffer, key: Array, batch: int, window: Array | int) -> Rows:
+def sample(ring: RowBuffer, key: RandomKey, batch: int, window: Int32[Array, ""] | int) -> Rows:
     """`batch` rows drawn evenly, with replacement, from the newest `window` (all, if there are fewer).
 
     An empty buffer gives rows of zeros, whose weight is 0.
@@ -95,8 +96,8 @@ def sample(ring: RowBuffer, key: Array, batch: int, window: Array | int) -> Rows
     return take(ring, place)
 
 
-def take(ring: RowBuffer, place: Array) -> Rows:
-    """The rows at Int32[B] places below C."""
+def take(ring: RowBuffer, place: Int32[Array, " batch"]) -> Rows:
+    """The rows at these places."""
     return {name: values.at[place].get(mode="promise_in_bounds") for name, values in ring.rows.items()}
 
 

@@ -1,30 +1,38 @@
-"""One simulation: `select` finds a leaf in every tree, `expand` adds it once it has been evaluated."""
+"""One simulation (`select` finds leaves, `expand` adds them once they are evaluated), and whole searches (`run`)."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Float32, Int32
 
-from tengen.games.core import Observation
+from tengen.config.settings.search import SearchSettings
+from tengen.games.core import Game, Observation, RandomKey
 from tengen.nets.outputs import Evaluation
 from tengen.search import gpu
-from tengen.search.tree import NONE, Tree, restored, stored
+from tengen.search.result import SearchResult, summarise
+from tengen.search.roots import begin
+from tengen.search.tree import NONE, Tree, plant, restored, stored
 from tengen.search.walk import NewNode, WalkPath, walk
+
+Evaluate = Callable[[Observation], Evaluation]
 
 
 class Leaves(NamedTuple):
-    """K leaves of each of B trees: [B * K, ...], the leaves of one tree together."""
+    """The leaves of all trees in one batch, those of one tree together."""
 
-    path: WalkPath  # [B, K]
-    states: Any  # the positions, complete
-    legal: Array  # Bool[B * K, A]
+    path: WalkPath  # [trees, walks]
+    states: Any  # the complete positions, [leaves, ...]
+    legal: Bool[Array, "leaves actions"]
     observation: Observation  # what to evaluate
-    player: Array  # Int32[B * K]
-    over: Array  # Bool[B * K]
-    result: Array  # Float32[B * K]: for player 0 where the game is over
+    player: Int32[Array, " leaves"]
+    over: Bool[Array, " leaves"]
+    result: Float32[Array, " leaves"]  # for player 0 if the game is over
 
 
 _LEAST = -60000.0
@@ -32,7 +40,7 @@ _LEAST = -60000.0
 
 @jax.jit
 def select(tree: Tree) -> Leaves:
-    """Walk every game's tree from its root to a leaf (or several). Idle games show some position, to be ignored."""
+    """Walks every game's tree from its root to a leaf (or several). The leaves of idle games are to be ignored."""
     game, count = tree.game, tree.settings.leaves
     path, above = _by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
@@ -43,7 +51,7 @@ def select(tree: Tree) -> Leaves:
 
 
 def _walk(tree: Tree) -> tuple[WalkPath, Any]:
-    """Path [B, K], and the stored states [B * K, ...] of the nodes above the leaves."""
+    """The paths, and the stored states [leaves, ...] of the nodes above the leaves."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
     return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
@@ -51,7 +59,7 @@ def _walk(tree: Tree) -> tuple[WalkPath, Any]:
 
 @jax.jit
 def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
-    """Add the leaves and back their values up to the roots."""
+    """Adds the leaves and backs their values up to the roots."""
     batch, count = leaves.path.node.shape
     sign = 1.0 - 2.0 * leaves.player
     value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
@@ -70,7 +78,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The version that `Settings.kernels` asks for: `auto` is the kernel on NVIDIA GPUs for one leaf per tree."""
+    """The version that `SearchSettings.kernels` selects: `auto` is the GPU program on NVIDIA GPUs with one leaf."""
     wish = tree.settings.kernels
     if wish == "plain" or tree.settings.leaves > 1 or tree.child.shape[2] > gpu.MOST_ACTIONS:
         return plain
@@ -80,7 +88,7 @@ def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]
 
 
 def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
-    """One tree: write the fresh leaves, then add every walk's value to the nodes above its end."""
+    """One tree: writes the fresh leaves, then adds every walk's value to the nodes above its end."""
     slots = tree.visits.shape[0]
     stored = path.fresh & path.active & (path.node >= 0)
     at = jnp.where(stored, path.node, slots)  # writes beyond the table are dropped
@@ -123,3 +131,59 @@ def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
 
     (visits, total), _ = lax.scan(back_up, (tree.visits, tree.total), (end, value, path.active))
     return replace(tree, visits=visits, total=total)
+
+
+def run(
+    evaluate: Evaluate,
+    game: Game,
+    roots: Any,
+    key: RandomKey,
+    settings: SearchSettings,
+    budget: Int32[Array, " batch"] | None = None,
+    temperature: Float[Array, "*#batch"] | float = 0.0,
+    slots: int | None = None,
+) -> SearchResult:
+    """Searches the positions `roots` [batch, ...], in one compiled loop with `evaluate` inside.
+
+    `budget` gives each game its own number of simulations; `slots` is then the size of a tree, by default enough for
+    `settings.simulations`. Further calls with the same `evaluate` (the same object) do not compile again. Inside a
+    function that is being compiled the search becomes part of that function.
+    """
+    given = (roots, key, budget, temperature)
+    tracing = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(given))
+    return (_run if tracing else _compiled)(evaluate, game, settings, slots, *given)
+
+
+def _run(
+    evaluate: Evaluate, game: Game, settings: SearchSettings, slots: int | None,
+    roots: Any, key: RandomKey, budget: Array | None, temperature: Array | float,
+) -> SearchResult:  # fmt: skip
+    search, choose = jax.random.split(key)
+    tree = plant(game, settings, roots, slots=slots or settings.simulations + 1)
+    batch = tree.root.shape[0]
+    same = jnp.full(batch, settings.simulations, jnp.int32)
+    tree = begin(tree, search, same if budget is None else budget, jnp.ones(batch, bool))
+    if budget is None and settings.leaves == 1:  # all games end together, so the host need not decide when
+        tree = lax.fori_loop(0, settings.simulations + 1, lambda _, tree: simulate(evaluate, tree), tree)
+    else:
+        tree = finish(evaluate, tree)
+    return summarise(tree, choose, temperature)
+
+
+_compiled = jax.jit(_run, static_argnums=(0, 1, 2, 3))
+
+
+def unfinished(tree: Tree) -> Bool[Array, " batch"]:
+    """The games that have not spent their budget."""
+    return (tree.done < tree.budget) & (tree.over[jnp.arange(tree.root.shape[0]), tree.root] == 0)
+
+
+def finish(evaluate: Evaluate, tree: Tree) -> Tree:
+    """Simulates until every game has spent its budget. Compile it: `jax.jit(partial(search.finish, evaluate))`."""
+    return lax.while_loop(lambda tree: unfinished(tree).any(), partial(simulate, evaluate), tree)
+
+
+def simulate(evaluate: Evaluate, tree: Tree) -> Tree:
+    """One simulation in every game (or several leaves, see `SearchSettings.leaves`)."""
+    leaves = select(tree)
+    return expand(tree, leaves, evaluate(leaves.observation))

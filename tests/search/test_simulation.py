@@ -11,7 +11,7 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Observation
 from tengen.nets.outputs import Evaluation
-from tengen.search.leaves import Leaves
+from tengen.search.simulation import Leaves
 from tengen.search.tree import Tree
 from tests.helpers.game_recording import jit
 from tests.helpers.search_plans import TIC_TAC_TOE

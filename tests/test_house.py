@@ -1,0 +1,95 @@
+"""The rules of the house: imports point one way, names are unique, files are short, tests follow the modules."""
+
+import ast
+import itertools
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+
+from tengen import games
+from tengen.search import rows
+from tests.helpers.paths import ROOT
+
+PACKAGE = ROOT / "src" / "tengen"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 400  # lines
+WITHOUT_MODULES = {"helpers", "oracles", "docs"}  # folders of tests that mirror nothing in the package
+
+
+def room_of(path: Path) -> str:
+    """The top-level package or module: `games` for games/go.py, `lazy` for lazy.py."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms that a module imports, inside functions too."""
+    rooms: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        rooms |= {name.split(".")[1] for name in names if name.startswith("tengen.")}
+    return {room for room in rooms if (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").exists()}
+
+
+def test_imports_between_rooms_point_one_way() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in MODULES:
+        graph.setdefault(room_of(path), set()).update(imported(path) - {room_of(path)})
+    assert {"games", "lazy", "commands"} <= set(graph)
+    assert "nets" in graph["search"]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        edges = [
+            f"{path.relative_to(PACKAGE)} imports {needed}"
+            for needed, room in itertools.pairwise(cycle)
+            for path in MODULES
+            if room_of(path) == room and needed in imported(path)
+        ]
+        raise AssertionError("\n".join([f"a cycle: {' <- '.join(cycle)}", *edges])) from None
+
+
+def test_no_public_class_name_is_used_twice() -> None:
+    places = [
+        (node.name, path.relative_to(PACKAGE))
+        for path in MODULES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    count = Counter(name for name, _ in places)
+    assert not [(name, str(path)) for name, path in places if count[name] > 1]
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {str(path.relative_to(PACKAGE)): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert not {path: lines for path, lines in lengths.items() if lines > LONGEST}
+
+
+def test_every_folder_of_tests_has_a_counterpart() -> None:
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")} - {Path()}
+    mirrored = {folder for folder in folders if folder.parts[0] not in WITHOUT_MODULES}
+    assert not [str(folder) for folder in mirrored if not (PACKAGE / folder).is_dir()]
+
+
+def test_declared_shapes_are_checked_in_tests_alone() -> None:
+    game = games.make("tic_tac_toe")
+    state = game.init(jax.random.key(0))
+    with pytest.raises(jaxtyping.TypeCheckError, match="action"):
+        game.step(state, jnp.zeros(2, jnp.int32))
+    with pytest.raises(jaxtyping.TypeCheckError, match="state"):
+        game.to_play(state._replace(stones=jnp.zeros(3, jnp.uint16)))
+    with pytest.raises(jaxtyping.TypeCheckError, match="logits"):
+        rows.softmax(jnp.zeros(3, jnp.int32))
+    assert not [str(path) for path in MODULES if "beartype" in path.read_text("utf-8")]
