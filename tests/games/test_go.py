@@ -232,7 +232,14 @@ def colours(chains: np.ndarray) -> list[str]:
     return ["." if chain == 0 else "XO"[(int(chain) - 1) % 2] for chain in chains]
 
 
-@pytest.mark.parametrize("rules", GROUPS, ids=lambda rules: f"{rules[0]}-{rules[1]}{'-suicide' * rules[2]}")
+def _named(rules: tuple[int, str, bool]) -> Any:
+    """Every combination of rules is compiled by itself: of boards with few positions, one is among the quick tests."""
+    size, ko, suicide = rules
+    rare = size not in (4, 5) and (ko, suicide) != ("positional", False)
+    return pytest.param(rules, id=f"{size}-{ko}{'-suicide' * suicide}", marks=pytest.mark.slow if rare else ())
+
+
+@pytest.mark.parametrize("rules", map(_named, GROUPS))
 def test_named_positions(rules: tuple[int, str, bool]) -> None:
     size, *_ = rules
     cases = GROUPS[rules]

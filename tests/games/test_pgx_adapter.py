@@ -179,7 +179,9 @@ def chess() -> Game:
     return make("pgx:chess")
 
 
-@pytest.mark.parametrize("fen", MOVES)
+@pytest.mark.parametrize(
+    "fen", [pytest.param(fen, marks=pytest.mark.slow if n % 3 else ()) for n, fen in enumerate(MOVES)]
+)
 def test_chess_moves_by_hand(chess: Game, fen: str) -> None:
     state = chess.from_text(f"fen: {fen}")
     legal = np.flatnonzero(chess.legal_actions(state)).tolist()

@@ -49,7 +49,7 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("biased", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("case", BLOCKS)
 def test_a_pooling_block_is_the_same_as_by_xla(quick_jit: Any, case: str, biased: bool) -> None:
     side, regular, pooled, more, activation, dtype = BLOCKS[case]

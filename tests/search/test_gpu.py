@@ -81,7 +81,7 @@ def _comparable(part: Any) -> Any:
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
     [
-        pytest.param(*case, id=name, marks=() if "sharp" not in name else pytest.mark.slow)
+        pytest.param(*case, id=name, marks=() if name.startswith("puct") else pytest.mark.slow)
         for name, case in CASES.items()
     ]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],

@@ -158,6 +158,7 @@ for count in (1, 4):
 """
 
 
+@pytest.mark.slow
 def test_one_and_four_devices_give_the_same_losses() -> None:
     environment = {
         **os.environ,

@@ -93,7 +93,7 @@ class ConnectFour(Game[ConnectFourState]):
         winner = 1 - turn if has_four(bits[1 - turn]) else -1
         return ConnectFourState(bits, jnp.int8(turn), jnp.int8(winner))
 
-    def _action_name(self, state: ConnectFourState, action: int) -> str:
+    def _action_name(self, state: ConnectFourState | None, action: int) -> str:
         del state
         return str(action + 1)
 

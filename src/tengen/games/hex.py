@@ -149,6 +149,6 @@ class Hex(Game[HexState]):
                 winner = PLAYERS.index(cell) if won else winner
         return HexState(chains, jnp.int16(moves), jnp.int8(winner))
 
-    def _action_name(self, state: HexState, action: int) -> str:
+    def _action_name(self, state: HexState | None, action: int) -> str:
         del state
         return "swap" if action == self.points else point_name(action, self.size)

@@ -142,7 +142,7 @@ class Othello(Game[OthelloState]):
         over = ~moves_of(*sides).any() & ~moves_of(*sides[::-1]).any()
         return OthelloState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), over)
 
-    def _action_name(self, state: OthelloState, action: int) -> str:
+    def _action_name(self, state: OthelloState | None, action: int) -> str:
         del state
         return "pass" if action == PASS else point_name(action, SIDE)
 

@@ -90,7 +90,7 @@ class TicTacToe(Game[TicTacToeState]):
             raise ValueError(f"{self.name}: {PLAYERS[turn]} cannot be to play with three in a row")
         return state
 
-    def _action_name(self, state: TicTacToeState, action: int) -> str:
+    def _action_name(self, state: TicTacToeState | None, action: int) -> str:
         del state
         return point_name(action, SIDE)
 

@@ -109,7 +109,7 @@ class RatedRun(InProcessRun):
 
     def _open_rater(self, game: Any, spec: Any, evaluate: Any) -> None:
         config = self.config
-        self.networks = RunNetworks(self.base / "models", game, spec, config.net.dtype)
+        self.networks = RunNetworks(self.base, game, spec, config.net.dtype)
         self.rater = Rater(self.base / "ratings", game, evaluate, config.search, config.rating, self.networks)
 
     def _is_new(self) -> bool:
