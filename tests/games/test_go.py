@@ -239,7 +239,7 @@ def _named(rules: tuple[int, str, bool]) -> Any:
     return pytest.param(rules, id=f"{size}-{ko}{'-suicide' * suicide}", marks=pytest.mark.slow if rare else ())
 
 
-@pytest.mark.parametrize("rules", map(_named, GROUPS))
+@pytest.mark.parametrize("rules", [_named(rules) for rules in GROUPS])
 def test_named_positions(rules: tuple[int, str, bool]) -> None:
     size, *_ = rules
     cases = GROUPS[rules]
