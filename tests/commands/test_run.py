@@ -147,7 +147,7 @@ def test_a_run_of_something_else(
 def test_no_place_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("precious")
     assert main(["run", "tic_tac_toe", "--base", str(tmp_path / "file")]) == 2
-    assert "is a file or lies below one, expected a folder for the run" in capsys.readouterr().err
+    assert "is a file or lies below one, expected a folder" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "precious"
 
 

@@ -98,7 +98,7 @@ def test_exploration_is_among_legal_actions_and_even() -> None:
     assert counts[1] / counts.sum() == pytest.approx(0.5, abs=0.05)
     assert int(ended) == int(samples.dones.sum()) > 0
     _, samples, _ = fused.roll_out("host", 6, lane, params, jax.random.key(1), 0.3, 0.0, 1.0)
-    first = np.asarray(First(game)((), jax.random.key(0), _states(samples), None))
+    first = np.asarray(First(game)((), jax.random.key(0), _states(samples), np.ones(len(samples.actions), bool)))
     assert np.mean(first != samples.actions) == pytest.approx(0.15, abs=0.03)  # half of what is tried is the same
 
 

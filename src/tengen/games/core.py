@@ -57,7 +57,7 @@ class Symmetry:
         """What `action` of player `to_play` becomes."""
         return jnp.asarray(self.actions)[to_play, action]
 
-    def policy(self, policy: Shaped[Array, " actions"], to_play: Int32[Array, ""]) -> Shaped[Array, " actions"]:
+    def policy(self, policy: Shaped[Array, " actions"], to_play: Int32[Array, ""] | int) -> Shaped[Array, " actions"]:
         """Moves one value per action (a mask, probabilities, logits) with the actions."""
         return policy[jnp.asarray(self.inverse)[to_play]]
 

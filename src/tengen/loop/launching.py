@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tengen.config import provenance
-from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
 from tengen.config.source import as_config
 from tengen.config.trainers import TrainerConfig
@@ -140,7 +139,7 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
     """Hold the run while the stack is open; whether this driver is the first, which one with some parts need not be."""
     try:
         stack.enter_context(locks.taking_part(base, "async"))
-    except ConfigError:
+    except lock.InUse:
         if not joins:
             raise
         stack.enter_context(locks.taking_part(base))

@@ -20,6 +20,11 @@ class Progress:
     ended: bool = False  # a limit is reached: there will be nothing more to do
     figures: Mapping[str, Any] = field(default_factory=dict)  # counts of this process, for `tengen status`
 
+    @property
+    def share(self) -> float | None:
+        """The share of the work that is done, where it can be counted."""
+        return None if self.done is None or not self.of else min(1.0, self.done / self.of)
+
 
 def waiting(words: str, done: float | None = None, of: float | None = None, **figures: Any) -> Progress:
     """Nothing to do yet."""

@@ -66,7 +66,7 @@ def garbage(folder: Path) -> dict[str, str]:
         "cut.npz": "not a zip file",
         "pickle.npz": "not a zip file",
         "inside.npz": "score: expected",
-        "future.npz": "schema: expected 1, got 2",
+        "future.npz": "schema: expected one of 1, got 2",
         "untrue.npz": "search_value: expected numbers from -1 to 1",
         "game.npz": "expected the game go, got hex",
         "rules.npz": "expected version 1 of the rules of go, got 2",

@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+import jax
 import pytest
 
 from tengen import games
@@ -121,7 +122,7 @@ def test_gnugo_itself() -> None:
         player.tell(0, "C3")
         assert points(player.opinion() or "") is not None
         move = player.choose(1)
-        assert move == "PASS" or GAME.parse_action(GAME.init(None), move) >= 0
+        assert move == "PASS" or GAME.parse_action(GAME.init(jax.random.key(0)), move) >= 0
         player.begin()
         with pytest.raises(Fault, match="refused 'play w Z99'"):
             player.tell(1, "Z99")

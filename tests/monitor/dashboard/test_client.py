@@ -127,7 +127,7 @@ def test_garbage_is_told_as_such_and_the_rest_is_heard() -> None:
         await until(lambda: len(kinds(heard, Garbled)) >= 9 and isinstance(heard[-1], TrainingStatus))
         reasons = [event.why for event in kinds(heard, Garbled)]
         assert "expected at most 4,194,304" in reasons[-2]
-        assert any("training_status.run: expected text, got 7" in reason for reason in reasons)
+        assert any("training_status: run: expected text, got 7" in reason for reason in reasons)
         assert "StopTraining is for the daemon, not from it" in reasons
         await client.close()
 
