@@ -190,7 +190,7 @@ def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
 def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
     with pytest.raises(OptionError, match='evaluation.against: "randm": no agent has that name'):
         make("evaluation.against=[randm]")
-    with pytest.raises(OptionError, match="evaluation.against: "/tmp/x": no agent has that name"):
+    with pytest.raises(OptionError, match='evaluation.against: "/tmp/x": no agent has that name'):
         make("evaluation.against=[/tmp/x]")
 
 
