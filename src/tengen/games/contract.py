@@ -235,7 +235,7 @@ def _same_state(game: Game, before: Any, after: Any, method: str) -> Iterator[st
     """The state after a move must have the structure, shapes and types of the one before."""
     where = at(game, method)
     if jax.tree.structure(before) != jax.tree.structure(after):
-        yield f"{where}: expected a state as init gives it, {_short(before)}, got {_short(after)}"
+        yield f"{where}: expected a state as init gives it, {_structure(before)}, got {_structure(after)}"
         return
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(before)[0]]
     for name, one, other in zip(names, jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
@@ -256,6 +256,10 @@ def _words(found: Any) -> str:
 
 def _short(found: Any) -> str:
     return type(found).__name__ if jax.tree.leaves(found) else repr(found)
+
+
+def _structure(found: Any) -> str:
+    return str(jax.tree.structure(found)).removeprefix("PyTreeDef(").removesuffix(")")
 
 
 def _whole(value: Any, least: int) -> bool:

@@ -1,0 +1,80 @@
+"""Whether a game keeps the promises of `tengen.games.core.Game`: random games are played and looked at."""
+
+from collections.abc import Iterator
+
+import jax
+
+from tengen import importing, schema
+from tengen.errors import OptionError
+from tengen.games import contract
+from tengen.games.core import Game
+from tengen.testing import playing, recording, symmetries, texts
+
+_BATCH = 32
+_LISTED = 20  # problems
+
+
+def check_game(game: type[Game] | Game, **options: object) -> tuple[str, ...]:
+    """Checks a game: its class with options, or a game itself. Returns notes about what could not be checked.
+
+    Raises `BadGame`, an OptionError, which lists everything that is wrong: the method with its file and line, the
+    position, what was expected and what was found.
+    """
+    if not isinstance(game, Game):
+        cls = contract.check_class(game, getattr(game, "__name__", str(game)))
+        name = getattr(cls, "name", None)
+        if not (isinstance(name, str) and name):
+            raise contract.BadGame(cls.__name__, [f"{contract.place(cls)}: name is missing, such as 'breakthrough'"])
+        try:
+            chosen = schema.from_options(cls.Options, options, name)
+        except TypeError as error:  # the declaration of the options is wrong
+            raise contract.BadGame(name, [f"{contract.place(cls.Options)}: {error}"]) from error
+        game = contract.make(cls, chosen, name)
+    elif options:
+        raise OptionError(f"{game.name}: a game that is made already takes no options, got {', '.join(options)}")
+    elif found := list(contract.problems(game)):
+        raise contract.BadGame(game.name, found)
+    problems, notes = look(game, _BATCH)
+    if problems:
+        left = [f"and {len(problems) - _LISTED} more problems"] if len(problems) > _LISTED else []
+        raise contract.BadGame(game.name, problems[:_LISTED] + left)
+    return tuple(notes)
+
+
+def look(
+    game: Game, batch: int, played: recording.PlayedGames | None = None, mirrored: symmetries.Mirrored | None = None
+) -> tuple[list[str], list[str]]:
+    """Problems and notes from playing that many games at once, or from these; `mirrored` gives starts, if it must."""
+    if played is None:
+        try:
+            played = recording.record(game, recording.start(game, batch), seed=1)
+        except Exception as error:
+            return [f"a game cannot be played: {importing.explain(error)}"], []
+    problems = list(playing.problems(game, played))
+    if problems:
+        return problems, []  # what follows takes the rules for granted
+    notes: list[str] = []
+    problems += _guarded(playing.again(game, played), "playing again")
+    problems += _guarded(texts.problems(game, played, notes), "text")
+    problems += _guarded(symmetries.problems(game, played, notes, mirrored), "symmetries")
+    return problems, notes
+
+
+def quick_problems(game: Game) -> list[str]:
+    """What a few random games show, for a game that is about to be trained on. Compiles one small program."""
+    try:
+        played = recording.record(game, recording.start(game, 8), seed=1)
+    except Exception as error:
+        return [f"a game cannot be played: {importing.explain(error)}"]
+    return list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+
+
+def _guarded(found: Iterator[str], what: str) -> list[str]:
+    """The problems; an exception is one too."""
+    problems = []
+    try:
+        for problem in found:
+            problems.append(problem)
+    except (jax.errors.JAXTypeError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problems.append(f"{what}: {importing.explain(error)}")
+    return problems
