@@ -31,6 +31,7 @@ __all__ = [
     "names",
     "options_class",
     "register",
+    "ships",
 ]
 
 _CLASSES = {
@@ -58,6 +59,11 @@ def names() -> tuple[str, ...]:
 def is_name(name: str) -> bool:
     """Whether `make` may know the name: of a known game, of pgx, or `package.module:Class`."""
     return name.startswith(_PGX) or importing.is_reference(name) or name in names()
+
+
+def ships(name: str) -> bool:
+    """Whether the game is one of Tengen's own or of pgx, which are known to work."""
+    return name in _CLASSES or name.startswith(_PGX)
 
 
 def register(name: str, cls: type[Game]) -> None:

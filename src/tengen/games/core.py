@@ -235,8 +235,9 @@ def identity(num_actions: int) -> Symmetry:
 def board_symmetry(name: str, board: Callable[[Array], Array], shape: tuple[int, int], num_actions: int) -> Symmetry:
     """A symmetry of a board whose first actions are its points, row by row; other actions keep their numbers."""
     points = shape[0] * shape[1]
-    # Entry p of the transformed numbering is the point that moved to p.
-    came_from = np.asarray(board(jnp.arange(points).reshape(shape))).reshape(-1)
+    # Entry p of the transformed numbering is the point that moved to p. NumPy, because this needs no device.
+    numbers: Any = np.arange(points).reshape(shape)
+    came_from = np.asarray(board(numbers)).reshape(-1)
     actions = np.arange(num_actions, dtype=np.int32)
     actions[came_from] = np.arange(points)
     return Symmetry(name, board, lambda x: x, np.stack([actions, actions]))

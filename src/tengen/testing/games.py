@@ -1,16 +1,22 @@
 """Whether a game keeps the promises of `tengen.games.core.Game`: random games are played and looked at."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 
-from tengen import importing, schema
+from tengen import games, importing, schema
 from tengen.errors import OptionError
 from tengen.games import contract
 from tengen.games.core import Game
 from tengen.testing import playing, recording, symmetries, texts
 
 _BATCH = 32
+_FEW = 8
 _LISTED = 20  # problems
 
 
@@ -60,13 +66,27 @@ def look(
     return problems, notes
 
 
-def quick_problems(game: Game) -> list[str]:
-    """What a few random games show, for a game that is about to be trained on. Compiles one small program."""
+def check_quickly(name: str, options: dict[str, Any]) -> None:
+    """Raises BadGame for what a few random games show, before a run begins with a game that does not ship."""
+    game = games.make(name, **options)
     try:
-        played = recording.record(game, recording.start(game, 8), seed=1)
+        played = recording.record(game, recording.start(game, _FEW), seed=1)
     except Exception as error:
-        return [f"a game cannot be played: {importing.explain(error)}"]
-    return list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+        raise contract.BadGame(name, [f"a game cannot be played: {importing.explain(error)}"]) from error
+    found = list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+    if found:
+        raise contract.BadGame(name, found)
+
+
+def check_elsewhere(name: str, options: dict[str, Any]) -> None:
+    """`check_quickly` in a child process, for a process that must not take the memory of a device."""
+    program = f"import json, sys; from {__name__} import check_quickly as f; f(*json.loads(sys.argv[1]))"
+    words = [sys.executable, "-c", program, json.dumps([name, options])]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if found.returncode:
+        told = found.stderr[found.stderr.find(name) :].strip() or f"{name}: the game cannot be checked"
+        raise OptionError(told)
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:

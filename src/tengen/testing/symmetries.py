@@ -1,6 +1,7 @@
 """Whether symmetries leave the rules unchanged: games are played again through each of them."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -74,9 +75,14 @@ def _from_board(game: Game, symmetry: Symmetry, played: PlayedGames) -> Any:
     for r, row in enumerate(np.asarray(symmetry.board(cells)), start=1):
         lines[r] = f"{lines[r].split()[0]} {' '.join(row)}"
     try:
-        return game.from_text("\n".join(lines))
+        return _read(game, "\n".join(lines))
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=16)
+def _read(game: Game, text: str) -> Any:
+    return game.from_text(text)
 
 
 def _played(game: Game, symmetry: Symmetry, played: PlayedGames, starts: Any) -> Iterator[str]:
