@@ -144,7 +144,7 @@ class AcceptsGarbage(TicTacToe):
 
 
 class RendersNothing(TicTacToe):
-    def render(self, state):
+    def render(self, state) -> Any:
         return None
 
 

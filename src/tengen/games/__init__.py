@@ -72,7 +72,7 @@ def register(name: str, cls: type[Game]) -> None:
     Those processes import its class, so it must be in a module that they can import. Raises OptionError if the name is
     taken or malformed, or if `cls` is not a game.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise OptionError(f"{schema.quote(name)}: expected a name of small letters, digits and _ for a game")
     contract.check_class(cls, name)
     if name in _CLASSES or _registered.get(name, cls) is not cls:

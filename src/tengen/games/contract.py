@@ -110,12 +110,8 @@ def _attributes(game: Game) -> Iterator[str]:
             lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
             "a tuple of Target with different names",
         ),
-        "roles": (
-            lambda x: (
-                isinstance(x, tuple) and len(x) in (1, 2) and all(isinstance(t, str) for t in x) and _all_differ(x)
-            ),
-            "the names of the players",
-        ),
+        "players": (lambda x: _names(x) and len(x) == 2, "a tuple of the names of player 0 and player 1"),
+        "roles": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of one or two names"),
         "options": (lambda x: isinstance(x, game.Options), f"an instance of {game.Options.__name__}"),
     }
     for name, (good, expected) in wanted.items():
@@ -134,21 +130,20 @@ def _shapes(game: Game) -> Iterator[str]:
         return
     after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
     yield from wrong or _same_state(game, state, after, "_play")
-    expected = {
+    expected: dict[str, tuple[tuple[int, ...], Any]] = {
         "legal_actions": ((game.num_actions,), bool),
         "to_play": ((), np.int32),
         "is_over": ((), bool),
         "returns": ((2,), np.float32),
     }
-    for method, wanted in expected.items():
+    for method, (shape, dtype) in expected.items():
         found, wrong = _traced(game, method, state)
-        yield from wrong or _same_array(game, method, "", *wanted, found)
+        yield from wrong or _same_array(game, method, "", shape, dtype, found)
     seen, wrong = _traced(game, "observe", state)
     yield from wrong
     if not wrong:
-        parts = {"planes": (game.planes_shape, bool), "scalars": ((game.num_scalars,), np.float32)}
-        for part, wanted in parts.items():
-            yield from _same_array(game, "observe", f"{part}: ", *wanted, getattr(seen, part, None))
+        for part, shape, dtype in (("planes", game.planes_shape, bool), ("scalars", (game.num_scalars,), np.float32)):
+            yield from _same_array(game, "observe", f"{part}: ", shape, dtype, getattr(seen, part, None))
     yield from _targets(game, state)
     parts, wrong = _traced(game, "split", state)
     yield from wrong
@@ -264,6 +259,10 @@ def _structure(found: Any) -> str:
 
 def _whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(name, str) and name for name in value) and _all_differ(value)
 
 
 def _all_differ(names: Iterable[Any]) -> bool:
