@@ -12,6 +12,7 @@ from tengen.commands import main
 from tengen.config import ConfigError, load
 from tengen.config.source import find
 from tengen.errors import OptionError, TengenError
+from tengen.games import contract
 from tengen.games.core import Game, NoOptions
 from tengen.games.go import GoOptions
 from tengen.games.hex import HexOptions
@@ -206,7 +207,7 @@ def test_a_registered_game(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(OptionError, match="expected a name of small letters"):
             games.register(name, Own)
     with pytest.raises(OptionError, match="expected a class derived from"):
-        games.register("dictionary", dict)
+        contract.check_class(dict, "dictionary")
 
 
 def test_games_of_installed_packages(

@@ -19,6 +19,7 @@ from tengen.games.text import point_name
 from tengen.games.tic_tac_toe import TicTacToe, TicTacToeState
 from tengen.schema import setting
 from tengen.testing import check_game
+from tests.helpers.every_target import EveryTarget
 
 HERE = Path(__file__).name
 
@@ -267,27 +268,6 @@ def test_a_game_without_a_name() -> None:
     nameless = type("Nameless", (TicTacToe,), {"name": ""})
     with pytest.raises(OptionError, match="name is missing"):
         check_game(nameless)
-
-
-class EveryTarget(TicTacToe):
-    """Tic-tac-toe with a target of each kind."""
-
-    extra_targets = (
-        OWNERSHIP,
-        Target("mine", "point", loss="binary", sides="each", dtype="int8"),
-        Target("filled", "action", loss="squared", sides="same"),
-        Target("lead", "number", loss="score"),
-    )
-
-    def final_targets(self, state):
-        x, o = (((state.stones[p].astype(jnp.uint32) >> jnp.arange(9, dtype=jnp.uint32)) & 1) for p in (0, 1))
-        x, o = x.astype(jnp.int8), o.astype(jnp.int8)
-        return {
-            "ownership": (x - o).reshape(3, 3),
-            "mine": jnp.stack([x, o]).reshape(2, 3, 3),
-            "filled": (x + o).astype(jnp.float32),
-            "lead": (x.sum() - o.sum()).astype(jnp.float32),
-        }
 
 
 @pytest.mark.slow
