@@ -41,9 +41,8 @@ def games(request: pytest.FixtureRequest) -> Played:
 
 
 def test_the_numbers_in_rows_can_be_true(games: Played) -> None:
-    form = RowFormat.of(
-        games.plan.game, ("opponent_policy", *(target.name for target in games.plan.game.extra_targets))
-    )
+    targets = (target.name for target in games.plan.game.extra_targets)
+    form = RowFormat.of(games.plan.game, ("opponent_policy", *targets))
     for call in games.calls:
         assert check(form, call.rows) == call.rows_count
         assert list(sanity.problems(form, call.rows)) == []

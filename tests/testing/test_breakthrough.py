@@ -51,25 +51,11 @@ def test_moves_by_hand() -> None:
 
 @pytest.mark.slow
 def test_a_very_short_run_resumes_and_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, out = str(tmp_path / "run"), str(tmp_path / "match")
     changes = [f"--set={text}" for text in settings("game.size=4", "search.considered=4", "goal.steps=4")]
-    assert main(["run", "breakthrough.yaml", "--base", str(tmp_path / "run"), *changes]) == 0
-    assert main(["run", str(tmp_path / "run"), "--set", "goal.steps=6"]) == 0
-    assert (
-        main(
-            [
-                "match",
-                str(tmp_path / "run"),
-                "random",
-                "--games",
-                "2",
-                "--simulations",
-                "2",
-                "--out",
-                str(tmp_path / "m"),
-            ]
-        )
-        == 0
-    )
+    assert main(["run", "breakthrough.yaml", "--base", base, *changes]) == 0
+    assert main(["run", base, "--set", "goal.steps=6"]) == 0
+    assert main(["match", base, "random", "--games", "2", "--simulations", "2", "--out", out]) == 0
     assert "of 2 games" in capsys.readouterr().out
 
 
