@@ -1,0 +1,1 @@
+"""Networks and data in the formats of other programs."""

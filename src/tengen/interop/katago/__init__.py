@@ -1,0 +1,1 @@
+"""KataGo's networks and training data."""
