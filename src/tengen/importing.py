@@ -6,6 +6,7 @@ The current directory is importable, as with `python -m`. Errors say what was wr
 """
 
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -88,6 +89,16 @@ def place_of(error: BaseException) -> str:
     code, line = theirs[-1]
     function = "" if code.co_name == "<module>" else f", in {code.co_name}"
     return f"{_shown(code.co_filename)}, line {line}{function}"
+
+
+def where(function: Any) -> str:
+    """Where a function or class of a user is written, as `FILE, line 12`; its name if that is unknown."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    try:
+        file, line = (code.co_filename, code.co_firstlineno) if code else (inspect.getfile(function), None)
+    except TypeError:
+        return getattr(function, "__qualname__", repr(function))
+    return _shown(file) + (f", line {line}" if line else "")
 
 
 def _is_library(module: str, file: str) -> bool:

@@ -43,7 +43,7 @@ class Config:
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
-        for key, message in nets.problems(nets.spec(self.net.name, self.net.heads), game):
+        for key, message in nets.problems(self.net.architecture(), game):
             yield f"net.{key}", message
         if self.selfplay.opponents and self.game.name != "hironaka":
             yield "selfplay.opponents", f"expected none, because {self.game.name} has neither host nor agent"

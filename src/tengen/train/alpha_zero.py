@@ -17,6 +17,7 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
+from tengen.nets import custom
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -44,7 +45,7 @@ class AlphaZeroConfig:
     def of(config: Config) -> "AlphaZeroConfig":
         """The training of a run."""
         game = games.make(config.game.name, **asdict(config.game.options))
-        spec = nets.spec(config.net.name, config.net.heads)
+        spec = config.net.architecture()
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
         return AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype, smaller)
 
@@ -72,6 +73,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
         net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=full)
+        custom.check_numbers(net, config.game)
         self.learner = Learner(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
         self.bucket = Bucket()
