@@ -39,9 +39,10 @@ class CustomNetwork(Network):
         module.eval()
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
-        found = self.called(planes, scalars, train)
-        wanted = ("policy", "value", *self.spec.heads)
-        return Outputs(**{name: getattr(found, name).astype(jnp.float32) for name in wanted})
+        given = _by_name(self.called(planes, scalars, train))
+        found = {name: given[name].astype(jnp.float32) for name in ("policy", "value", *self.spec.heads)}
+        extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
+        return Outputs(**found, extra=extra or None)
 
     def called(self, planes: Array, scalars: Array, train: bool) -> Any:
         """What the module gives."""
@@ -95,22 +96,25 @@ def check_numbers(net: Network, game: Game) -> None:
         seen = jax.vmap(game.look)(jax.vmap(game.init)(jax.random.split(jax.random.key(0), _BATCH))).observation
         return nnx.merge(graph, state)(seen.planes, seen.scalars)
 
-    for name, found in look(state)._asdict().items():
-        if found is not None and not np.isfinite(found).all():
+    for name, found in _by_name(look(state)).items():
+        if not np.isfinite(found).all():
             raise OptionError(f"{net.place}: {name} holds numbers that are not finite, for a new network")
 
 
 def shapes(game: Game) -> dict[str, tuple[int, ...]]:
-    """The shape of each output for one position."""
+    """The shape of each possible output for one position."""
     height, width, _ = game.planes_shape
-    return {
-        "policy": (game.num_actions,),
-        "value": (3,),
-        "ownership": (height, width),
-        "score": (2,),
-        "opponent_policy": (game.num_actions,),
-        "moves_left": (),
+    per = {"point": (height, width), "action": (game.num_actions,)}
+    targets = {
+        target.name: per.get(target.per) or (() if target.outputs == 1 else (2,)) for target in game.extra_targets
     }
+    known = {"policy": (game.num_actions,), "value": (3,), "opponent_policy": (game.num_actions,), "moves_left": ()}
+    return targets | known
+
+
+def _by_name(outputs: Outputs) -> dict[str, Any]:
+    found = {**outputs._asdict(), **(outputs.extra or {})}
+    return {name: output for name, output in found.items() if output is not None and name != "extra"}
 
 
 def _check(net: CustomNetwork, game: Game) -> None:
@@ -146,8 +150,9 @@ def _problems(found: Any, spec: Spec, game: Game) -> Iterator[str]:
     if not isinstance(found, Outputs):
         yield f"expected nets.Outputs, got {type(found).__name__}"
         return
+    given = _by_name(found)
     for name, shape in shapes(game).items():
-        output, wanted = getattr(found, name), (_BATCH, *shape)
+        output, wanted = given.get(name), (_BATCH, *shape)
         if output is None and name in ("policy", "value", *spec.heads):
             yield f"the outputs have no {name}" + (", which net.heads asks for" if name in spec.heads else "")
         elif output is not None and output.shape != wanted:

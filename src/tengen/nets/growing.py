@@ -158,7 +158,7 @@ def _grown(small: _GrowingNet, large: _GrowingNet) -> tuple[dict[str, np.ndarray
 def _axes(net: Network, game: Game) -> Iterator[tuple[str, Axes]]:
     """The tensors with an axis that is made of several groups of channels."""
     height, width, _ = game.planes_shape
-    policies = kinds(net.spec)
+    policies = len(kinds(net.spec, game))
     if isinstance(net, DenseNetwork):
         yield from _both("policy", None, (game.num_actions,) * policies)
     for path, module in nnx.iter_modules(net):

@@ -48,7 +48,11 @@ class RoleNetSettings:
 class NetSection(RoleNetSettings):
     """The network of a run of self-play."""
 
-    heads: tuple[nets.Head, ...] = setting(REQUIRED, "outputs besides policy and value")
+    heads: tuple[nets.Head, ...] = setting(
+        REQUIRED,
+        "outputs besides policy and value",
+        words=f"one of {', '.join(nets.HEADS)}, or another target of the game",
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         yield from super().check_together()
