@@ -20,7 +20,10 @@ from tengen.schema import quote, unknown
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # Frames of these packages are never what a user has to look at.
-_NOT_THEIRS = {"tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"}
+_NOT_THEIRS = {
+    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"),
+    *("torch", "tensorflow", "keras"),
+}
 
 
 def is_reference(text: str) -> bool:
