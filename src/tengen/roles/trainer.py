@@ -206,9 +206,9 @@ class Trainer(BaseTrainer[C]):
         return found
 
     def set_training(self, training: bool) -> None:
-        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training.
+        """Whether roll-outs explore, and networks are in training mode while they learn (batch norms, dropout).
 
-        Those of roles without a section never are.
+        Those of roles without a section never are. Moves are always played in evaluation mode.
         """
         if training != self.training:
             self.training = training
