@@ -43,11 +43,11 @@ def shaken(spec: nets.Spec, game: Game) -> nets.Network:
     ("game", "small", "large"),
     [
         ("go", "b2c8", "b4c16"),  # pooling moves from block 2 to block 3
-        ("go", "b2c8-se", "b3c16-se4"),
-        ("go", "b2c8-nogp", "b2c8-nogp-se"),
-        ("go", "b1c8nbt", "b3c16nbt"),
-        ("go", "b2c8-xt2-nogp", "b3c16-xt4-nogp"),
-        ("connect_four", "b2c8", "b4c12"),
+        pytest.param("go", "b2c8-se", "b3c16-se4", marks=pytest.mark.slow),
+        pytest.param("go", "b2c8-nogp", "b2c8-nogp-se", marks=pytest.mark.slow),
+        pytest.param("go", "b1c8nbt", "b3c16nbt", marks=pytest.mark.slow),
+        pytest.param("go", "b2c8-xt2-nogp", "b3c16-xt4-nogp", marks=pytest.mark.slow),
+        pytest.param("connect_four", "b2c8", "b4c12", marks=pytest.mark.slow),
         ("hironaka", "mlp1x8", "mlp3x16"),
     ],
 )
@@ -68,6 +68,7 @@ def test_a_larger_network_computes_the_same(game: str, small: str, large: str, t
     assert np.isfinite(after.moves_left).all()
 
 
+@pytest.mark.slow
 def test_what_is_new_learns_from_the_first_step(tmp_path: Path) -> None:
     game = GAMES["go"]
     saving.save(shaken(nets.spec("b1c8-nogp"), game), tmp_path, game)
