@@ -88,7 +88,7 @@ def test_a_match_with_search_and_without() -> None:
         )
         assert played.finished.all()
         assert not played.forfeits.any()
-    assert (played.actions[::2, 0] == 4).all()  # without search, where the model moved first
+    assert (played.actions[1::2, 1] == 4).all()  # without search, after an opening of one move
     with pytest.raises(TengenError, match="neither player is a network"):
         player_spec.common_game(a, player_spec.parse("random"), None, {})
     b = player_spec.parse(f"{CENTRE}@tic_tac_toe")
