@@ -11,15 +11,18 @@ import optax
 from flax import nnx
 from jax import Array
 
+from tengen import nets
+from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.roles import RoleSettings
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
-from tengen.nets import saving
+from tengen.nets import custom, growing, saving
 from tengen.roles import rules
 from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
 from tengen.roles.rules import GreedyRule, Parameters
+from tengen.run import networks
 from tengen.train import optimizers
 from tengen.train.schedules import Schedule
 
@@ -133,6 +136,15 @@ class Role:
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:
             self.replay_buffer.state = state["replay"]
+
+
+def build(settings: RoleNetSettings, game: Game, rngs: nnx.Rngs) -> nets.Network:
+    """A new network of a role. OptionError if it cannot be built, or does not fit the one that it starts from."""
+    net = nets.build(settings.architecture(), game, rngs, dtype=settings.dtype)
+    custom.check_numbers(net, game)
+    if settings.start_from is not None:
+        net, _ = growing.start_from(networks.find(settings.start_from).path, net, game)
+    return net
 
 
 def rows(transition: Transition) -> dict[str, Any]:

@@ -36,6 +36,13 @@ def network(graph: Any, params: Mapping[str, Any]) -> Any:
     return nnx.merge(graph, saving.unnamed(params))
 
 
+def playing(graph: Any, params: Mapping[str, Any]) -> Any:
+    """The same in evaluation mode: players use the running statistics of norms, and no dropout."""
+    net = network(graph, params)
+    net.eval()
+    return net
+
+
 def scores(outputs: Any) -> Array:
     """Float32[B, A]: the number per action by which a network's best action is known: its policy, or all it gives."""
     return jnp.asarray(getattr(outputs, "policy", outputs), jnp.float32)
@@ -51,7 +58,7 @@ class GreedyRule:
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
         del key, which
         look = jax.vmap(self.game.look)(states)
-        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
+        found = scores(playing(self.graph, params)(look.observation.planes, look.observation.scalars))
         return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
 
 
@@ -62,7 +69,7 @@ class SampledRule(GreedyRule):
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
         del which
         look = jax.vmap(self.game.look)(states)
-        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
+        found = scores(playing(self.graph, params)(look.observation.planes, look.observation.scalars))
         # In a finished game nothing is legal, and anything will do.
         legal = look.legal | look.over[:, None]
         return jax.random.categorical(key, jnp.where(legal, found, -jnp.inf)).astype(jnp.int32)
