@@ -17,8 +17,23 @@ from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
 _PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "sweep", "estimate", "config", "games", "nets", "bench")
+_COMMANDS = (
+    "run",
+    "daemon",
+    "tui",
+    "status",
+    *_PARTS,
+    *_PLAY,
+    "sweep",
+    "estimate",
+    "import",
+    "config",
+    "games",
+    "nets",
+    "bench",
+)
 
+_MODULES = {"import": "import_network"}  # where the name of a command cannot be that of a module
 _EXAMPLE = "example:"
 _USER_ERROR = 2
 # What a shell reports for a program that was stopped by these signals.
@@ -47,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tengen {tengen.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:
-        importlib.import_module(f"{__name__}.{name}").add(subparsers)
+        importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}").add(subparsers)
     return parser
 
 

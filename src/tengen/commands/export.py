@@ -1,23 +1,33 @@
-"""`tengen export`: networks from what trainers leave, as a part of a run."""
+"""`tengen export`: networks from what trainers leave, as a part of a run, and networks for other programs."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+from tengen import schema
 from tengen.commands.part import add_part, drive
+from tengen.errors import TengenError
 
-_ABOUT = """Turn what trainers leave into networks: for the gate, or aside for trainers whose networks do not play.
-Ends with Ctrl-C."""
+_FORMATS = ("katago",)
+_ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that turns what trainers leave into networks: for the gate, or aside for trainers whose networks do not
+play. Ends with Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "export",
-        help="a part of a run: turn what trainers leave into networks",
+        help="networks for other programs; a part of a run: turn what trainers leave into networks",
         description=_ABOUT,
-        example="tengen export go9 --base runs/go9",
+        example="tengen export runs/go9 --format katago go9.bin.gz\ntengen export go9 --base runs/go9",
     )
     add_part(parser, "export what waits, and end")
+    parser.add_argument(
+        "--format",
+        nargs=2,
+        metavar=("FORMAT", "OUT"),
+        help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz",
+    )
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
         "--now",
@@ -29,6 +39,9 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export whatever comes, until Ctrl-C."""
+    if args.format is not None:
+        return _write(args)
+
     from tengen.run.locks import check_name
 
     name = None if args.name is None else check_name(args.name)
@@ -42,3 +55,19 @@ def run(args: argparse.Namespace) -> int:
         return ExportPart(config, base, stop, say, name=name)
 
     return drive(args, build, free=("net", "train"))
+
+
+def _write(args: argparse.Namespace) -> int:
+    """Write one network for another program."""
+    from tengen.interop.katago import exchange
+    from tengen.run import networks
+
+    kind, out = args.format[0], Path(args.format[1])
+    if kind not in _FORMATS:
+        raise TengenError(f"--format {kind}: {schema.unknown('format', kind, _FORMATS)}")
+    found = networks.find(args.config)
+    for note in exchange.export(found.path, args.name or found.name, out):
+        print(f"note: {note}")
+    print(f"{found.name} -> {out}")
+    print(f"try it: katago gtp -model {out} -config gtp.cfg")
+    return 0

@@ -91,6 +91,10 @@ def _unfit_tower(small: Tower, large: Tower) -> str:
         return "the groups of its convolutions have another width"
     if small.excite_ratio is not None and large.excite_ratio is None:
         return "it has squeeze-and-excitation"
+    for name in ("stem_side", "pass_units"):
+        one, other = getattr(small, name), getattr(large, name)
+        if one != other:
+            return f"its {name} is {one}, not {other}"
     for name in ("channels", "mid_channels", "pool_channels", "policy_channels", "value_channels", "value_width"):
         one, other = getattr(small, name), getattr(large, name)
         if one > other and (name != "pool_channels" or small.pool_blocks):

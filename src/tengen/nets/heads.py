@@ -50,11 +50,15 @@ class PolicyHead(nnx.Module):
         self.pool = PoolBias(channels, channels, spec.activation, rngs)
         self.layout = layout = fitting.layout(game)
         self.kinds = kinds_
-        self.points = self.extra = self.columns = self.dense = nnx.data(None)
+        self.points = self.extra = self.extra_hidden = self.columns = self.dense = nnx.data(None)
+        self.activation: Activation = spec.activation
         if layout.kind == "points":
             self.points = Conv(1, channels, kinds_ * layout.per_point, rngs, gain=OUTPUT_GAIN)
             if layout.extra:
-                self.extra = Dense(3 * channels, kinds_ * layout.extra, rngs, gain=OUTPUT_GAIN)
+                units = tower.pass_units
+                if units is not None:
+                    self.extra_hidden = Dense(3 * channels, units, rngs, bias=True)
+                self.extra = Dense(units or 3 * channels, kinds_ * layout.extra, rngs, gain=OUTPUT_GAIN)
         elif layout.kind == "columns":
             self.columns = PolicyColumns(height * channels, kinds_, rngs, gain=OUTPUT_GAIN)
         else:
@@ -86,6 +90,8 @@ class PolicyHead(nnx.Module):
             logits = logits[..., order]
         if self.extra is None:
             return logits
+        if self.extra_hidden is not None:
+            pool = activate(self.extra_hidden(pool), self.activation)
         extra = self.extra(pool).reshape(batch, self.kinds, -1).astype(jnp.float32)
         return jnp.concatenate([logits, extra], -1)
 
@@ -198,6 +204,8 @@ class Heads(nnx.Module):
     def weights(self) -> gpu.HeadWeights | None:
         """The weights for the GPU program, once folded; None if it does not support the layout of the actions."""
         policy, value = self.policy, self.value
+        if policy.extra_hidden is not None:
+            return None
         if policy.points is None or policy.layout.numbering is not None or value.points:
             return None
         assert self.neck.bias is not None

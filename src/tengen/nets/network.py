@@ -61,8 +61,8 @@ class Stem(nnx.Module):
 
     _MULTIPLE: ClassVar[int] = 16  # the number of input channels is padded to this, for GPUs
 
-    def __init__(self, planes: int, scalars: int, channels: int, rngs: nnx.Rngs) -> None:
-        self.conv = Conv(3, planes, channels, rngs)
+    def __init__(self, side: int, planes: int, scalars: int, channels: int, rngs: nnx.Rngs) -> None:
+        self.conv = Conv(side, planes, channels, rngs)
         self.scalars = nnx.data(Dense(scalars, channels, rngs) if scalars else None)
 
     def __call__(self, planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "batch height width channels"]:
@@ -74,11 +74,12 @@ class Stem(nnx.Module):
             x += jnp.pad(scalars, ((0, 0), (before, after))).astype(dtype)[:, None, None]
         return convolve(x, kernel)
 
-    def _kernel(self) -> Float[Array, "3 3 inputs channels"]:
+    def _kernel(self) -> Float[Array, "side side inputs channels"]:
         """For planes, scalars, and padding to a multiple of 16 inputs."""
         kernel = self.conv.kernel[...]
         if self.scalars is not None:
-            middle = jnp.pad(self.scalars.kernel[...][None, None], ((1, 1), (1, 1), (0, 0), (0, 0)))
+            around = (kernel.shape[0] // 2,) * 2
+            middle = jnp.pad(self.scalars.kernel[...][None, None], (around, around, (0, 0), (0, 0)))
             kernel = jnp.concatenate([kernel, middle], 2)
         return jnp.pad(kernel, ((0, 0), (0, 0), (0, -kernel.shape[2] % self._MULTIPLE), (0, 0)))
 
@@ -93,7 +94,7 @@ class BoardNetwork(Network):
 
     def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool) -> None:
         super().__init__(spec, dtype, full_board)
-        self.stem = Stem(game.planes_shape[2], game.num_scalars, tower.channels, rngs)
+        self.stem = Stem(tower.stem_side, game.planes_shape[2], game.num_scalars, tower.channels, rngs)
         self.blocks = nnx.List([block(tower, n, spec.activation, rngs) for n in range(1, tower.blocks + 1)])
         self.heads = Heads(spec, tower, game, rngs)
 

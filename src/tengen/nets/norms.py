@@ -8,7 +8,7 @@ from jaxtyping import Array, Float32
 from tengen.nets.board import BoardMask, Trunk
 
 # As in KataGo.
-_EPSILON = 1e-4
+EPSILON = 1e-4
 # The running statistics average over about the last hundred batches.
 _NEW_SHARE = 0.01
 
@@ -30,7 +30,7 @@ class Norm(nnx.Module):
     def affine(self, moments: "Affines | None" = None) -> "Affines":
         """The factor and the addend that the norm applies, from the running statistics or from `moments`."""
         mean, variance = moments or (self.mean[...], self.variance[...])
-        scale = self.scale[...] * lax.rsqrt(variance + _EPSILON)
+        scale = self.scale[...] * lax.rsqrt(variance + EPSILON)
         return scale, self.shift[...] - mean * scale
 
     def _learn(self, x: Trunk, board: BoardMask) -> "Affines":

@@ -36,6 +36,10 @@ class Tower:
     policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
     value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
+    stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19)
+    pass_units: int | None = setting(
+        REQUIRED, "hidden units between the pool and actions without a point, such as a pass (null: none)", low=1
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
@@ -49,6 +53,8 @@ class Tower:
             yield "pool_blocks", f"expected rising numbers from 1 to {self.blocks}, got {found}"
         if self.pool_blocks and self.pool_channels >= self.mid_channels:
             yield "pool_channels", f"expected fewer than the {self.mid_channels} in a block, got {self.pool_channels}"
+        if self.stem_side % 2 == 0:
+            yield "stem_side", f"expected an odd number, got {self.stem_side}"
         if self.excite_ratio is not None and self.excite_ratio > self.channels:
             yield "excite_ratio", f"expected at most the {self.channels} channels, got {self.excite_ratio}"
 
@@ -111,11 +117,19 @@ class Spec(Architecture):
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
         """Undoes `to_dict`. Raises OptionError, which names `what` and lists all problems."""
-        spec, problems = schema.check(Spec, {"function": None, **data} if isinstance(data, Mapping) else data)
+        spec, problems = schema.check(Spec, _completed(data) if isinstance(data, Mapping) else data)
         if spec is None:
             listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)
             raise OptionError(f"{what}: {listed}")
         return spec
+
+
+def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of a spec with what files of earlier versions do not say."""
+    found = {"function": None, **data}
+    if isinstance(found.get("tower"), Mapping):
+        found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -106,6 +106,8 @@ def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any
         "inner_blocks": 2 if nested else 0,
         "groups": 1,
         "excite_ratio": None,
+        "stem_side": 3,
+        "pass_units": None,
         **size._asdict(),
     }
 

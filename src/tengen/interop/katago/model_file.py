@@ -1,6 +1,6 @@
 """KataGo's network files (`.bin.gz`): reading and writing, as plain data.
 
-A file is one stream of tokens separated by white space. A block of numbers is the five bytes `@BIN@` and then float32 in
+A file is one stream of tokens separated by white space. A block of numbers is `@BIN@` and then float32 in
 little-endian order; in a text file (`.txt`) the numbers are written out. Versions 8 to 15 are supported.
 """
 
@@ -93,7 +93,9 @@ class PolicyWeights:
     to_bias: np.ndarray  # Float32[3 * pooled, regular]
     norm: NormWeights
     points: ConvWeights
-    passes: tuple[np.ndarray, ...]  # [3 * pooled, outputs]; from version 15 [3 * pooled, hidden], [hidden], [hidden, outputs]
+    passes: tuple[
+        np.ndarray, ...
+    ]  # [3 * pooled, outputs]; from version 15 [3 * pooled, hidden], [hidden], [hidden, outputs]
     activations: tuple[str, ...]  # of the pooled channels, before the last convolution, and in the pass's layers
 
 
@@ -184,9 +186,7 @@ class _Reader:
         policy, value = self._policy(channels), self._value(channels)
         if self._data[self._at :].strip():
             raise self._error("the network is complete here, but the file goes on")
-        return KataGoModel(
-            name, version, stem, from_globals, blocks, tip, tip_activation, policy, value, multipliers
-        )
+        return KataGoModel(name, version, stem, from_globals, blocks, tip, tip_activation, policy, value, multipliers)
 
     def _block(self, channels: int) -> AnyBlock:
         kind = self._token("the kind of a block")
