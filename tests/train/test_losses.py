@@ -209,6 +209,18 @@ def test_the_search_says_nothing_about_draws() -> None:
     np.testing.assert_array_equal(value_target(outcome, jnp.asarray([0.5]), jnp.zeros((1, 3)), 0.0), outcome)
 
 
+def test_a_draw_can_be_half_a_win_and_half_a_loss() -> None:
+    rows = batch()
+    rows["outcome"] = np.tile([0, 1, 0], (B, 1)).astype(np.float32)
+    halves = {**rows, "outcome": np.tile([0.5, 0, 0.5], (B, 1)).astype(np.float32)}
+    said = _as_outputs(outputs())
+    _, figures = losses(said, rows, LossSettings(), halves_draws=True)
+    _, expected = losses(said, halves, LossSettings())
+    _, otherwise = losses(said, rows, LossSettings())
+    assert figures["value_loss"] == pytest.approx(float(expected["value_loss"]))
+    assert figures["value_loss"] != pytest.approx(float(otherwise["value_loss"]), abs=0.01)
+
+
 def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
     misses = jnp.asarray(np.random.default_rng(0).normal(0, 4, 20000), jnp.float32)
     error = jnp.abs(misses) * math.sqrt(math.pi / 2)

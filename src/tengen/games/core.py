@@ -85,6 +85,7 @@ class Game(abc.ABC, Generic[State]):
     planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int
     extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
+    halves_draws: ClassVar[bool] = False  # networks learn a draw as half a win and half a loss
     players: tuple[str, str] = ("first", "second")  # what the rules call players 0 and 1
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 

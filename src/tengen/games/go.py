@@ -96,6 +96,7 @@ class Go(Game[GoState]):
     version = 1
     players = PLAYERS
     Options: ClassVar[type] = GoOptions
+    halves_draws: ClassVar[bool] = True  # as KataGo's networks do, which know wins and losses only
     extra_targets = (OWNERSHIP, SCORE)
 
     def __init__(self, options: GoOptions) -> None:

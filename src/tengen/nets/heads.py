@@ -22,6 +22,8 @@ from tengen.nets.specs import Activation, Spec, Tower
 
 # Small, so that a new network is not sure of anything.
 OUTPUT_GAIN = 0.3
+# The first logit of a draw in games whose draws are learned as half a win: training never raises it.
+_NO_DRAW = -15.0
 # The units of the last layer, so that its numbers stay small.
 _POINTS = 20.0
 _MOVES = 20.0
@@ -135,6 +137,9 @@ class BoardSummary(nnx.Module):
             return Dense(width, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
         self.value = last(3)
+        if game.halves_draws:
+            self.value.kernel[...] = self.value.kernel[...].at[:, 1].set(0)
+            self.value.bias = nnx.Param(jnp.zeros(3).at[1].set(_NO_DRAW))
         self.score = nnx.data(last(2) if "score" in spec.heads else None)
         self.moves_left = nnx.data(last(1) if "moves_left" in spec.heads else None)
         numbers = fitting.extra_targets(spec, game, "number")

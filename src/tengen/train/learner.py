@@ -72,7 +72,9 @@ class Learner:
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
         self._form = RowFormat.of(game, net.spec.heads)
-        self._targets = game.extra_targets
+        self._losses = partial(
+            losses.losses, settings=settings.loss, targets=game.extra_targets, halves_draws=game.halves_draws
+        )
         self._tables = symmetry.tables(game, smaller) if settings.symmetries else None
         self._optimizer = optimizers.make(settings.optimizer)
         self._factor = schedules.factor(settings.schedule)
@@ -233,14 +235,14 @@ class Learner:
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
-        loss, figures = losses.losses(outputs, rows, self.settings.loss, self._targets)
+        loss, figures = self._losses(outputs, rows)
         return loss, (saving.named(nnx.state(net, _OTHERS)), figures)
 
     def _judged(self, parameters: Tensors, statistics: Tensors, batch: Mapping[str, Array]) -> Figures:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         planes = unpack_planes(batch["planes"], self._form.planes_shape)
         outputs = net(planes, batch["scalars"])
-        _, figures = losses.losses(outputs, {**batch, "planes": planes}, self.settings.loss, self._targets)
+        _, figures = self._losses(outputs, {**batch, "planes": planes})
         return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
     def _averaged(self, old: Any, new: Any, step: Array) -> Any:

@@ -30,18 +30,27 @@ _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
 def losses(
-    outputs: Outputs, batch: Batch, settings: LossSettings, targets: Iterable[Target] = ()
+    outputs: Outputs,
+    batch: Batch,
+    settings: LossSettings,
+    targets: Iterable[Target] = (),
+    *,
+    halves_draws: bool = False,
 ) -> tuple[Scalar, dict[str, Array]]:
     """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
     `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has
-    needs its target there. `targets` are those of the game, for the outputs `extra`.
+    needs its target there. `targets` are those of the game, for the outputs `extra`; `halves_draws` counts a draw as half
+    a win and half a loss.
     """
     weights = vars(settings)
     weight = batch["weight"].astype(jnp.float32)
     found: dict[str, Array] = {}
     found["policy"], figures = _policy(outputs.policy, batch["policy"], weight * batch["policy_weight"])
-    found["value"], more = _value(outputs.value, batch, weight, settings.search_share)
+    outcome = batch["outcome"].astype(jnp.float32)
+    if halves_draws:
+        outcome = outcome + outcome[:, 1:2] * jnp.array([0.5, -1.0, 0.5])
+    found["value"], more = _value(outputs.value, outcome, batch, weight, settings.search_share)
     figures |= more
     if outputs.opponent_policy is not None:
         reply_weight = weight * batch["opponent_weight"]
@@ -115,9 +124,8 @@ def _policy(
 
 
 def _value(
-    logits: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
+    logits: Float32[Array, "batch 3"], outcome: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
 ) -> tuple[Scalar, dict[str, Array]]:
-    outcome = batch["outcome"].astype(jnp.float32)
     target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, share)
     predicted = jax.nn.softmax(logits)
     missed = (predicted[:, 0] - predicted[:, 2]) - (outcome[:, 0] - outcome[:, 2])
