@@ -210,9 +210,8 @@ def test_the_search_says_nothing_about_draws() -> None:
 
 
 def test_a_draw_can_be_half_a_win_and_half_a_loss() -> None:
-    rows = batch()
-    rows["outcome"] = np.tile([0, 1, 0], (B, 1)).astype(np.float32)
-    halves = {**rows, "outcome": np.tile([0.5, 0, 0.5], (B, 1)).astype(np.float32)}
+    rows = jax.tree.map(jnp.asarray, {**batch(), "outcome": np.tile(np.float32([0, 1, 0]), (B, 1))})
+    halves = {**rows, "outcome": jnp.tile(jnp.float32([0.5, 0, 0.5]), (B, 1))}
     said = _as_outputs(outputs())
     _, figures = losses(said, rows, LossSettings(), halves_draws=True)
     _, expected = losses(said, halves, LossSettings())
