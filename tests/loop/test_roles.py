@@ -55,6 +55,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RoleRun:
     return ran(tmp_path_factory.mktemp("roles"))
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
     assert whole.reason == "20 steps are learned"
     lines = metrics.read(whole.base / metrics.NAME).lines
@@ -87,6 +88,7 @@ def test_its_status(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
     assert last["evaluations_per_second"] is None
 
 
+@pytest.mark.slow
 def test_its_role_is_known(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
     setting = ["--dimension", "2", "--points", "2", "--max-value", "4", "--games", "10"]
     assert main(["rho", "random", "--agents", str(whole.base), *setting]) == 0

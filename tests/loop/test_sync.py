@@ -126,6 +126,7 @@ def test_stopped_everything_is_written(tmp_path: Path, ring: Any) -> None:
     assert again.trainer.step == one.trainer.step
 
 
+@pytest.mark.slow
 def test_a_goal_of_rows_is_learned_from_to_the_end(tmp_path: Path, ring: Any) -> None:
     one = ring(tmp_path, "goal.rows=60", "ring.selfplay_rows=1000000")
     one.run(never)

@@ -294,6 +294,7 @@ def test_tic_tac_toe_against_a_random_player(role: str) -> None:
     assert measured[f"{role}_vs_{other}"] >= (0.8 if role == "host" else 0.5)
 
 
+@pytest.mark.slow
 def test_both_roles_learn_with_names_of_their_own() -> None:
     config = small("host.games=4", "host.roll_out_interval=2", "evaluation.against=[random]")
     config = replace(config, agent=config.host)

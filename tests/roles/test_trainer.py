@@ -199,6 +199,7 @@ def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
         Fitting(replace(small(), reward="finished"), game=Turns())
 
 
+@pytest.mark.slow
 def test_roll_outs(make: Callable[..., Fitting]) -> None:
     trainer = make()
     observations, actions, rewards, dones, after = trainer.roll_out("host", 13)
@@ -282,6 +283,7 @@ def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
     assert (trainer.roll_out("host", 16).rewards < 0).all()
 
 
+@pytest.mark.slow
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("actor_critic", EXAMPLE)
     assert spec is not None

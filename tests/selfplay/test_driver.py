@@ -23,6 +23,7 @@ def numbers(played: list[Any]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for each in played for a, b in on_host(each.finished).number]
 
 
+@pytest.mark.slow
 def test_without_weights_all_moves_are_equally_good(playing: SelfplayDriver) -> None:
     game = playing.game
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 3))

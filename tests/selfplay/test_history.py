@@ -26,7 +26,7 @@ from tests.helpers.selfplay_plans import (
     played,
 )
 
-QUICK = ("go3", "tic_tac_toe")
+QUICK = ("tic_tac_toe",)
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in (FAST | SLOW) if name not in QUICK]
 
 
@@ -155,6 +155,7 @@ def test_othello_players_pass() -> None:
     assert (found.action == OTHELLO.game.num_actions - 1).any()
 
 
+@pytest.mark.slow
 def test_the_move_made_is_one_the_search_looked_at() -> None:
     games = played(CROWDED, CALLS, PHASES)  # PUCT draws its moves from the visits, which are its policy
     rows, found = by_game(games), games.everything

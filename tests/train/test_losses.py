@@ -123,6 +123,7 @@ def test_every_loss_against_the_slow_version() -> None:
     assert figures["loss"] == pytest.approx(total(said, rows, said), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_against_differences_of_the_slow_version() -> None:
     said, rows = outputs(), batch()
     given = {k: jnp.asarray(v) for k, v in rows.items()}
