@@ -1,0 +1,119 @@
+"""Importing what users bring: `package.module:Name` in a configuration, on the command line or in Python.
+
+    game = load("breakthrough:Breakthrough", "a game")
+
+The current directory is importable, as with `python -m`. Errors say what was wrong in the user's own file and line.
+"""
+
+import importlib
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tengen.errors import OptionError
+from tengen.schema import quote, unknown
+
+_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+# Frames of these packages are never what a user has to look at.
+_NOT_THEIRS = {"tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"}
+
+
+def is_reference(text: str) -> bool:
+    """Whether the text has the form `package.module:Name`."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def load(reference: str, what: str) -> Any:
+    """The class or function that `package.module:Name` refers to; `what` names it in messages, such as "a game".
+
+    Raises OptionError if the reference is malformed, if there is no such module or name, if the name is not a class or
+    function, and if importing the module fails; then with the user's file and line.
+    """
+    if not is_reference(reference):
+        raise OptionError(f"{quote(reference)}: expected {what} as PACKAGE.MODULE:NAME, such as my_code:Name")
+    module_name, _, name = reference.partition(":")
+    found: Any = import_module(module_name, f"{reference}: {what}")
+    for part in name.split("."):
+        if not hasattr(found, part):
+            public = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
+            raise OptionError(f"{reference}: {_file(module_name)}: {part}: {unknown('name', part, public)}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise OptionError(f"{reference}: expected {what}, a class or a function, got {quote(found)}")
+    return found
+
+
+def import_module(name: str, wanted: str) -> ModuleType:
+    """The module. Raises OptionError, whose message begins with `wanted`, if there is none or importing it fails."""
+    _make_current_directory_importable()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            raise OptionError(
+                f"{wanted}: there is no module {error.name}, neither in the current directory ({_current_directory()}) "
+                f"nor among the installed packages; run the command in the folder that holds it, or add that folder to "
+                f"PYTHONPATH"
+            ) from error
+        raise OptionError(f"{wanted}: importing {name} failed: {explain(error)}") from error
+    except Exception as error:
+        raise OptionError(f"{wanted}: importing {name} failed: {explain(error)}") from error
+    except SystemExit as error:
+        raise OptionError(f"{wanted}: importing {name} ended the program: {explain(error)}") from error
+
+
+def explain(error: BaseException) -> str:
+    """An exception from a user's code on one line: its type, its message, and the file and line of the user."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = lines[0] if lines else ""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}, line {error.lineno})"
+    place = place_of(error)
+    return type(error).__name__ + (f": {message}" if message else "") + (f" ({place})" if place else "")
+
+
+def place_of(error: BaseException) -> str:
+    """Where in a user's own code an exception was raised, as `FILE, line 12, in step`; empty if nowhere in it."""
+    theirs = [
+        (frame.f_code, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not _is_library(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+    ]
+    if not theirs:
+        return ""
+    code, line = theirs[-1]
+    function = "" if code.co_name == "<module>" else f", in {code.co_name}"
+    return f"{_shown(code.co_filename)}, line {line}{function}"
+
+
+def _is_library(module: str, file: str) -> bool:
+    package = module.partition(".")[0]
+    return package in _NOT_THEIRS or package in sys.stdlib_module_names or file.startswith("<")
+
+
+def _file(module_name: str) -> str:
+    return _shown(getattr(sys.modules[module_name], "__file__", None) or module_name)
+
+
+def _shown(file: str) -> str:
+    """A path, relative to the current directory if it is inside."""
+    here = _current_directory()
+    return str(Path(file).relative_to(here)) if here and Path(file).is_relative_to(here) else file
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+
+
+def _make_current_directory_importable() -> None:
+    here = _current_directory()
+    if here and here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()  # the file may be newer than the last look into its folder

@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from tengen import importing
+from tengen.errors import OptionError
+
+BROKEN = """
+def limit():
+    return 1 / 0
+
+
+LIMIT = limit()
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # and taken away again afterwards
+    return tmp_path
+
+
+def write(here: Path, name: str, text: str) -> None:
+    (here / name).parent.mkdir(exist_ok=True)
+    (here / name).write_text(text)
+
+
+def message(reference: str) -> str:
+    with pytest.raises(OptionError) as caught:
+        importing.load(reference, "a game")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_name_of_a_module_in_the_current_directory(here: Path) -> None:
+    write(here, "brought_one.py", "class Chosen:\n    class Inner: ...\n")
+    write(here, "brought_folder/two.py", "def chosen(): ...\n")
+    assert importing.load("brought_one:Chosen", "a game").__name__ == "Chosen"
+    assert importing.load("brought_one:Chosen.Inner", "a game").__name__ == "Inner"
+    assert importing.load("brought_folder.two:chosen", "a network").__module__ == "brought_folder.two"
+
+
+@pytest.mark.parametrize(
+    "reference", ["", "module", "module:", ":Name", "a b:C", "os.path:2", "../x:Y", "a.b:C:D", "a..b:C"]
+)
+def test_a_malformed_reference(reference: str) -> None:
+    assert not importing.is_reference(reference)
+    assert "expected a game as PACKAGE.MODULE:NAME" in message(reference)
+
+
+def test_a_module_that_does_not_exist(here: Path) -> None:
+    found = message("brought_nowhere.game:Game")
+    assert found.startswith("brought_nowhere.game:Game: a game: there is no module brought_nowhere,")
+    assert str(here) in found
+    assert "PYTHONPATH" in found
+
+
+def test_a_module_whose_own_import_is_missing(here: Path) -> None:
+    write(here, "brought_importer.py", "import os\nimport not_installed_anywhere\n")
+    found = message("brought_importer:Game")
+    assert "No module named 'not_installed_anywhere' (brought_importer.py, line 2)" in found
+
+
+def test_a_name_that_does_not_exist_or_is_something_else(here: Path) -> None:
+    write(here, "brought_names.py", "class Chosen: ...\nSIZE = 3\n")
+    assert "brought_names.py: Chosn: unknown name, did you mean Chosen?" in message("brought_names:Chosn")
+    assert "expected a game, a class or a function, got 3" in message("brought_names:SIZE")
+    assert "unknown name" in message("brought_names:SIZE.deeper")
+
+
+def test_an_exception_while_importing_is_told_with_the_users_line(here: Path) -> None:
+    write(here, "brought_broken.py", BROKEN)
+    write(here, "brought_syntax.py", "x = 1\ndef f(:\n")
+    write(here, "brought_exit.py", "import sys\nsys.exit('usage: none')\n")
+    assert message("brought_broken:Game").endswith(
+        "failed: ZeroDivisionError: division by zero (brought_broken.py, line 3, in limit)"
+    )
+    assert "(brought_syntax.py, line 2)" in message("brought_syntax:Game")
+    assert "ended the program: SystemExit: usage: none (brought_exit.py, line 2)" in message("brought_exit:Game")
+
+
+def test_the_place_of_an_error_skips_libraries(here: Path) -> None:
+    write(here, "brought_numpy.py", "import numpy as np\n\ndef stack():\n    return np.stack([])\n")
+    stack = importing.load("brought_numpy:stack", "a function")
+    with pytest.raises(ValueError, match="array") as caught:
+        stack()
+    assert importing.place_of(caught.value) == "brought_numpy.py, line 4, in stack"
+    assert importing.place_of(ValueError("never raised")) == ""
