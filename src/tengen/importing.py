@@ -119,7 +119,7 @@ def told(what: str) -> Iterator[None]:
 def defined_at(thing: Any) -> str:
     """Where a user's class or function is defined, as `FILE, line 12`; empty if that is not known."""
     try:
-        return f"{_shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
+        return f"{shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):
         return ""
 
@@ -129,7 +129,7 @@ def explain(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else ""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}, line {error.lineno})"
+        return f"{type(error).__name__}: {error.msg} ({shown(error.filename)}, line {error.lineno})"
     place = place_of(error)
     return type(error).__name__ + (f": {message}" if message else "") + (f" ({place})" if place else "")
 
@@ -145,7 +145,7 @@ def place_of(error: BaseException) -> str:
         return ""
     code, line = theirs[-1]
     function = "" if code.co_name == "<module>" else f", in {code.co_name}"
-    return f"{_shown(code.co_filename)}, line {line}{function}"
+    return f"{shown(code.co_filename)}, line {line}{function}"
 
 
 def _is_library(module: str, file: str) -> bool:
@@ -154,10 +154,10 @@ def _is_library(module: str, file: str) -> bool:
 
 
 def _file(module_name: str) -> str:
-    return _shown(getattr(sys.modules[module_name], "__file__", None) or module_name)
+    return shown(getattr(sys.modules[module_name], "__file__", None) or module_name)
 
 
-def _shown(file: str) -> str:
+def shown(file: str) -> str:
     """A path, relative to the current directory if it is inside."""
     here = _current_directory()
     return str(Path(file).relative_to(here)) if here and Path(file).is_relative_to(here) else file

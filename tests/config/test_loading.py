@@ -69,6 +69,7 @@ train:
     {kind: steps, warmup: 10, boundaries: [100, 200], factor: 0.3, length: 1000, lowest: 0.1, patience: 5, better: 0.01}
   loss:
     {policy: 1, value: 1, search_share: 0.1, opponent_policy: 0.1, ownership: 0.5, score_mean: 0.01, score_spread: 0.01,
+     extra: [],
      moves_left: 0}
   checkpoints: {interval: 50, keep: 2, long_term_interval: null}
 shuffle:
@@ -251,11 +252,11 @@ def test_a_network_that_cannot_play_the_game(file: Path) -> None:
     assert problems(file, GO5.replace("b2c16", "mlp3x256")) == [
         "net.name: go is played on a 5x5 board, expected a tower such as b6c96 (mine.yaml, line 13)"
     ]
-    file.write_text(find("othello").text)
+    file.write_text(find("tic_tac_toe").text)
     with pytest.raises(ConfigError) as caught:
         load(file, ["net.heads=[moves_left, ownership]"])
     assert caught.value.problems == (
-        "net.heads: othello has no ownership to learn from, expected some of opponent_policy, moves_left "
+        "net.heads: tic_tac_toe has no ownership to learn from, expected some of opponent_policy, moves_left "
         "(--set net.heads=[moves_left, ownership])",
     )
 

@@ -49,7 +49,7 @@ def evaluate(num_actions: int) -> Any:
 def selfplay(plan: Plan) -> Selfplay:
     """Compiled quickly rather than well; nothing is donated, so that tests may look at old actors."""
     game = plan.game
-    form = RowFormat.of(game, ("opponent_policy", *game.extra_targets))
+    form = RowFormat.of(game, ("opponent_policy", *(target.name for target in game.extra_targets)))
     made = Selfplay(game, evaluate(game.num_actions), plan.searching, plan.settings, form)
     if plan.room is not None:
         made.together = 1

@@ -68,4 +68,6 @@ def test_chess_moves_leave_squares_with_own_men(name: str) -> None:
 
 def test_heads_that_games_can_teach() -> None:
     assert nets.possible_heads(games.make("go", size=5)) == nets.HEADS
-    assert nets.possible_heads(games.make("hex")) == ("opponent_policy", "moves_left")
+    assert nets.possible_heads(games.make("tic_tac_toe")) == ("opponent_policy", "moves_left")
+    assert nets.possible_heads(games.make("hex")) == ("ownership", "opponent_policy", "moves_left")
+    assert nets.possible_heads(games.make("othello")) == nets.HEADS

@@ -197,7 +197,7 @@ def test_what_cannot_be_saved(net: nets.Network, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="the network's info cannot be written as JSON"):
         saving.save(net, tmp_path / "a", GO, {"when": object()})
     with pytest.raises(OptionError, match="has no ownership to learn from"):
-        saving.save(net, tmp_path / "a", games.make("othello"))
+        saving.save(net, tmp_path / "a", games.make("tic_tac_toe"))
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(TengenError, match="cannot be written"):
         saving.save(net, tmp_path / "file" / "a", GO)

@@ -47,7 +47,7 @@ def test_other_bad_specs() -> None:
         ({"layers": {"count": 1, "width": 1}}, "tower: expected either a tower or layers, the other null"),
         ({"tower": None}, "tower: expected either a tower or layers, the other null"),
         ({"heads": ["score", "score"]}, "heads: expected each head once, got score, score"),
-        ({"heads": ["komi"]}, "heads[0]: expected one of ownership, score, opponent_policy, moves_left"),
+        ({"heads": ["Komi!"]}, "heads[0]: expected the name of a head"),
         ({"activation": "tanh"}, 'activation: expected one of relu, mish, silu, got "tanh"'),
     ):
         with pytest.raises(OptionError) as caught:

@@ -2,9 +2,11 @@
 
 import argparse
 import inspect
+import sys
 from typing import Any
 
 from tengen import schema
+from tengen.errors import TengenError
 
 
 def add(subparsers: Any) -> None:
@@ -12,7 +14,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "games",
         help="list the games with their options",
-        description="Lists the games that Tengen plays, with the options that a configuration can set for them.",
+        description="Lists the games that Tengen plays, those of installed packages too, with the options that a "
+        "configuration can set for them. A game of your own is package.module:Class.",
         example="tengen games go",
     )
     parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
@@ -23,8 +26,14 @@ def run(args: argparse.Namespace) -> int:
     """Print every game: what it is, and each option with its default and what it allows."""
     from tengen import games
 
-    for name in (args.game,) if args.game else (*games.names(), "pgx:NAME"):
-        _print_game(name)
+    if args.game:
+        _print_game(args.game)
+        return 0
+    for name in (*games.names(), "pgx:NAME"):
+        try:
+            _print_game(name)
+        except TengenError as error:  # a package that cannot be imported must not hide the other games
+            print(error, file=sys.stderr)
     return 0
 
 
@@ -44,4 +53,4 @@ def _print_game(name: str) -> None:
 
 
 def _first_line(game: type) -> str:
-    return (inspect.getdoc(game) or "").splitlines()[0]
+    return inspect.cleandoc(game.__doc__ or "").partition("\n")[0]

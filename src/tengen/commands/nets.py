@@ -50,7 +50,7 @@ def _game(name: str) -> "Game":
     """The game of that name with its usual options, or that of a configuration."""
     from tengen import games
 
-    if name in games.names() or name.startswith("pgx:"):
+    if games.is_name(name):
         return games.make(name)
     chosen = config.load_any(name).game
     if chosen is None:
@@ -58,13 +58,14 @@ def _game(name: str) -> "Game":
     return games.make(chosen.name, **vars(chosen.options))
 
 
-def _heads(chosen: list[str] | None, game: "Game") -> tuple[nets.Head, ...]:
+def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
+    known = nets.possible_heads(game)
     if chosen is None:
-        return nets.possible_heads(game)
+        return known
     for head in chosen:
-        if head not in nets.HEADS:
-            raise TengenError(f"--heads {head}: {schema.unknown('head', head, nets.HEADS)}")
-    return tuple(head for head in nets.HEADS if head in chosen)
+        if head not in known:
+            raise TengenError(f"--heads {head}: {schema.unknown('head', head, known)}")
+    return tuple(head for head in known if head in chosen)
 
 
 def _label(game: "Game") -> str:
@@ -72,7 +73,7 @@ def _label(game: "Game") -> str:
     return f"{game.name} {height}x{width}" if planes else game.name
 
 
-def _table(game: "Game", heads: tuple[nets.Head, ...]) -> None:
+def _table(game: "Game", heads: tuple[str, ...]) -> None:
     """Those of the zoo that fit the game."""
     print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
     for name in nets.names():
@@ -82,7 +83,7 @@ def _table(game: "Game", heads: tuple[nets.Head, ...]) -> None:
             print(f"{name:16} {size:12,} {cost:25,}  {', '.join(heads) or 'none'}")
 
 
-def _show(name: str, game: "Game", heads: tuple[nets.Head, ...]) -> None:
+def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
     """One network: what it is made of, and what its parts cost."""
     spec = nets.spec(name, heads)
     net = nets.shapes(spec, game)

@@ -6,7 +6,7 @@ The settings of each section are in config/settings: `search` in search.py, `tra
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from tengen import nets
+from tengen import nets, schema
 from tengen.config.settings.daemon import DaemonSettings
 from tengen.config.settings.data import DataSection
 from tengen.config.settings.gate import GateSettings
@@ -43,12 +43,17 @@ class Config:
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
-        for key, message in nets.problems(nets.spec(self.net.name, self.net.heads), game):
+        spec = nets.spec(self.net.name, self.net.heads)
+        for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
         if self.selfplay.opponents and self.game.name != "hironaka":
             yield "selfplay.opponents", f"expected none, because {self.game.name} has neither host nor agent"
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
+        for text in self.train.loss.extra:
+            name, others = text.partition("=")[0], [target.name for target in nets.extra_targets(spec, game)]
+            if name not in others:
+                yield "train.loss.extra", f"{name}: {schema.unknown('extra target of the network', name, others)}"
         yield from self._sizes()
         if self.selfplay.cheap_simulations > self.search.simulations:
             yield "selfplay.cheap_simulations", f"expected at most search.simulations, {self.search.simulations}"

@@ -1,10 +1,9 @@
 """The options of a context."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tengen.data.format.rows import EXTRAS
-from tengen.schema import setting, unknown
+from tengen.schema import setting
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,6 @@ class ContextSettings:
     reuse: bool = setting(True, "keep what the search knows below the move that was made")
     total_games: int | None = setting(None, "games to play in all (null: until it is stopped)", low=1, high=2**31)
     seed: int = setting(0, "decides everything that is left to chance", low=0, high=2**32 - 1)
-    targets: tuple[str, ...] = setting((), f"more fields of the rows to learn from: {', '.join(EXTRAS)}")
-
-    def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for what does not go together."""
-        for name in self.targets:
-            if name not in EXTRAS:
-                yield "targets", f"{name}: {unknown('target', name, EXTRAS)}"
+    targets: tuple[str, ...] = setting(
+        (), f"more fields of the rows to learn from: {', '.join(EXTRAS)}, and other targets of the game"
+    )

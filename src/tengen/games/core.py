@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32, Key, Shaped
 
+from tengen.games.targets import Target
+
 State = TypeVar("State")
 RandomKey = Key[Array, ""]
 
@@ -82,7 +84,7 @@ class Game(abc.ABC, Generic[State]):
     max_moves: int  # no game lasts longer
     planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int
-    extra_targets: ClassVar[tuple[str, ...]] = ()  # names of the `final_targets`
+    extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 
     def __init__(self, options: Any) -> None:
@@ -159,9 +161,16 @@ class Game(abc.ABC, Generic[State]):
         return node
 
     def final_targets(self, state: State) -> dict[str, Array]:
-        """Training targets of a finished game besides its result, by name (`extra_targets`), for player 0."""
+        """The values of `extra_targets` in a finished game, by name; for player 0, unless the target says otherwise.
+
+        It may be called in a running game too, where the values mean nothing.
+        """
         del state
         return {}
+
+    def target(self, name: str) -> Target | None:
+        """The extra target with that name."""
+        return next((target for target in self.extra_targets if target.name == name), None)
 
     def record_facts(self, state: State) -> dict[str, Array]:
         """Numbers for the record of a finished game besides its moves and result, by name."""

@@ -14,6 +14,7 @@ from tengen.games import go_chains as rules
 from tengen.games import go_gpu
 from tengen.games.core import Game, Observation, PositionInfo, RandomKey, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
+from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
 
@@ -94,7 +95,7 @@ class Go(Game[GoState]):
     name = "go"
     version = 1
     Options: ClassVar[type] = GoOptions
-    extra_targets: ClassVar[tuple[str, ...]] = ("ownership", "score")
+    extra_targets = (OWNERSHIP, SCORE)
 
     def __init__(self, options: GoOptions) -> None:
         self.options = options

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32
 
 from tengen.games.core import Game, Observation, RandomKey, Symmetry, board_symmetry, identity
+from tengen.games.targets import OWNERSHIP
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 from tengen.schema import setting
 
@@ -44,6 +45,7 @@ class Hex(Game[HexState]):
     name = "hex"
     version = 1
     Options: ClassVar[type] = HexOptions
+    extra_targets = (OWNERSHIP,)
 
     def __init__(self, options: HexOptions) -> None:
         self.options = options
@@ -119,6 +121,10 @@ class Hex(Game[HexState]):
     def returns(self, state: HexState) -> Float32[Array, "2"]:
         won = (jnp.arange(2) == state.winner).astype(jnp.float32)
         return won - won[::-1]
+
+    def final_targets(self, state: HexState) -> dict[str, Array]:
+        """A stone owns its point. Empty points belong to nobody: filling them would not change who has connected."""
+        return {"ownership": jnp.sign(state.chains).astype(jnp.int8).reshape(self.size, self.size)}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -9,6 +9,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
+from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 
 SIDE = 8
@@ -78,6 +79,7 @@ class Othello(Game[OthelloState]):
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
+    extra_targets = (OWNERSHIP, SCORE)
 
     def init(self, key: RandomKey) -> OthelloState:
         del key
@@ -119,9 +121,20 @@ class Othello(Game[OthelloState]):
         return state.over
 
     def returns(self, state: OthelloState) -> Float32[Array, "2"]:
-        lead = Bits(*state.stones[0]).total() - Bits(*state.stones[1]).total()
-        dark = jnp.where(state.over, jnp.sign(lead), 0).astype(jnp.float32)
+        dark = jnp.where(state.over, jnp.sign(self.score(state)), 0)
         return jnp.stack([dark, -dark])
+
+    def score(self, state: OthelloState) -> Float32[Array, ""]:
+        """Dark's stones minus light's."""
+        lead = Bits(*state.stones[0]).total() - Bits(*state.stones[1]).total()
+        return lead.astype(jnp.float32)
+
+    def final_targets(self, state: OthelloState) -> dict[str, Array]:
+        dark, light = (_points(Bits(*stones)).astype(jnp.int8) for stones in state.stones)
+        return {"ownership": (dark - light).reshape(SIDE, SIDE), "score": self.score(state)}
+
+    def record_facts(self, state: OthelloState) -> dict[str, Array]:
+        return {"score": self.score(state)}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -143,12 +143,12 @@ def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping
 
 def make_game(name: str, options: Mapping[str, Any]) -> Game:
     """A game by its own name or that of a configuration, with some options changed."""
-    if name in games.names() or name.startswith("pgx:"):
+    if games.is_name(name):
         return games.make(name, **options)
     try:
         section = config.load(name).game
     except TengenError as error:
-        known = ", ".join((*games.names(), "pgx:NAME"))
+        known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
         raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
     return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 

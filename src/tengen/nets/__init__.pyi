@@ -4,6 +4,7 @@ from .counting import operations as operations
 from .counting import parameter_count as parameter_count
 from .counting import parts as parts
 from .counting import shapes as shapes
+from .fitting import extra_targets as extra_targets
 from .fitting import possible_heads as possible_heads
 from .fitting import problems as problems
 from .network import Network as Network

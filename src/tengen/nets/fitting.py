@@ -9,10 +9,12 @@ from jaxtyping import Int
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets.specs import HEADS, Head, Spec
+from tengen.games.targets import Per, Target
+from tengen.nets.specs import HEADS, Spec
+from tengen.schema import unknown
 
-# Heads whose targets only some games have.
-_NEEDS_TARGET = ("ownership", "score")
+# Heads that every game can teach.
+_ALWAYS = ("opponent_policy", "moves_left")
 
 
 def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"], str]]:
@@ -23,14 +25,25 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"],
     if spec.layers is not None and planes > 0:
         yield "name", f"{game.name} is played on a {height}x{width} board, expected a tower such as b6c96"
     for head in spec.heads:
-        if head in _NEEDS_TARGET and head not in game.extra_targets:
-            possible = ", ".join(possible_heads(game))
-            yield "heads", f"{game.name} has no {head} to learn from, expected some of {possible}"
+        possible = possible_heads(game)
+        if head not in possible and head in HEADS:
+            yield "heads", f"{game.name} has no {head} to learn from, expected some of {', '.join(possible)}"
+        elif head not in possible:
+            yield "heads", f"{head}: {unknown('head', head, possible)}"
+    if planes == 0 and (on_board := extra_targets(spec, game, "point")):
+        yield "heads", f"{on_board[0].name} is a number per point, and {game.name} has no board"
 
 
-def possible_heads(game: Game) -> tuple[Head, ...]:
+def possible_heads(game: Game) -> tuple[str, ...]:
     """The extra heads for which the game has targets."""
-    return tuple(head for head in HEADS if head not in _NEEDS_TARGET or head in game.extra_targets)
+    known = [head for head in HEADS if head in _ALWAYS or game.target(head)]
+    return (*known, *(target.name for target in game.extra_targets if target.name not in HEADS))
+
+
+def extra_targets(spec: Spec, game: Game, per: Per | None = None) -> tuple[Target, ...]:
+    """The targets of the network's heads apart from HEADS; only those per point, action or number if `per` says so."""
+    wanted = [target for target in game.extra_targets if target.name in spec.heads and target.name not in HEADS]
+    return tuple(target for target in wanted if per in (None, target.per))
 
 
 def check(spec: Spec, game: Game) -> None:

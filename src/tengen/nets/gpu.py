@@ -176,6 +176,7 @@ class HeadOutputs(NamedTuple):
     policies: Float32[Array, "batch kinds actions"]  # the logits of the points, then the others
     hidden: Float[Array, "batch hidden"]  # activated
     ownership: Float32[Array, "batch height width"] | None
+    extra: dict[str, Float32[Array, "batch height width"]] | None = None  # other targets for each point
 
 
 def suits_heads(x: Array, weights: HeadWeights) -> bool:

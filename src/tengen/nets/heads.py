@@ -18,7 +18,7 @@ from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
-from tengen.nets.specs import Activation, Head, Spec, Tower
+from tengen.nets.specs import Activation, Spec, Tower
 
 # Small, so that a new network is not sure of anything.
 OUTPUT_GAIN = 0.3
@@ -27,9 +27,10 @@ _POINTS = 20.0
 _MOVES = 20.0
 
 
-def kinds(spec: Spec) -> int:
-    """The number of policies: the mover's own, and perhaps the opponent's reply."""
-    return 2 if "opponent_policy" in spec.heads else 1
+def kinds(spec: Spec, game: Game) -> tuple[str, ...]:
+    """What there is one number per action for: the policy, perhaps the opponent's reply, and targets of the game."""
+    reply = ("opponent_policy",) if "opponent_policy" in spec.heads else ()
+    return ("policy", *reply, *(target.name for target in fitting.extra_targets(spec, game, "action")))
 
 
 class PolicyColumns(Dense):
@@ -44,7 +45,7 @@ class PolicyHead(nnx.Module):
     """Logits of one or two policies over all actions, laid out on the board by `fitting.Layout`."""
 
     def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
-        channels, kinds_ = tower.policy_channels, kinds(spec)
+        channels, kinds_ = tower.policy_channels, len(kinds(spec, game))
         height, width, _ = game.planes_shape
         self.pool = PoolBias(channels, channels, spec.activation, rngs)
         self.layout = layout = fitting.layout(game)
@@ -94,47 +95,61 @@ class ValueHead(nnx.Module):
 
     norm: AnyNorm
 
-    def __init__(self, spec: Spec, tower: Tower, rngs: nnx.Rngs) -> None:
+    def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
         channels = tower.value_channels
         self.norm = Norm(channels)
         self.hidden = Dense(3 * channels, tower.value_width, rngs, bias=True)
-        self.summary = BoardSummary(tower.value_width, spec.heads, rngs)
+        self.summary = BoardSummary(tower.value_width, spec, game, rngs)
         owner = Conv(1, channels, 1, rngs, gain=OUTPUT_GAIN) if "ownership" in spec.heads else None
         self.ownership = nnx.data(owner)
+        points = fitting.extra_targets(spec, game, "point")
+        self.points = nnx.Dict({target.name: Conv(1, channels, 1, rngs, gain=OUTPUT_GAIN) for target in points})
         self.activation: Activation = spec.activation
 
     def __call__(
         self, x: Trunk, board: BoardMask, train: bool
-    ) -> tuple[Float[Array, "batch hidden"], Float32[Array, "batch height width"] | None]:
-        """The hidden layer, which `summary` reads, and ownership."""
+    ) -> tuple[Float[Array, "batch hidden"], Float32[Array, "batch height width"] | None, dict[str, Array] | None]:
+        """The hidden layer, which `summary` reads, ownership, and targets of the game for each point."""
         x = shaped(x, self.norm, self.activation, board, train)
         pool = board.scaled(board.mean(x)).astype(x.dtype)
         hidden = activate(self.hidden(pool), self.activation)
-        if self.ownership is None:
-            return hidden, None
-        return hidden, board.hide(self.ownership(x).astype(jnp.float32))[..., 0]
+
+        def on_board(layer: Conv) -> Array:
+            return board.hide(layer(x).astype(jnp.float32))[..., 0]
+
+        ownership = None if self.ownership is None else on_board(self.ownership)
+        return hidden, ownership, {name: on_board(layer) for name, layer in self.points.items()} or None
 
 
 class BoardSummary(nnx.Module):
     """Outputs that are a few numbers per position, from one vector."""
 
-    def __init__(self, width: int, heads: tuple[Head, ...], rngs: nnx.Rngs) -> None:
+    def __init__(self, width: int, spec: Spec, game: Game, rngs: nnx.Rngs) -> None:
         def last(outputs: int) -> Dense:
             return Dense(width, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
         self.value = last(3)
-        self.score = nnx.data(last(2) if "score" in heads else None)
-        self.moves_left = nnx.data(last(1) if "moves_left" in heads else None)
+        self.score = nnx.data(last(2) if "score" in spec.heads else None)
+        self.moves_left = nnx.data(last(1) if "moves_left" in spec.heads else None)
+        numbers = fitting.extra_targets(spec, game, "number")
+        self.numbers = nnx.Dict({target.name: last(target.outputs) for target in numbers})
 
     def __call__(self, x: Float[Array, "batch hidden"]) -> dict[str, Array]:
         """The outputs by name."""
         found = {"value": self.value(x).astype(jnp.float32)}
         if self.score is not None:
-            mean, spread = jnp.split(self.score(x).astype(jnp.float32), 2, -1)
-            found["score"] = _POINTS * jnp.concatenate([mean, jax.nn.softplus(spread)], -1)
+            found["score"] = _POINTS * _mean_and_spread(self.score(x))
         if self.moves_left is not None:
             found["moves_left"] = _MOVES * jax.nn.softplus(self.moves_left(x).astype(jnp.float32)[:, 0])
+        for name, layer in self.numbers.items():
+            number = layer(x)
+            found[name] = number.astype(jnp.float32)[:, 0] if number.shape[1] == 1 else _mean_and_spread(number)
         return found
+
+
+def _mean_and_spread(x: Float[Array, "batch 2"]) -> Float32[Array, "batch 2"]:
+    mean, spread = jnp.split(x.astype(jnp.float32), 2, -1)
+    return jnp.concatenate([mean, jax.nn.softplus(spread)], -1)
 
 
 class Heads(nnx.Module):
@@ -146,15 +161,18 @@ class Heads(nnx.Module):
         self.tip = Norm(tower.channels)
         self.neck = Conv(1, tower.channels, 2 * tower.policy_channels + tower.value_channels, rngs)
         self.policy = PolicyHead(spec, tower, game, rngs)
-        self.value = ValueHead(spec, tower, rngs)
+        self.value = ValueHead(spec, tower, game, rngs)
+        self.kinds = kinds(spec, game)
         self.for_policy = 2 * tower.policy_channels
         self.activation: Activation = spec.activation
         self.kernels = False  # whether Tengen's GPU programs may be used, once folded
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Outputs:
         found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
-        others = self.value.summary(found.hidden)
-        return outputs(found.policies, others if found.ownership is None else others | {"ownership": found.ownership})
+        others = self.value.summary(found.hidden) | (found.extra or {})
+        if found.ownership is not None:
+            others["ownership"] = found.ownership
+        return outputs(self.kinds, found.policies, others)
 
     def _from_neck(self, x: Trunk, board: BoardMask, train: bool) -> gpu.HeadOutputs:
         """From the output of the neck without its bias."""
@@ -180,7 +198,7 @@ class Heads(nnx.Module):
     def weights(self) -> gpu.HeadWeights | None:
         """The weights for the GPU program, once folded; None if it does not support the layout of the actions."""
         policy, value = self.policy, self.value
-        if policy.points is None or policy.layout.numbering is not None:
+        if policy.points is None or policy.layout.numbering is not None or value.points:
             return None
         assert self.neck.bias is not None
         assert value.hidden.bias is not None
@@ -202,6 +220,10 @@ class Heads(nnx.Module):
         self.neck.absorb(*(jnp.concatenate(pair) for pair in taken))
 
 
-def outputs(policies: Float32[Array, "batch kinds actions"], others: dict[str, Array]) -> Outputs:
-    """All outputs, from the policies and the others by name."""
-    return Outputs(policies[:, 0], opponent_policy=policies[:, 1] if policies.shape[1] > 1 else None, **others)
+def outputs(
+    kinds: tuple[str, ...], policies: Float32[Array, "batch kinds actions"], others: dict[str, Array]
+) -> Outputs:
+    """All outputs, from the policies in the order of `kinds` and the others by name."""
+    found = {name: policies[:, number] for number, name in enumerate(kinds)} | others
+    extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
+    return Outputs(**found, extra=extra or None)

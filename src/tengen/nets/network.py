@@ -111,16 +111,17 @@ class DenseNetwork(Network):
         super().__init__(spec, dtype, full_board=True)
         sizes = [game.num_scalars, *[layers.width] * layers.count]
         self.layers = nnx.List([Dense(*size, rngs, bias=True) for size in itertools.pairwise(sizes)])
-        self.policy = Dense(layers.width, kinds(spec) * game.num_actions, rngs, bias=True, gain=OUTPUT_GAIN)
-        self.summary = BoardSummary(layers.width, spec.heads, rngs)
+        self.kinds = kinds(spec, game)
+        self.policy = Dense(layers.width, len(self.kinds) * game.num_actions, rngs, bias=True, gain=OUTPUT_GAIN)
+        self.summary = BoardSummary(layers.width, spec, game, rngs)
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         del planes, train
         x = scalars.astype(self.dtype)
         for layer in self.layers:
             x = activate(layer(x), self.spec.activation)
-        policies = self.policy(x).reshape(len(x), kinds(self.spec), -1).astype(jnp.float32)
-        return outputs(policies, self.summary(x))
+        policies = self.policy(x).reshape(len(x), len(self.kinds), -1).astype(jnp.float32)
+        return outputs(self.kinds, policies, self.summary(x))
 
     def fold_norms(self) -> None:
         """Does nothing: there are no norms."""

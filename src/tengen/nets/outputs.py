@@ -19,6 +19,7 @@ class Outputs(NamedTuple):
     score: Float32[Array, "*batch 2"] | None = None  # mean of the final score in points, and its standard deviation
     opponent_policy: Float32[Array, "*batch actions"] | None = None  # logits of the opponent's reply
     moves_left: Float32[Array, "*batch"] | None = None  # moves until the game ends, at least 0
+    extra: dict[str, Float32[Array, "..."]] | None = None  # by name: [*batch, H, W], [*batch, A] or [*batch]
 
 
 class Evaluation(NamedTuple):

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from tengen import schema
 from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting
 
 Activation = Literal["relu", "mish", "silu"]
-Head = Literal["ownership", "score", "opponent_policy", "moves_left"]
-HEADS: tuple[Head, ...] = get_args(Head)
+Head = str
+HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
+"""Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
 Dtype = Literal["bfloat16", "float32"]
 FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
@@ -67,7 +68,12 @@ class Spec:
     tower: Tower | None = setting(REQUIRED, "for a game on a board")
     layers: Layers | None = setting(REQUIRED, "for a game without one")
     activation: Activation = setting(REQUIRED, "between layers")
-    heads: tuple[Head, ...] = setting(REQUIRED, "what is predicted besides policy and value")
+    heads: tuple[Head, ...] = setting(
+        REQUIRED,
+        "what is predicted besides policy and value",
+        pattern="[a-z][a-z0-9_]{0,39}",
+        words="the name of a head, such as ownership",
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""

@@ -71,6 +71,7 @@ class Learner:
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
         self._form = RowFormat.of(game, net.spec.heads)
+        self._targets = game.extra_targets
         self._tables = symmetry.tables(game, smaller) if settings.symmetries else None
         self._optimizer = optimizers.make(settings.optimizer)
         self._factor = schedules.factor(settings.schedule)
@@ -229,14 +230,14 @@ class Learner:
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
-        loss, figures = losses.losses(outputs, rows, self.settings.loss)
+        loss, figures = losses.losses(outputs, rows, self.settings.loss, self._targets)
         return loss, (saving.named(nnx.state(net, nnx.BatchStat)), figures)
 
     def _judged(self, parameters: Tensors, statistics: Tensors, batch: Mapping[str, Array]) -> Figures:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         planes = unpack_planes(batch["planes"], self._form.planes_shape)
         outputs = net(planes, batch["scalars"])
-        _, figures = losses.losses(outputs, {**batch, "planes": planes}, self.settings.loss)
+        _, figures = losses.losses(outputs, {**batch, "planes": planes}, self.settings.loss, self._targets)
         return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
     def _averaged(self, old: Any, new: Any, step: Array) -> Any:

@@ -5,14 +5,16 @@ by the size of the batch, so that `LossSettings` alone says how heads compare, h
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Float32, Int8
 
 from tengen.config.settings.train import LossSettings
-from tengen.nets.outputs import Outputs
+from tengen.errors import OptionError
+from tengen.games.targets import Target
+from tengen.nets.outputs import OFF_BOARD, Outputs
 
 Batch = Mapping[str, Array]
 Rows = Float32[Array, " batch"]
@@ -27,12 +29,15 @@ MOVES_KNEE = 20.0
 _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
-def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Scalar, dict[str, Array]]:
+def losses(
+    outputs: Outputs, batch: Batch, settings: LossSettings, targets: Iterable[Target] = ()
+) -> tuple[Scalar, dict[str, Array]]:
     """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
     `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has
-    needs its target there.
+    needs its target there. `targets` are those of the game, for the outputs `extra`.
     """
+    weights = vars(settings)
     weight = batch["weight"].astype(jnp.float32)
     found: dict[str, Array] = {}
     found["policy"], figures = _policy(outputs.policy, batch["policy"], weight * batch["policy_weight"])
@@ -50,7 +55,14 @@ def losses(outputs: Outputs, batch: Batch, settings: LossSettings) -> tuple[Scal
         missed = outputs.moves_left - batch["moves_left"]
         found["moves_left"] = mean(huber(missed, MOVES_KNEE), weight)
         figures["moves_left_error"] = mean(jnp.abs(missed), weight)
-    total = jnp.sum(jnp.stack([getattr(settings, name) * loss for name, loss in found.items()]))
+    for target in targets:
+        if outputs.extra is not None and target.name in outputs.extra:
+            more, seen = _extra(target, outputs.extra[target.name], batch, weight)
+            found |= more
+            figures |= seen
+            chosen = settings.weight(target.name)
+            weights = {**weights, **dict.fromkeys(more, target.weight if chosen is None else chosen)}
+    total = jnp.sum(jnp.stack([weights[name] * loss for name, loss in found.items()]))
     return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
 
 
@@ -126,10 +138,47 @@ def _ownership(
     return mean(each, weight)
 
 
-def _score(score: Float32[Array, "batch 2"], target: Rows, weight: Rows) -> tuple[dict[str, Array], Scalar]:
+def _score(
+    score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str = "score"
+) -> tuple[dict[str, Array], Scalar]:
     missed = score[:, 0] - target
     # The spread learns how far off the mean is, but must not move it.
     error = jax.lax.stop_gradient(jnp.abs(missed))
     spread = huber(score[:, 1] - _SPREAD_PER_ERROR * error, SPREAD_KNEE)
-    found = {"score_mean": mean(huber(missed, MEAN_KNEE), weight), "score_spread": mean(spread, weight)}
+    found = {f"{name}_mean": mean(huber(missed, MEAN_KNEE), weight), f"{name}_spread": mean(spread, weight)}
     return found, mean(error, weight)
+
+
+# Of each entry [B, ...], apart from `cross_entropy`, which is one number for all entries of a row.
+_EXTRA: dict[str, Callable[[Array, Array], Array]] = {
+    "squared": lambda output, target: jnp.square(output - target) / 2,
+    "huber": lambda output, target: huber(output - target, 1.0),
+    "binary": lambda output, target: jax.nn.softplus(output) - target * output,
+    "cross_entropy": lambda output, target: _cross_entropy(output, target),
+    "ownership": lambda output, target: jax.nn.softplus(2 * output) - (1 + target) * output,
+}
+
+
+def _extra(
+    target: Target, output: Float32[Array, "batch ..."], batch: Batch, weight: Rows
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The losses of a target that a game declares, and other figures."""
+    wanted = batch[target.name].astype(jnp.float32)
+    if target.loss == "score":
+        found, error = _score(output, wanted, weight, target.name)
+        return found, {f"{target.name}_error": error}
+    on = jnp.ones(wanted.shape, bool)
+    if target.per == "point":
+        on = batch["planes"][..., 0]
+    if target.loss == "cross_entropy":
+        output, wanted = (x.reshape(len(x), -1) for x in (jnp.where(on, output, OFF_BOARD), wanted))
+    each = target.loss(output, wanted) if callable(target.loss) else _EXTRA[target.loss](output, wanted)
+    if each.ndim == 1:
+        return {target.name: mean(each, weight)}, {}
+    if each.shape != on.shape:
+        raise OptionError(
+            f"target {target.name}: its loss must give one number per row, {[len(each)]}, or per entry, "
+            f"{list(on.shape)}, got {list(each.shape)}"
+        )
+    axes = tuple(range(1, each.ndim))
+    return {target.name: mean(jnp.sum(jnp.where(on, each, 0), axes) / jnp.maximum(jnp.sum(on, axes), 1), weight)}, {}

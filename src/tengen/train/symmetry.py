@@ -21,6 +21,8 @@ class SymmetryTables(NamedTuple):
     points: np.ndarray  # Int32[K, G, H * W]: the point that comes to each point
     actions: np.ndarray  # Int32[K, G, 2, A]: the action of that player which becomes each action
     scalars: tuple[Callable[[Array], Array], ...]  # G functions Float32[S] -> Float32[S]
+    per_point: tuple[str, ...]  # targets that move with the board
+    per_action: tuple[str, ...]  # targets that move with the mover's actions
 
 
 def tables(game: Game, smaller: Sequence[Game] = ()) -> SymmetryTables:
@@ -31,6 +33,8 @@ def tables(game: Game, smaller: Sequence[Game] = ()) -> SymmetryTables:
         np.stack([points for points, _ in each]),
         np.stack([actions for _, actions in each]),
         tuple(symmetry.scalars for symmetry in game.symmetries),
+        tuple(target.name for target in game.extra_targets if target.per == "point"),
+        tuple(target.name for target in game.extra_targets if target.per == "action"),
     )
 
 
@@ -78,12 +82,14 @@ def through(tables: SymmetryTables, batch: Mapping[str, Array], chosen: Array) -
         count = batch["planes"][..., 0].sum((1, 2), dtype=jnp.int32)
         size = jnp.argmax(count[:, None] == jnp.asarray(tables.sizes), -1)
     points = jnp.asarray(tables.points)[size, chosen]
-    for name in ("planes", "ownership"):
+    for name in ("planes", *tables.per_point):
         if name in batch:
             found[name] = _gather_points(batch[name], points)
     mover = batch["to_play"].astype(jnp.int32)
     actions = jnp.asarray(tables.actions)
-    found["policy"] = jnp.take_along_axis(batch["policy"], actions[size, chosen, mover], 1)
+    for name in ("policy", *tables.per_action):
+        if name in batch:
+            found[name] = jnp.take_along_axis(batch[name], actions[size, chosen, mover], 1)
     if "opponent_policy" in batch:
         found["opponent_policy"] = jnp.take_along_axis(batch["opponent_policy"], actions[size, chosen, 1 - mover], 1)
     if batch["scalars"].shape[1]:

@@ -10,7 +10,11 @@ from tengen.schema import REQUIRED, setting
 @dataclass(frozen=True)
 class NetSection:
     name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
-    heads: tuple[nets.Head, ...] = setting(REQUIRED, "outputs besides policy and value")
+    heads: tuple[nets.Head, ...] = setting(
+        REQUIRED,
+        "outputs besides policy and value",
+        words=f"one of {', '.join(nets.HEADS)}, or another target of the game",
+    )
     dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
 
     def check_together(self) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ class RunSection:
 
 @dataclass(frozen=True)
 class GameSection:
-    name: str = setting(REQUIRED, "the game", words="a name that `tengen games` lists")
+    name: str = setting(REQUIRED, "the game", words="a name that `tengen games` lists, or package.module:Class")
     options: Any = variant("name", _game_options)
 
 

@@ -55,6 +55,22 @@ class LossSettings:
     score_mean: float = setting(0.003, "weight of the mean score, in points", low=0, high=1000)
     score_spread: float = setting(0.002, "weight of the standard deviation of the score, in points", low=0, high=1000)
     moves_left: float = setting(0.002, "weight of the moves left", low=0, high=1000)
+    extra: tuple[str, ...] = setting(
+        (),
+        "weights of other targets of the game (those left out: as it declares)",
+        pattern=r"[a-z][a-z0-9_]*=[0-9]{1,4}(\.[0-9]{1,9})?",
+        words="NAME=WEIGHT, as material=0.1",
+        before=(),
+    )
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        names = [text.partition("=")[0] for text in self.extra]
+        if len(set(names)) < len(names):
+            yield "extra", f"expected each target once, got {', '.join(names)}"
+
+    def weight(self, name: str) -> float | None:
+        """The weight of another target of the game, if it is in `extra`."""
+        return next((float(text[len(name) + 1 :]) for text in self.extra if text.startswith(f"{name}=")), None)
 
 
 @dataclass(frozen=True)

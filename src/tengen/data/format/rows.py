@@ -21,10 +21,13 @@ and, for networks with such heads:
     opponent_weight  Float32[N]                0 where there is none
     ownership        Int8[N, H, W]             1 the mover's, -1 the opponent's, 0 neither
     score            Float32[N]                at the game's end
+
+and other targets that the game declares (`games.targets.Target`), under their names: [N, H, W], [N, A] or [N].
 """
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -45,7 +48,8 @@ Rows = dict[str, Any]
 """Field -> array, jnp or np."""
 
 EXTRAS = ("opponent_policy", "ownership", "score")
-"""Heads that need additional fields. The others are trained on fields that every row has."""
+"""Heads that need additional fields, besides targets of a game. The others are trained on fields of every row."""
+_TARGET = re.compile(r"([a-z][a-z0-9_]*):(point|action|number):(int8|float16|float32)")
 
 
 class Field(NamedTuple):
@@ -62,16 +66,18 @@ class RowFormat:
     planes_shape: tuple[int, int, int] = setting(REQUIRED, "H, W, C", low=0, high=2**31 - 1)
     num_scalars: int = setting(REQUIRED, low=0, high=2**31 - 1)
     num_actions: int = setting(REQUIRED, low=0, high=2**31 - 1)
-    extras: tuple[str, ...] = setting((), "among EXTRAS, in that order")
+    extras: tuple[str, ...] = setting((), "among EXTRAS, in that order, then other targets as NAME:PER:TYPE")
 
     @staticmethod
     def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
         """The rows for a network with these extra heads. OptionError if the game has no target for one of them."""
         heads = tuple(heads)
         for head in heads:
-            if head in ("ownership", "score") and head not in game.extra_targets:
+            if head not in ("opponent_policy", "moves_left") and game.target(head) is None:
                 raise OptionError(f"{game.name} has no {head} to learn from")
         extras = tuple(name for name in EXTRAS if name in heads)
+        others = (target for target in game.extra_targets if target.name in heads and target.name not in EXTRAS)
+        extras += tuple(f"{target.name}:{target.per}:{target.dtype}" for target in others)
         return RowFormat(game.planes_shape, game.num_scalars, game.num_actions, extras)
 
     @cached_property
@@ -99,7 +105,14 @@ class RowFormat:
             fields["ownership"] = Field((height, width), np.dtype(np.int8))
         if "score" in self.extras:
             fields["score"] = Field((), single)
+        shapes = {"point": (height, width), "action": (self.num_actions,), "number": ()}
+        fields |= {name: Field(shapes[per], np.dtype(kind)) for name, per, kind in self.targets}
         return MappingProxyType(fields)
+
+    @cached_property
+    def targets(self) -> tuple[tuple[str, str, str], ...]:
+        """Name, per what, and type of the targets that are not among EXTRAS."""
+        return tuple((match[1], match[2], match[3]) for match in map(_TARGET.fullmatch, self.extras) if match)
 
     @cached_property
     def field_bytes(self) -> Mapping[str, int]:
@@ -122,8 +135,10 @@ class RowFormat:
         return interned(schema.from_data(RowFormat, data, "row format", strict=True))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        if self.extras != tuple(name for name in EXTRAS if name in self.extras):
-            yield "extras", f"expected some of {', '.join(EXTRAS)}, in this order"
+        known = tuple(name for name in EXTRAS if name in self.extras)
+        others = [match[1] for match in map(_TARGET.fullmatch, self.extras[len(known) :]) if match]
+        if self.extras[: len(known)] != known or len(known) + len(set(others)) != len(self.extras):
+            yield "extras", f"expected some of {', '.join(EXTRAS)}, in this order, then others as NAME:PER:TYPE"
 
     def holds(self, other: "RowFormat") -> bool:
         """Whether rows of this format have all that rows of `other` have, in the same shapes."""
@@ -204,11 +219,11 @@ def widened(rows: Rows, small: RowFormat, large: RowFormat) -> Rows:
 
     found = dict(rows)
     found["planes"] = pack_planes(on_board(unpack_planes(rows["planes"], small.planes_shape)))
-    for name in ("policy", "opponent_policy"):
-        if name in rows:
-            found[name] = actions(rows[name])
-    if "ownership" in rows:
-        found["ownership"] = on_board(rows["ownership"])
+    per = {"policy": "action", "opponent_policy": "action", "ownership": "point"}
+    per |= {name: kind for name, kind, _ in small.targets}
+    for name, kind in per.items():
+        if name in rows and kind != "number":
+            found[name] = actions(rows[name]) if kind == "action" else on_board(rows[name])
     return found
 
 

@@ -18,15 +18,17 @@ _HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Problems with rows that have the shapes and types of `form`: `field: message`."""
     count = len(rows["ply"])
-    bad = dict.fromkeys((name for name in _EXPECTED if name in form.fields), 0)
+    wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields}
+    wanted |= {name: (_finite(name), "finite numbers") for name, _, _ in form.targets}
+    bad = dict.fromkeys(wanted, 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
         part = {name: values[begin : begin + _STEP] for name, values in rows.items()}
         with np.errstate(invalid="ignore"):
             for name in bad:
-                bad[name] += int((~_EXPECTED[name][0](part)).sum())
+                bad[name] += int((~wanted[name][0](part)).sum())
     for name, number in bad.items():
         if number:
-            yield f"{name}: expected {_EXPECTED[name][1]}, which {number} of {count} rows are not"
+            yield f"{name}: expected {wanted[name][1]}, which {number} of {count} rows are not"
     spare = -form.planes_shape[0] * form.planes_shape[1] * form.planes_shape[2] % 8
     if spare and (rows["planes"][:, -1] & ((1 << spare) - 1)).any():
         yield f"planes: expected the last {spare} bits to be unused"
@@ -47,6 +49,10 @@ def _weight(weight: np.ndarray) -> np.ndarray:
 def _outcome(outcome: np.ndarray) -> np.ndarray:
     possible = ((outcome >= -_SLACK) & (outcome <= 1 + _SLACK)).all(-1)
     return possible & (abs(outcome.sum(-1) - 1) <= _SLACK)
+
+
+def _finite(name: str) -> "_Check":
+    return lambda rows: np.isfinite(rows[name]).reshape(len(rows[name]), -1).all(-1)
 
 
 _Check = Callable[[Mapping[str, Any]], np.ndarray]

@@ -1,0 +1,275 @@
+"""What a game must have and which shapes its methods must give, checked without running them.
+
+`make` does this for every game that does not ship with Tengen, so that mistakes are found before a run begins.
+`tengen.testing.check_game` also plays.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import importing
+from tengen.errors import OptionError
+from tengen.games.core import Game, NoOptions, Symmetry
+from tengen.games.targets import Target
+from tengen.schema import quote
+
+_BATCH = 2
+
+
+class BadGame(OptionError):
+    """A game that breaks its contract: one line for each problem."""
+
+    def __init__(self, name: str, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{name}: {problem}" for problem in self.problems))
+
+
+def check_class(cls: Any, name: str) -> type[Game]:
+    """`cls`, if it is a class of a game with all methods. Raises OptionError otherwise."""
+    if not (isinstance(cls, type) and issubclass(cls, Game)):
+        raise OptionError(f"{name}: expected a class derived from tengen.games.Game, got {quote(cls)}")
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        raise OptionError(f"{name}: {place(cls)}: {cls.__name__} lacks the method {', '.join(missing)}")
+    options = getattr(cls, "Options", None)
+    if options is None:
+        cls.Options = NoOptions
+    elif not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+        raise OptionError(f"{name}: {place(cls)}: Options: expected a frozen dataclass of settings")
+    return cls
+
+
+def make(cls: type[Game], options: Any, name: str) -> Game:
+    """The game under that name, checked. Raises OptionError."""
+    return _made(cls, options, name) if _is_hashable(options) else _checked(cls, options, name)
+
+
+@lru_cache(maxsize=64)
+def _made(cls: type[Game], options: Any, name: str) -> Game:
+    return _checked(cls, options, name)
+
+
+def _checked(cls: type[Game], options: Any, name: str) -> Game:
+    try:
+        game = cls(options)
+    except OptionError:
+        raise
+    except Exception as error:
+        raise BadGame(name, [f"{cls.__name__}(options): {importing.explain(error)}"]) from error
+    game.name = name  # networks and rows are saved with this name, by which the game is found again
+    found = list(problems(game))
+    if found:
+        raise BadGame(name, found)
+    return game
+
+
+def problems(game: Game) -> Iterator[str]:
+    """Everything that is wrong with attributes, shapes and types, in words; nothing is computed."""
+    found = list(_attributes(game))
+    yield from found
+    if not found:
+        yield from _shapes(game)
+        yield from _symmetries(game)
+
+
+def place(thing: Any) -> str:
+    """`FILE, line 12` of a class or method; its name if its source is unknown."""
+    thing = inspect.unwrap(getattr(thing, "func", None) or getattr(thing, "__func__", thing))
+    try:
+        _, line = inspect.getsourcelines(thing)
+        return f"{importing.shown(inspect.getsourcefile(thing) or '?')}, line {line}"
+    except (OSError, TypeError):
+        return getattr(thing, "__qualname__", str(thing))
+
+
+def at(game: Game, method: str) -> str:
+    """`FILE, line 12, in observe`: where that method of the game is written."""
+    cls = type(game)
+    return f"{place(inspect.getattr_static(cls, method, cls))}, in {method}"
+
+
+def _attributes(game: Game) -> Iterator[str]:
+    where = place(type(game))
+    wanted = {
+        "version": (lambda x: _whole(x, 0), "a whole number"),
+        "num_actions": (lambda x: _whole(x, 1), "a whole number of at least 1"),
+        "max_moves": (lambda x: _whole(x, 1) and x < 2**15, "a whole number from 1 to 32767"),
+        "num_scalars": (lambda x: _whole(x, 0), "a whole number"),
+        "planes_shape": (
+            lambda x: isinstance(x, tuple) and len(x) == 3 and all(_whole(n, 0) for n in x) and min(x[:2]) > 0,
+            "a tuple of height, width and planes",
+        ),
+        "extra_targets": (
+            lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
+            "a tuple of Target with different names",
+        ),
+        "roles": (
+            lambda x: (
+                isinstance(x, tuple) and len(x) in (1, 2) and all(isinstance(t, str) for t in x) and _all_differ(x)
+            ),
+            "the names of the players",
+        ),
+        "options": (lambda x: isinstance(x, game.Options), f"an instance of {game.Options.__name__}"),
+    }
+    for name, (good, expected) in wanted.items():
+        if not hasattr(game, name):
+            yield f"{where}: {name} is missing, expected {expected}"
+        elif not good(getattr(game, name)):
+            yield f"{where}: {name}: expected {expected}, got {getattr(game, name)!r}"
+
+
+def _shapes(game: Game) -> Iterator[str]:
+    """Traces every method, alone and in a batch."""
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state, wrong = _traced(game, "init", key)
+    yield from wrong
+    if wrong:
+        return
+    after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
+    yield from wrong or _same_state(game, state, after, "_play")
+    expected = {
+        "legal_actions": ((game.num_actions,), bool),
+        "to_play": ((), np.int32),
+        "is_over": ((), bool),
+        "returns": ((2,), np.float32),
+    }
+    for method, wanted in expected.items():
+        found, wrong = _traced(game, method, state)
+        yield from wrong or _same_array(game, method, "", *wanted, found)
+    seen, wrong = _traced(game, "observe", state)
+    yield from wrong
+    if not wrong:
+        parts = {"planes": (game.planes_shape, bool), "scalars": ((game.num_scalars,), np.float32)}
+        for part, wanted in parts.items():
+            yield from _same_array(game, "observe", f"{part}: ", *wanted, getattr(seen, part, None))
+    yield from _targets(game, state)
+    parts, wrong = _traced(game, "split", state)
+    yield from wrong
+    if not wrong:
+        joined, wrong = _traced(game, "join", *parts)
+        yield from wrong or _same_state(game, state, joined, "join")
+
+
+def _targets(game: Game, state: Any) -> Iterator[str]:
+    found, wrong = _traced(game, "final_targets", state)
+    yield from wrong
+    if wrong:
+        return
+    declared = {target.name: target for target in game.extra_targets}
+    if set(found) != set(declared):
+        where, given = at(game, "final_targets"), ", ".join(found) or "nothing"
+        yield f"{where}: expected the targets {', '.join(declared) or 'none'} of extra_targets, got {given}"
+        return
+    for name, target in declared.items():
+        shape = target.shape(game.planes_shape, game.num_actions)
+        whole = (2, *shape) if target.sides == "each" else shape
+        yield from _same_array(game, "final_targets", f"{name}: ", whole, None, found[name])
+        if callable(target.loss):
+            rows = jax.ShapeDtypeStruct((_BATCH, *shape), jnp.float32)
+            try:
+                loss = jax.eval_shape(target.loss, rows, rows)
+            except Exception as error:
+                yield f"{place(target.loss)}: the loss of {name}: {importing.explain(error)}"
+                continue
+            if getattr(loss, "shape", None) not in ((_BATCH,), rows.shape):
+                allowed = " or ".join(str(["B", *more]) for more in dict.fromkeys(((), shape)))
+                got = _words(loss)
+                yield f"{place(target.loss)}: the loss of {name}: expected the shape {allowed}, got {got}, B = {_BATCH}"
+
+
+def _symmetries(game: Game) -> Iterator[str]:
+    where = at(game, "symmetries")
+    try:
+        found = game.symmetries
+    except Exception as error:
+        yield f"{where}: {importing.explain(error)}"
+        return
+    if not (isinstance(found, tuple) and found and all(isinstance(symmetry, Symmetry) for symmetry in found)):
+        yield f"{where}: expected a tuple of Symmetry, the first of which is the identity"
+        return
+    every = np.arange(game.num_actions)
+    for symmetry in found:
+        actions = np.asarray(symmetry.actions)
+        if actions.shape != (2, game.num_actions) or (np.sort(actions, axis=1) != every).any():
+            expected = f"an array [2, {game.num_actions}] that renumbers the actions of each player"
+            yield f"{where}: {symmetry.name}: actions: expected {expected}"
+            continue
+        for part, shape in (("board", game.planes_shape), ("scalars", (game.num_scalars,))):
+            try:
+                moved = jax.eval_shape(getattr(symmetry, part), jax.ShapeDtypeStruct(shape, jnp.float32))
+            except Exception as error:
+                yield f"{where}: {symmetry.name}: {part}: {importing.explain(error)}"
+                continue
+            if getattr(moved, "shape", None) != shape:
+                yield f"{where}: {symmetry.name}: {part}: expected the shape {list(shape)}, got {_words(moved)}"
+    if (np.asarray(found[0].actions) != every).any():
+        yield f"{where}: expected the identity first, got {found[0].name}"
+
+
+def _traced(game: Game, method: str, *args: Any, written: str | None = None) -> tuple[Any, list[str]]:
+    """The shapes that a method gives, and problems if it raises, also in a batch. `written` is what users write."""
+    function = getattr(game, method)
+    batch = jax.tree.map(lambda x: jax.ShapeDtypeStruct((_BATCH, *x.shape), x.dtype), args)
+    try:
+        found = jax.eval_shape(function, *args)
+        jax.eval_shape(jax.vmap(function), *batch)
+    except Exception as error:
+        return None, [f"{at(game, written or method)}: {importing.explain(error)}{_hint(error)}"]
+    return found, []
+
+
+def _hint(error: Exception) -> str:
+    if isinstance(error, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
+        return "; a method is compiled: it cannot use if, int() or NumPy on values of the state, see jnp.where"
+    return ""
+
+
+def _same_state(game: Game, before: Any, after: Any, method: str) -> Iterator[str]:
+    """The state after a move must have the structure, shapes and types of the one before."""
+    where = at(game, method)
+    if jax.tree.structure(before) != jax.tree.structure(after):
+        yield f"{where}: expected a state as init gives it, {_short(before)}, got {_short(after)}"
+        return
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(before)[0]]
+    for name, one, other in zip(names, jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            yield f"{where}: state{name}: expected {_words(one)} as init gives it, got {_words(other)}"
+
+
+def _same_array(game: Game, method: str, what: str, shape: tuple[int, ...], dtype: Any, found: Any) -> Iterator[str]:
+    """`dtype` None: any."""
+    if getattr(found, "shape", None) != shape or (dtype is not None and found.dtype != dtype):
+        expected = ("" if dtype is None else str(np.dtype(dtype))) + str(list(shape))
+        yield f"{at(game, method)}: {what}expected {expected}, got {_words(found)}"
+
+
+def _words(found: Any) -> str:
+    return f"{found.dtype}{list(found.shape)}" if hasattr(found, "shape") else _short(found)
+
+
+def _short(found: Any) -> str:
+    return type(found).__name__ if jax.tree.leaves(found) else repr(found)
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _all_differ(names: Iterable[Any]) -> bool:
+    found = list(names)
+    return len(set(found)) == len(found)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
