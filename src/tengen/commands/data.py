@@ -27,7 +27,7 @@ def add(subparsers: Any) -> None:
         "(.sgfs), and Tengen's own records. The policy target is the move that was played. They appear in a new folder "
         "in --out, all or none; train on them with `tengen train CONFIG --base RUN`.",
         example="tengen data from-games games/*.sgf --game go19 --out runs/go19/selfplay\n"
-        "tengen train go19 --base runs/go19 --stop-when-limited",
+        "tengen data from-games *.sgfs --game go --out rows",
     )
     action.add_argument("files", metavar="FILE", nargs="+", type=Path, help="records of games")
     action.add_argument(

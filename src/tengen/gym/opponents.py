@@ -56,7 +56,7 @@ class _FunctionRule:
     function: Callable[[Any, np.ndarray], Any]
     shown: Callable[[Any, Any], Any]
 
-    def __call__(self, params: Any, key: Array, states: Any, which: np.ndarray) -> np.ndarray:
+    def __call__(self, params: Any, key: Array, states: Any, which: Any) -> Any:
         del params, key
         places = np.flatnonzero(which)
         look = jax.device_get(_look(self.game, states))

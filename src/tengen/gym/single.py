@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
+from tengen.gym.library import AutoresetMode, gymnasium
 from tengen.gym.opponents import AnyOpponent
-from tengen.gym.vector import AutoresetMode, GameVectorEnv
+from tengen.gym.vector import GameVectorEnv
 
 
 class GameEnv(gymnasium.Env):

@@ -8,19 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import games
-from tengen.errors import OptionError, TengenError
+from tengen.errors import OptionError
 from tengen.games.core import Game
+from tengen.gym.library import AutoresetMode, batch_space, gymnasium, seeding, spaces
 from tengen.gym.opponents import AnyOpponent, find_opponent
 from tengen.gym.program import EnvGames, EnvProgram, EnvStep
-
-try:
-    import gymnasium
-    from gymnasium import spaces
-    from gymnasium.utils import seeding
-    from gymnasium.vector import AutoresetMode
-    from gymnasium.vector.utils import batch_space
-except ModuleNotFoundError as missing:
-    raise TengenError(f"{missing}: tengen.gym needs gymnasium; install it with: pip install gymnasium") from None
 
 _AGAIN = {AutoresetMode.NEXT_STEP: "next", AutoresetMode.SAME_STEP: "same", AutoresetMode.DISABLED: "never"}
 _LARGEST = float(np.finfo(np.float32).max)
@@ -128,12 +120,13 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
     def _key(self) -> jax.Array:
         return jax.random.key(int(self.np_random.integers(2**32)))
 
-    def _fetched(self, found: EnvStep) -> EnvStep:
+    def _fetched(self, found: EnvStep) -> Any:
+        """The same with NumPy arrays."""
         host = jax.device_get(found)
         self._legal = np.asarray(host.legal)
         return host
 
-    def _info(self, found: EnvStep) -> dict[str, Any]:
+    def _info(self, found: Any) -> dict[str, Any]:
         assert self._games is not None
         facts = {"action_mask": self._legal.copy(), "illegal": found.illegal, "player": np.asarray(self._games.player)}
         return _marked(facts, np.ones(self.num_envs, bool))
