@@ -24,7 +24,7 @@ from tengen.schema import quote, unknown
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # Frames of these packages are never what a user has to look at.
-_NOT_THEIRS = {"tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"}
+_NOT_THEIRS = {"tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping"}
 
 _MARK = "# modules "  # of a line in a configuration that a run or a sweep wrote
 _used: dict[str, None] = {}  # folders that modules of users were imported from

@@ -77,9 +77,12 @@ class RowFormat:
     def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
         """The rows for a network with these extra heads. OptionError if the game has no target for one of them."""
         heads = tuple(heads)
+        known = {"opponent_policy", "moves_left", *(target.name for target in game.extra_targets)}
         for head in heads:
-            if head not in ("opponent_policy", "moves_left") and game.target(head) is None:
+            if head not in known and head in EXTRAS:
                 raise OptionError(f"{game.name} has no {head} to learn from")
+            if head not in known:
+                raise OptionError(f"{head}: {schema.unknown('target', head, sorted({*known, *EXTRAS}))}")
         extras = tuple(name for name in EXTRAS if name in heads)
         others = (target for target in game.extra_targets if target.name in heads and target.name not in EXTRAS)
         extras += tuple(f"{target.name}:{target.per}:{target.dtype}" for target in others)
