@@ -8,7 +8,8 @@ from tengen.commands.part import add_part, drive, load, positive
 from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
-few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
+few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
+data from-games`, it shuffles and exports, too."""
 ROLES = ("main", "extra", "trainonly")
 
 
@@ -44,21 +45,19 @@ def run(args: argparse.Namespace) -> int:
     role = args.role or ("main" if name == "main" else "extra")
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from functools import partial
+
         from tengen.config import provenance
+        from tengen.loop.parts import supervised
         from tengen.loop.parts.train import TrainPart
         from tengen.run import directory
 
         directory.write(config, base / "train" / name, provenance.lines(), say)
-        return TrainPart(
-            config,
-            base,
-            stop,
-            say,
-            name=name,
-            role=role,
-            max_epochs=args.max_epochs,
-            end_when_limited=args.stop_when_limited,
-        )
+        train = partial(TrainPart, config, base, stop, say, name=name, role=role, max_epochs=args.max_epochs)
+        if supervised.is_supervised(base):
+            say("all rows are of games that others played, so this trainer also shuffles and exports")
+            return supervised.SupervisedPart(config, base, stop, say, train, ends=args.stop_when_limited)
+        return train(end_when_limited=args.stop_when_limited)
 
     # Trainers besides the main one may have networks of other sizes, and other ways of learning.
     free = ("net.dtype",) if name == "main" else ("net", "train")

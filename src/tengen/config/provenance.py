@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import tengen
+from tengen import importing
 
 FIRST = "# tengen "
 """The beginning of every configuration file that a run has written."""
@@ -14,12 +15,13 @@ _CHECKOUT = Path(tengen.__file__).resolve().parents[2]
 
 
 def lines() -> tuple[str, ...]:
-    """The versions of Tengen, Python and JAX, and the time. Never fails."""
+    """The versions of Tengen, Python and JAX, the time, and the folders of the modules of users. Never fails."""
     commit = _commit()
     return (
         f"tengen {tengen.__version__}" + (f", commit {commit}" if commit else ""),
         f"python {platform.python_version()}, jax {_version('jax')}",
         f"written {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        *importing.noted_folders(),
     )
 
 

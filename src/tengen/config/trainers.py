@@ -1,6 +1,6 @@
 """Configurations of trainers of roles, which have the key `trainer`. Their sections are declared in config/settings.
 
-For your own trainer, derive from `TrainerConfig`, add its settings, and read the file with `load_as`.
+For your own trainer, derive from `TrainerConfig` and add its settings; see docs/trainers.md.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,12 @@ ROLES = ("host", "agent")
 class TrainerConfig:
     """All settings of a training of roles."""
 
-    trainer: str = setting(REQUIRED, "the algorithm", pattern=r"[a-z0-9_]{1,60}", words="the name of a trainer")
+    trainer: str = setting(
+        REQUIRED,
+        "the algorithm",
+        pattern=r"[A-Za-z0-9_.:]{1,200}",
+        words="the name of a trainer, or package.module:Class for your own",
+    )
     reward: Literal["returns", "finished"] = setting(
         REQUIRED,
         "reward at the end: the game's result; or (hironaka) 1 to the host and -1 to the agent if one point is left",

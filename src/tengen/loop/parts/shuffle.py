@@ -38,17 +38,17 @@ class ShufflePart(Part):
         """What a shuffle would do now; `str` describes it."""
         return plan(self._survey, self._settings, self._window)
 
-    def run_once(self) -> Progress:
-        """One shuffle, if there are enough new rows."""
+    def run_once(self, *, again: bool = False) -> Progress:
+        """One shuffle, if there are enough new rows, or in any case if the same rows are wanted `again`."""
         what, last = self.plan(), newest(self._base, self._survey.game)
         self._name_problems(problem.reason for problem in what.problems)
         total = what.total_rows
         if total < self._first:
             return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
         fresh = total - (0 if last is None else last.total_rows)
-        if last is not None and 0 <= fresh < self._after:
+        if last is not None and 0 <= fresh < self._after and not again:
             return waiting(f"{fresh:,} of {self._after:,} new rows until the next shuffle", fresh, self._after)
-        made = self._make(what)
+        made = self._make(what, 0 if last is None or fresh else last.number + 1)
         if made is None:
             return waiting("stopped in the middle of a shuffle, which is removed")
         self._name_problems(made.index["not_used"])
@@ -62,11 +62,13 @@ class ShufflePart(Part):
         figures = {"shuffle": made.name, "rows": total}
         return Progress(words, event=True, ended=self._single, figures=figures)
 
-    def _make(self, what: ShufflePlan) -> Shuffle | None:
+    def _make(self, what: ShufflePlan, times: int) -> Shuffle | None:
+        """`times`: how often these rows may have been shuffled before, each time in another order."""
+
         def tell(step: ShuffleProgress) -> None:
             self.show(Progress(f"{step.doing}: {step.rows:,} of {step.of:,} rows", done=step.rows, of=step.of))
 
-        return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
+        return shuffle(what, self._base, self._seed + what.total_rows + times * 2**40, tell, self._stop)
 
     def _name_problems(self, reasons: Iterable[str]) -> None:
         """Name each chunk that is not used once."""
