@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from tengen.commands import main
 
 from tengen import games, nets
+from tengen.commands import main
 from tengen.errors import OptionError, TengenError
 from tengen.nets import custom, saving
 from tengen.run import networks
