@@ -44,7 +44,7 @@ class Breakthrough(Game[BreakthroughState]):
     name = "breakthrough"
     version = 1
     Options = BreakthroughOptions
-    roles = ("white", "black")
+    players = ("white", "black")
     num_scalars = 0
     extra_targets = (Target("pieces", "number", loss="huber", weight=0.02),)
 
@@ -112,7 +112,7 @@ class Breakthrough(Game[BreakthroughState]):
     def render(self, state):
         cells = [[".wb"[piece] for piece in row] for row in np.asarray(state.board).tolist()]
         rows = [str(self.size - row) for row in range(self.size)]
-        return render_grid(cells, LETTERS[: self.size], rows, {"to play": self.roles[int(state.turn)]})
+        return render_grid(cells, LETTERS[: self.size], rows, {"to play": self.players[int(state.turn)]})
 
     def from_text(self, text):
         cells, notes = parse_grid(text, (self.size, self.size), ".wb", ("to play",), self.name)
@@ -122,9 +122,9 @@ class Breakthrough(Game[BreakthroughState]):
         if white and black:
             raise ValueError(f"{self.name}: both players have won")
         winner = 0 if white else 1 if black else -1
-        turn = player_number(notes, self.roles, self.name)
+        turn = player_number(notes, self.players, self.name)
         if winner == turn:
-            raise ValueError(f"{self.name}: {self.roles[turn]} has won and cannot be to play")
+            raise ValueError(f"{self.name}: {self.players[turn]} has won and cannot be to play")
         return BreakthroughState(jnp.asarray(board), jnp.int8(turn), jnp.int8(winner))
 
     def _known_action(self, state, action):

@@ -21,7 +21,7 @@ from tengen.schema import quote, unknown
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # Frames of these packages are never what a user has to look at.
 _NOT_THEIRS = {
-    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"),
+    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping"),
     *("torch", "tensorflow", "keras"),
 }
 

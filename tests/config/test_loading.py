@@ -71,8 +71,7 @@ train:
     {kind: steps, warmup: 10, boundaries: [100, 200], factor: 0.3, length: 1000, lowest: 0.1, patience: 5, better: 0.01}
   loss:
     {policy: 1, value: 1, search_share: 0.1, opponent_policy: 0.1, ownership: 0.5, score_mean: 0.01, score_spread: 0.01,
-     extra: [],
-     moves_left: 0}
+     moves_left: 0, extra: []}
   checkpoints: {interval: 50, keep: 2, long_term_interval: null}
 shuffle:
   {keep_target_rows: 5000, rows_per_file: 1000, validation_share: 0.1, compress: false, memory_bytes: 100000000,

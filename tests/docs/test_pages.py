@@ -34,3 +34,10 @@ def test_the_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = pages.run("nets.md", tmp_path, monkeypatch)["outputs"]
     assert outputs.policy.shape == (2, 82)
+
+
+@pytest.mark.slow
+def test_write_a_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = pages.run("write-a-game.md", tmp_path, monkeypatch)
+    assert names["Nim"].name == "nim"
+    assert names["BreakthroughOptions"]().size == 6

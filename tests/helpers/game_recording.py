@@ -1,61 +1,14 @@
-"""Whole games recorded on the device; tests look at them afterwards with NumPy.
-
-One program per game and batch is compiled and shared by all test files, because compiling is what takes the time.
-"""
+"""Whole games recorded on the device; tests look at them afterwards with NumPy."""
 
 from functools import cache
-from typing import Any, NamedTuple
-
-import jax
-import jax.numpy as jnp
-import numpy as np
+from typing import Any
 
 from tengen import games
-from tengen.games.core import Game, PositionInfo
+from tengen.games.core import Game
+from tengen.testing.recording import ANY, alone, jit, new, record, start
+from tengen.testing.recording import PlayedGames as Record
 
-ANY = -1  # in place of an action: draw one
-
-
-Values = Any  # NumPy arrays in a record, JAX arrays where one is made
-
-
-class Record(NamedTuple):
-    """Arrays over T moments of B games; moment 0 is the start."""
-
-    states: Any  # [T, B, ...] each leaf
-    actions: Values  # Int32[T, B]: applied at that moment, also to games that are over
-    legal: Values  # Bool[T, B, A]
-    planes: Values  # Bool[T, B, H, W, C]
-    scalars: Values  # Float32[T, B, S]
-    to_play: Values  # Int32[T, B]
-    over: Values  # Bool[T, B]
-    returns: Values  # Float32[T, B, 2]
-    targets: dict[str, Values]  # [T, B, ...] each: the final targets, as if the game ended there
-
-    def state(self, moment: int, game: int) -> Any:
-        """One state."""
-        return jax.tree.map(lambda leaf: leaf[moment, game], self.states)
-
-    def length(self, game: int) -> int:
-        """How many moves that game lasted (all that were recorded if it did not end)."""
-        return int(self.over[:, game].argmax()) if self.over[:, game].any() else len(self.over) - 1
-
-
-@cache
-def quick() -> dict[str, Any]:
-    """Options of the compiler that make it many times quicker, as far as this version of it knows them."""
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options)(0)
-    except (RuntimeError, ValueError):
-        return {}
-    return options
-
-
-def jit(function: Any) -> Any:
-    """`jax.jit` for a program that is compiled rather than run."""
-    return jax.jit(function, compiler_options=quick())
-
+__all__ = ["ANY", "Record", "alone", "jit", "make", "new", "record", "start"]
 
 _GAMES: dict[tuple[str, Any], Game] = {}
 
@@ -65,82 +18,3 @@ def make(name: str, **options: Any) -> Game:
     """The game; the same object for the same options, so that what was compiled for it is used again."""
     game = games.make(name, **options)
     return _GAMES.setdefault((name, game.options), game)
-
-
-@cache
-def alone(game: Game) -> Any:
-    """A program for ONE game: (state, action) to (state, look, to_play, targets) after that action.
-
-    `look` is made from its parts here, whereas records take it from the game: tests compare the two.
-    """
-
-    def after(state: Any, action: Any) -> tuple[Any, ...]:
-        state = game.step(state, action)
-        parts = game.legal_actions(state), game.observe(state), game.is_over(state), game.returns(state)
-        return state, PositionInfo(*parts), game.to_play(state), game.final_targets(state)
-
-    return jit(after)
-
-
-@cache
-def _init(game: Game) -> Any:
-    return jit(jax.vmap(game.init))
-
-
-@cache
-def _play(game: Game) -> Any:
-    def moment(states: Any, given: tuple[Any, Any, Any]) -> tuple[Any, Record]:
-        key, wanted, liking = given
-        legal, seen, over, returns = jax.vmap(game.look)(states)
-        # A finished game gets any action at all: it must not care.
-        weights = jnp.where(legal | over[:, None], liking, -jnp.inf)
-        drawn = jax.random.categorical(key, weights, axis=-1).astype(jnp.int32)
-        actions = jnp.where(wanted == ANY, drawn, wanted)
-        now = Record(
-            states,
-            actions,
-            legal,
-            seen.planes,
-            seen.scalars,
-            jax.vmap(game.to_play)(states),
-            over,
-            returns,
-            jax.vmap(game.final_targets)(states),
-        )
-        return jax.vmap(game.step)(states, actions), now
-
-    def run(states: Any, seed: Any, wanted: Any, liking: Any) -> Record:
-        keys = jax.random.split(jax.random.key(seed), len(wanted))
-        every = jnp.broadcast_to(liking, (len(wanted), *liking.shape))
-        return jax.lax.scan(moment, states, (keys, wanted, every))[1]
-
-    return jit(run)
-
-
-def start(game: Game, batch: int = 64, seed: int = 0) -> Any:
-    """New games."""
-    return _init(game)(jax.random.split(jax.random.key(seed), batch))
-
-
-def new(game: Game) -> Any:
-    """One new game."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), start(game))
-
-
-def record(
-    game: Game,
-    states: Any,
-    seed: int = 0,
-    actions: np.ndarray | None = None,
-    moments: int | None = None,
-    liking: np.ndarray | None = None,
-) -> Record:
-    """Games from `states`: random legal moves, or `actions` Int32[T, B] where they are not ANY.
-
-    `liking` Float32[A] are the logits of the draw. Without `moments`, until two after the longest possible game.
-    """
-    batch = jax.tree.leaves(states)[0].shape[0]
-    moments = len(actions) if actions is not None else moments or game.max_moves + 2
-    wanted = np.full((moments, batch), ANY, np.int32) if actions is None else actions.astype(np.int32)
-    liking = np.zeros(game.num_actions, np.float32) if liking is None else liking.astype(np.float32)
-    return jax.tree.map(np.asarray, _play(game)(states, seed, wanted, liking))

@@ -41,7 +41,9 @@ def random_rows(game: Game, count: int, heads: tuple[nets.Head, ...] = (), seed:
         "ownership": numbers.integers(-1, 2, (count, *game.planes_shape[:2])).astype(np.int8),
         "score": numbers.normal(0, 15, count).astype(np.float32),
     }
-    return {name: every[name] for name in RowFormat.of(game, heads).fields}
+    fields = RowFormat.of(game, heads).fields
+    others = {name: numbers.integers(0, 2, (count, *fields[name].shape)) for name in fields if name not in every}
+    return {name: (every | others)[name].astype(field.dtype) for name, field in fields.items()}
 
 
 def pick(data: dict[str, jax.Array], key: jax.Array, batch: int) -> dict[str, jax.Array]:

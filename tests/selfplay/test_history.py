@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +11,8 @@ from tengen.data.format.rows import RowFormat, check
 from tengen.data.records import text
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
+from tengen.games.targets import Target
+from tengen.selfplay import history
 from tengen.selfplay.finished import Finished
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (
@@ -38,7 +41,8 @@ def games(request: pytest.FixtureRequest) -> Played:
 
 
 def test_the_numbers_in_rows_can_be_true(games: Played) -> None:
-    form = RowFormat.of(games.plan.game, ("opponent_policy", *games.plan.game.extra_targets))
+    targets = (target.name for target in games.plan.game.extra_targets)
+    form = RowFormat.of(games.plan.game, ("opponent_policy", *targets))
     for call in games.calls:
         assert check(form, call.rows) == call.rows_count
         assert list(sanity.problems(form, call.rows)) == []
@@ -169,3 +173,19 @@ def test_policies_are_shares_of_the_visits_that_were_paid_for() -> None:
     assert len(counts) > 50
     np.testing.assert_allclose(counts, counts.round(), atol=0.01)  # the first simulation is the root's
     assert (counts.round().sum(1) == CERTAIN.searching.simulations - 1).all()
+
+
+@pytest.mark.parametrize(
+    ("sides", "value", "expected"),
+    [
+        ("opposite", [[1, 2], [3, 4]], [[[1, 2], [-1, -2], [-1, -2]], [[3, 4], [3, 4], [-3, -4]]]),
+        ("same", [[1, 2], [3, 4]], [[[1, 2]] * 3, [[3, 4]] * 3]),
+        ("each", [[[1, 2], [5, 6]], [[3, 4], [7, 8]]], [[[1, 2], [5, 6], [5, 6]], [[3, 4], [3, 4], [7, 8]]]),
+    ],
+)
+def test_a_target_is_seen_by_the_player_of_each_move(sides: Any, value: list, expected: list) -> None:
+    player = np.array([[0, 1, 1], [0, 0, 1]], np.int8)
+    for dtype in (np.int8, np.float32):
+        found = history.seen_by(Target("two", "action", sides=sides), jnp.asarray(value, dtype), jnp.asarray(player))
+        assert found.dtype == dtype
+        assert np.asarray(found).tolist() == expected

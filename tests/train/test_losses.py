@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tengen.config.settings.train import LossSettings
+from tengen.errors import OptionError
+from tengen.games.targets import Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.train.losses import MEAN_KNEE, MOVES_KNEE, SPREAD_KNEE, huber, losses, mean, value_target
 
@@ -213,3 +215,67 @@ def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
     candidates = np.linspace(2, 6, 81)
     each = [float(mean(huber(c - error, SPREAD_KNEE), jnp.ones(len(error)))) for c in candidates]
     assert candidates[int(np.argmin(each))] == pytest.approx(4, abs=0.25)
+
+
+class TestTargetsOfAGame:
+    """Losses that a game declares by name or as a function, against plain NumPy."""
+
+    NUMBERS = np.random.default_rng(5)
+    OUTPUT, TARGET = NUMBERS.normal(size=(B, H, W)), NUMBERS.uniform(0, 1, (B, H, W))
+
+    def loss(self, target: Target, output: np.ndarray, wanted: np.ndarray, **settings: Any) -> tuple[float, dict]:
+        given = {"policy": jnp.zeros((B, A)), "value": jnp.zeros((B, 3)), "extra": {target.name: jnp.asarray(output)}}
+        rows = {name: jnp.asarray(x) for name, x in batch().items()} | {target.name: jnp.asarray(wanted, jnp.float32)}
+        chosen = LossSettings(policy=0, value=0, **settings)
+        total, figures = losses(Outputs(**given), rows, chosen, (target,))
+        return float(total), {name: float(figure) for name, figure in figures.items()}
+
+    def by_point(self, each: np.ndarray) -> float:
+        """The mean over the points on each board, then over the rows by weight."""
+        on, weight = batch()["planes"][..., 0], batch()["weight"]
+        return float((np.where(on, each, 0).sum((1, 2)) / on.sum((1, 2)) * weight).sum() / weight.sum())
+
+    @pytest.mark.parametrize(
+        ("name", "each"),
+        [
+            ("squared", lambda x, t: (x - t) ** 2 / 2),
+            ("huber", lambda x, t: np.where(abs(x - t) <= 1, (x - t) ** 2 / 2, abs(x - t) - 0.5)),
+            ("binary", lambda x, t: -t * np.log(1 / (1 + np.exp(-x))) - (1 - t) * np.log(1 / (1 + np.exp(x)))),
+            ("ownership", lambda x, t: -(1 + t) / 2 * np.log((1 + np.tanh(x)) / 2)
+             - (1 - t) / 2 * np.log((1 - np.tanh(x)) / 2)),
+        ],
+    )  # fmt: skip
+    def test_of_points(self, name: str, each: Any) -> None:
+        target = Target("mine", "point", loss=name, weight=2.0)
+        total, figures = self.loss(target, self.OUTPUT, self.TARGET)
+        expected = self.by_point(each(self.OUTPUT, self.TARGET))
+        assert figures["mine_loss"] == pytest.approx(expected, rel=1e-5)
+        assert total == pytest.approx(2 * expected, rel=1e-5)
+        total, _ = self.loss(target, self.OUTPUT, self.TARGET, extra=("mine=0.5",))
+        assert total == pytest.approx(expected / 2, rel=1e-5)
+
+    def test_a_distribution_over_the_board(self) -> None:
+        on, weight = batch()["planes"][..., 0], batch()["weight"]
+        wanted = np.where(on, self.TARGET, 0)
+        wanted /= wanted.sum((1, 2), keepdims=True)
+        logits = np.where(on, np.exp(self.OUTPUT), 0)
+        each = -(wanted * np.log(np.where(on, logits / logits.sum((1, 2), keepdims=True), 1))).sum((1, 2))
+        _, figures = self.loss(Target("where", "point", loss="cross_entropy"), self.OUTPUT, wanted)
+        assert figures["where_loss"] == pytest.approx(float((each * weight).sum() / weight.sum()), rel=1e-5)
+
+    def test_a_mean_and_its_spread(self) -> None:
+        score = outputs()["score"]
+        _, figures = self.loss(Target("lead", "number", loss="score"), score, batch()["score"])
+        rows = {name: jnp.asarray(x) for name, x in batch().items()}
+        _, go = losses(Outputs(jnp.zeros((B, A)), jnp.zeros((B, 3)), score=jnp.asarray(score)), rows, SETTINGS)
+        for part in ("mean_loss", "spread_loss", "error"):
+            assert figures[f"lead_{part}"] == pytest.approx(float(go[f"score_{part}"]))
+
+    def test_a_function(self) -> None:
+        weight = batch()["weight"]
+        target = Target("mine", "point", loss=lambda output, wanted: jnp.abs(output - wanted).max((1, 2)))
+        expected = (abs(self.OUTPUT - self.TARGET).max((1, 2)) * weight).sum() / weight.sum()
+        assert self.loss(target, self.OUTPUT, self.TARGET)[1]["mine_loss"] == pytest.approx(float(expected), rel=1e-5)
+        bad = Target("mine", "point", loss=lambda output, wanted: output[:, 0])
+        with pytest.raises(OptionError, match=r"its loss must give one number per row, \[5\], or per entry"):
+            self.loss(bad, self.OUTPUT, self.TARGET)

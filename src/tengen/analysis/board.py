@@ -21,12 +21,6 @@ _KINDS: dict[str, Kind] = {
     "hex": "hexagons",
 }
 _SIGNS = {"x": 0, "o": 1, ".": EMPTY}
-_PLAYERS = {
-    "go": ("Black", "White"),
-    "othello": ("dark", "light"),
-    "hironaka": ("host", "agent"),
-    "pgx:chess": ("White", "Black"),
-}
 Place = tuple[int, int]
 """Row from the top and column from the left."""
 
@@ -79,5 +73,6 @@ def place_of(board: BoardView, action: int) -> Place | None:
 
 
 def player_name(game: Game, player: int) -> str:
-    """What people call a player: Black and White in Go, x and o where the board shows nothing else."""
-    return _PLAYERS.get(game.name, ("x", "o") if has_board(game) else ("player 0", "player 1"))[player]
+    """What the rules call a player. Black and White are names, and begin with a capital letter."""
+    name = game.players[player]
+    return name.capitalize() if name in ("black", "white") else name

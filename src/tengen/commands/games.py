@@ -19,6 +19,7 @@ def add(subparsers: Any) -> None:
         example="tengen games go",
     )
     parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
+    parser.add_argument("--check", action="store_true", help="play random games of GAME, and say what is wrong with it")
     parser.set_defaults(run=run)
 
 
@@ -26,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
     """Print every game: what it is, and each option with its default and what it allows."""
     from tengen import games
 
+    if args.check:
+        return _check(args.game)
     if args.game:
         _print_game(args.game)
         return 0
@@ -34,6 +37,18 @@ def run(args: argparse.Namespace) -> int:
             _print_game(name)
         except TengenError as error:  # a package that cannot be imported must not hide the other games
             print(error, file=sys.stderr)
+    return 0
+
+
+def _check(name: str | None) -> int:
+    from tengen import games
+    from tengen.testing import check_game
+
+    if name is None:
+        raise TengenError("--check: expected a game, as in `tengen games my_file:MyGame --check`")
+    for note in check_game(games.make(name)):
+        print(note)
+    print(f"{name}: good")
     return 0
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "names",
     "options_class",
     "register",
+    "ships",
 ]
 
 _CLASSES = {
@@ -60,13 +61,18 @@ def is_name(name: str) -> bool:
     return name.startswith(_PGX) or importing.is_reference(name) or name in names()
 
 
+def ships(name: str) -> bool:
+    """Whether the game is one of Tengen's own or of pgx, which are known to work."""
+    return name in _CLASSES or name.startswith(_PGX)
+
+
 def register(name: str, cls: type[Game]) -> None:
     """Make a game known under a name in this program and in the processes that it starts.
 
     Those processes import its class, so it must be in a module that they can import. Raises OptionError if the name is
     taken or malformed, or if `cls` is not a game.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise OptionError(f"{schema.quote(name)}: expected a name of small letters, digits and _ for a game")
     contract.check_class(cls, name)
     if name in _CLASSES or _registered.get(name, cls) is not cls:

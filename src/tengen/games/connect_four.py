@@ -28,6 +28,7 @@ class ConnectFour(Game[ConnectFourState]):
 
     name = "connect_four"
     version = 1
+    players = PLAYERS
     Options: ClassVar[type] = NoOptions
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS

@@ -110,12 +110,8 @@ def _attributes(game: Game) -> Iterator[str]:
             lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
             "a tuple of Target with different names",
         ),
-        "roles": (
-            lambda x: (
-                isinstance(x, tuple) and len(x) in (1, 2) and all(isinstance(t, str) for t in x) and _all_differ(x)
-            ),
-            "the names of the players",
-        ),
+        "players": (lambda x: _names(x) and len(x) == 2, "a tuple of the names of player 0 and player 1"),
+        "roles": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of one or two names"),
         "options": (lambda x: isinstance(x, game.Options), f"an instance of {game.Options.__name__}"),
     }
     for name, (good, expected) in wanted.items():
@@ -134,21 +130,20 @@ def _shapes(game: Game) -> Iterator[str]:
         return
     after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
     yield from wrong or _same_state(game, state, after, "_play")
-    expected = {
+    expected: dict[str, tuple[tuple[int, ...], Any]] = {
         "legal_actions": ((game.num_actions,), bool),
         "to_play": ((), np.int32),
         "is_over": ((), bool),
         "returns": ((2,), np.float32),
     }
-    for method, wanted in expected.items():
+    for method, (shape, dtype) in expected.items():
         found, wrong = _traced(game, method, state)
-        yield from wrong or _same_array(game, method, "", *wanted, found)
+        yield from wrong or _same_array(game, method, "", shape, dtype, found)
     seen, wrong = _traced(game, "observe", state)
     yield from wrong
     if not wrong:
-        parts = {"planes": (game.planes_shape, bool), "scalars": ((game.num_scalars,), np.float32)}
-        for part, wanted in parts.items():
-            yield from _same_array(game, "observe", f"{part}: ", *wanted, getattr(seen, part, None))
+        for part, shape, dtype in (("planes", game.planes_shape, bool), ("scalars", (game.num_scalars,), np.float32)):
+            yield from _same_array(game, "observe", f"{part}: ", shape, dtype, getattr(seen, part, None))
     yield from _targets(game, state)
     parts, wrong = _traced(game, "split", state)
     yield from wrong
@@ -235,7 +230,7 @@ def _same_state(game: Game, before: Any, after: Any, method: str) -> Iterator[st
     """The state after a move must have the structure, shapes and types of the one before."""
     where = at(game, method)
     if jax.tree.structure(before) != jax.tree.structure(after):
-        yield f"{where}: expected a state as init gives it, {_short(before)}, got {_short(after)}"
+        yield f"{where}: expected a state as init gives it, {_structure(before)}, got {_structure(after)}"
         return
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(before)[0]]
     for name, one, other in zip(names, jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
@@ -258,8 +253,16 @@ def _short(found: Any) -> str:
     return type(found).__name__ if jax.tree.leaves(found) else repr(found)
 
 
+def _structure(found: Any) -> str:
+    return str(jax.tree.structure(found)).removeprefix("PyTreeDef(").removesuffix(")")
+
+
 def _whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(name, str) and name for name in value) and _all_differ(value)
 
 
 def _all_differ(names: Iterable[Any]) -> bool:

@@ -85,6 +85,7 @@ class Game(abc.ABC, Generic[State]):
     planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int
     extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
+    players: tuple[str, str] = ("first", "second")  # what the rules call players 0 and 1
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 
     def __init__(self, options: Any) -> None:
@@ -235,8 +236,9 @@ def identity(num_actions: int) -> Symmetry:
 def board_symmetry(name: str, board: Callable[[Array], Array], shape: tuple[int, int], num_actions: int) -> Symmetry:
     """A symmetry of a board whose first actions are its points, row by row; other actions keep their numbers."""
     points = shape[0] * shape[1]
-    # Entry p of the transformed numbering is the point that moved to p.
-    came_from = np.asarray(board(jnp.arange(points).reshape(shape))).reshape(-1)
+    # Entry p of the transformed numbering is the point that moved to p. NumPy, because this needs no device.
+    numbers: Any = np.arange(points).reshape(shape)
+    came_from = np.asarray(board(numbers)).reshape(-1)
     actions = np.arange(num_actions, dtype=np.int32)
     actions[came_from] = np.arange(points)
     return Symmetry(name, board, lambda x: x, np.stack([actions, actions]))

@@ -94,6 +94,7 @@ class Go(Game[GoState]):
 
     name = "go"
     version = 1
+    players = PLAYERS
     Options: ClassVar[type] = GoOptions
     extra_targets = (OWNERSHIP, SCORE)
 

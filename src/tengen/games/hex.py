@@ -44,6 +44,7 @@ class Hex(Game[HexState]):
 
     name = "hex"
     version = 1
+    players = PLAYERS
     Options: ClassVar[type] = HexOptions
     extra_targets = (OWNERSHIP,)
 

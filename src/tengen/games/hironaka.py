@@ -54,6 +54,7 @@ class Hironaka(Game[HironakaState]):
 
     name = "hironaka"
     version = 1
+    players = PLAYERS
     Options: ClassVar[type] = HironakaOptions
 
     def __init__(self, options: HironakaOptions) -> None:

@@ -74,6 +74,7 @@ class Othello(Game[OthelloState]):
 
     name = "othello"
     version = 1
+    players = PLAYERS
     Options: ClassVar[type] = NoOptions
     num_actions = POINTS + 1
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone

@@ -56,6 +56,8 @@ class PgxGame(Game[PgxState]):
         self.name = name
         self.options = options
         self.env: Any = check_name(name).make(name.removeprefix(PREFIX))
+        if self.env.id == "chess":
+            self.players = ("white", "black")
         self.version = int("".join(c for c in self.env.version if c.isdigit()) or 0)
         self.num_actions = int(self.env.num_actions)
         self.max_moves = options.max_moves or LONGEST.get(self.env.id, 1000)

@@ -5,10 +5,11 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tengen import games
 from tengen.config import provenance
 from tengen.config.sections import Config
 from tengen.config.source import as_config
@@ -63,6 +64,7 @@ def launch(request: RunRequest, advise: Advise) -> int:
 
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
+    _check_game(request)
     with contextlib.ExitStack() as stack:
         if request.mode == "async":
             return _asynchronous(request, advise)
@@ -75,6 +77,16 @@ def launch(request: RunRequest, advise: Advise) -> int:
         if request.mode == "sync":
             directory.write(request.config, request.base / "train" / "main", provenance.lines())
         return _in_one_process(request, advise)
+
+
+def _check_game(request: RunRequest) -> None:
+    """Before there is a run directory: a few random games, if the game is the user's own."""
+    section = request.config.game
+    if section is None or games.ships(section.name) or request.base.exists():
+        return
+    from tengen.testing.games import check_elsewhere, check_quickly
+
+    (check_elsewhere if request.mode == "async" else check_quickly)(section.name, asdict(section.options))
 
 
 def _write_directory(request: RunRequest) -> None:

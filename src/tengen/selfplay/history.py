@@ -137,7 +137,7 @@ def make_rows(
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
-    rows |= {target.name: _seen_by(target, targets[target.name], history.player) for target in wanted}
+    rows |= {target.name: seen_by(target, targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
     count = games * moves
     flat = {
@@ -146,7 +146,7 @@ def make_rows(
     return flat, kept.reshape(-1)
 
 
-def _seen_by(target: Target, value: Array, player: Array) -> Array:
+def seen_by(target: Target, value: Array, player: Array) -> Array:
     """[E, M, ...]: the target of E games for the player of each move, Int8[E, M]."""
     if target.sides == "each":
         return value[jnp.arange(len(value))[:, None], player]

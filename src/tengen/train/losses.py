@@ -74,7 +74,7 @@ def mean(values: Rows, weight: Rows) -> Scalar:
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
 
 
-def huber(x: Rows, knee: float) -> Rows:
+def huber(x: Float32[Array, "..."], knee: float) -> Float32[Array, "..."]:
     """x^2 / 2 up to `knee`, a straight line beyond."""
     size = jnp.abs(x)
     return jnp.where(size <= knee, jnp.square(x) / 2, knee * (size - knee / 2))

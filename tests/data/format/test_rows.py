@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen import games
-from tengen.data.format.rows import RowFormat, blank, check, pack_planes, unpack_planes, widened
+from tengen.data.format.rows import Field, RowFormat, blank, check, pack_planes, unpack_planes, widened
 from tengen.errors import OptionError
 from tests.helpers import rows as made
 
@@ -165,3 +165,22 @@ def test_a_small_board_in_the_corner_of_a_large_one() -> None:
     assert wide["opponent_policy"][1].tolist() == [0] * 9 + [1]
     assert wide["ownership"][1].tolist() == [[1, -1, 0], [0, 1, 0], [0, 0, 0]]
     assert wide["score"].tolist() == [3.5, 3.5]
+
+
+def test_targets_that_a_game_declares() -> None:
+    game = games.make("tests.helpers.every_target:EveryTarget")
+    form = RowFormat.of(game, ("stones", "mine", "filled", "lead", "ownership"))
+    assert form.extras[:3] == ("ownership", "mine:point:int8", "filled:action:float32")
+    assert form.extras[3:] == ("lead:number:float32", "stones:number:int8")
+    assert [form.fields[name] for name in ("mine", "filled", "lead", "stones")] == [
+        Field((3, 3), np.dtype(np.int8)),
+        Field((9,), np.dtype(np.float32)),
+        Field((), np.dtype(np.float32)),
+        Field((), np.dtype(np.int8)),
+    ]
+    assert RowFormat.from_dict(json.loads(json.dumps(form.to_dict()))) == form
+    with pytest.raises(OptionError, match="has no territory to learn from"):
+        RowFormat.of(game, ("territory",))
+    for wrong in (["mine:point:int8", "score"], ["mine:square:int8"], ["mine:point:int8", "mine:number:int8"]):
+        with pytest.raises(OptionError, match="extras: expected some of"):
+            RowFormat.from_dict({**form.to_dict(), "extras": wrong})

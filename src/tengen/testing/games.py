@@ -1,0 +1,100 @@
+"""Whether a game keeps the promises of `tengen.games.core.Game`: random games are played and looked at."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from tengen import games, importing, schema
+from tengen.errors import OptionError
+from tengen.games import contract
+from tengen.games.core import Game
+from tengen.testing import playing, recording, symmetries, texts
+
+_BATCH = 32
+_FEW = 8
+_LISTED = 20  # problems
+
+
+def check_game(game: type[Game] | Game, **options: object) -> tuple[str, ...]:
+    """Checks a game: its class with options, or a game itself. Returns notes about what could not be checked.
+
+    Raises `BadGame`, an OptionError, which lists everything that is wrong: the method with its file and line, the
+    position, what was expected and what was found.
+    """
+    if not isinstance(game, Game):
+        cls = contract.check_class(game, getattr(game, "__name__", str(game)))
+        name = getattr(cls, "name", None)
+        if not (isinstance(name, str) and name):
+            raise contract.BadGame(cls.__name__, [f"{contract.place(cls)}: name is missing, such as 'breakthrough'"])
+        try:
+            chosen = schema.from_options(cls.Options, options, name)
+        except TypeError as error:  # the declaration of the options is wrong
+            raise contract.BadGame(name, [f"{contract.place(cls.Options)}: {error}"]) from error
+        game = contract.make(cls, chosen, name)
+    elif options:
+        raise OptionError(f"{game.name}: a game that is made already takes no options, got {', '.join(options)}")
+    elif found := list(contract.problems(game)):
+        raise contract.BadGame(game.name, found)
+    problems, notes = look(game, _BATCH)
+    if problems:
+        left = [f"and {len(problems) - _LISTED} more problems"] if len(problems) > _LISTED else []
+        raise contract.BadGame(game.name, problems[:_LISTED] + left)
+    return tuple(notes)
+
+
+def look(
+    game: Game, batch: int, played: recording.PlayedGames | None = None, mirrored: symmetries.Mirrored | None = None
+) -> tuple[list[str], list[str]]:
+    """Problems and notes from playing that many games at once, or from these; `mirrored` gives starts, if it must."""
+    if played is None:
+        try:
+            played = recording.record(game, recording.start(game, batch), seed=1)
+        except Exception as error:
+            return [f"a game cannot be played: {importing.explain(error)}"], []
+    problems = list(playing.problems(game, played))
+    if problems:
+        return problems, []  # what follows takes the rules for granted
+    notes: list[str] = []
+    problems += _guarded(playing.again(game, played), "playing again")
+    problems += _guarded(texts.problems(game, played, notes), "text")
+    problems += _guarded(symmetries.problems(game, played, notes, mirrored), "symmetries")
+    return problems, notes
+
+
+def check_quickly(name: str, options: dict[str, Any]) -> None:
+    """Raises BadGame for what a few random games show, before a run begins with a game that does not ship."""
+    game = games.make(name, **options)
+    try:
+        played = recording.record(game, recording.start(game, _FEW), seed=1)
+    except Exception as error:
+        raise contract.BadGame(name, [f"a game cannot be played: {importing.explain(error)}"]) from error
+    found = list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+    if found:
+        raise contract.BadGame(name, found)
+
+
+def check_elsewhere(name: str, options: dict[str, Any]) -> None:
+    """`check_quickly` in a child process, for a process that must not take the memory of a device."""
+    program = f"import json, sys; from {__name__} import check_quickly as f; f(*json.loads(sys.argv[1]))"
+    words = [sys.executable, "-c", program, json.dumps([name, options])]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if found.returncode:
+        told = found.stderr[found.stderr.find(name) :].strip() or f"{name}: the game cannot be checked"
+        raise OptionError(told)
+
+
+def _guarded(found: Iterator[str], what: str) -> list[str]:
+    """The problems; an exception is one too."""
+    problems = []
+    try:
+        for problem in found:
+            problems.append(problem)
+    except (jax.errors.JAXTypeError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problems.append(f"{what}: {importing.explain(error)}")
+    return problems

@@ -1,0 +1,160 @@
+"""Whether positions and actions can be printed and read back."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from tengen import importing
+from tengen.games import contract
+from tengen.games.core import Game
+from tengen.testing.playing import moment
+from tengen.testing.recording import PlayedGames, record
+
+GARBAGE = ("", "\n\n", "garbage", "to play: x", "\x00\ud7ff", "1 2 3\n" * 30, ":" * 9)
+_UNREADABLE = "positions cannot be read from text"  # what a game says that reads none
+UNKNOWN = ("", " ", "zz99", "-1", "nowhere", "{0,99}", "\u2460")
+
+
+def problems(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[str]:
+    """Problems with render, from_text, action_name and parse_action."""
+    yield from printed(game, played)
+    yield from _read_back(game, played, notes)
+    yield from _refused(game, "from_text", game.from_text, GARBAGE)
+    yield from _names(game, played)
+
+
+def sample(played: PlayedGames, count: int, over: bool | None = None, seed: int = 0) -> list[tuple[int, int]]:
+    """Some (moment, game): starts, middles and ends; `over` picks finished or running ones."""
+    last, games = len(played.over) - 1, range(played.over.shape[1])
+    moments = [(min(t, last), g) for g in games for t in range(played.length(g) + 1)]
+    moments = [at for at in moments if over is None or played.over[at] == over]
+    random.Random(seed).shuffle(moments)
+    return moments[:count]
+
+
+def printed(game: Game, played: PlayedGames) -> Iterator[str]:
+    """Problems with printing positions and legal actions."""
+    for t, g in [(0, 0), *sample(played, 4, over=False), *sample(played, 1, over=True)]:
+        state = played.state(t, g)
+        text = _called(game, "render", state)
+        if not isinstance(text, str):
+            yield f"{contract.at(game, 'render')}: {moment(game, played, t, g)}: expected text, got {_words(text)}"
+            return
+        names = {}
+        for action in np.flatnonzero(played.legal[t, g]).tolist():
+            name = _called(game, "action_name", state, action)
+            if not isinstance(name, str) or not name.strip() or name != name.strip():
+                where = contract.at(game, "_action_name")
+                when = moment(game, played, t, g)
+                yield f"{where}: {when}: action {action}: expected a name without spaces around it, got {_words(name)}"
+                return
+            if name.lower() in names:
+                where = contract.at(game, "_action_name")
+                when = moment(game, played, t, g)
+                yield f"{where}: {when}: actions {names[name.lower()]} and {action} have the same name, {name}"
+                return
+            names[name.lower()] = action
+
+
+def _read_back(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[str]:
+    moments = sample(played, 4, over=False)
+    states = []
+    for t, g in moments:
+        text = game.render(played.state(t, g))
+        state = _called(game, "from_text", text)
+        where = contract.at(game, "from_text")
+        if isinstance(state, _Raised) and _UNREADABLE in state.words:
+            return
+        if isinstance(state, _Raised):
+            yield f"{where}: {moment(game, played, t, g)}: cannot read what render prints: {state.words}"
+            return
+        if game.render(state) != text:
+            yield f"{where}: {moment(game, played, t, g)}: render prints another position after reading its own text"
+            return
+        states.append(state)
+    for state in states[1:]:
+        if jax.tree.map(_kind, state) != jax.tree.map(_kind, states[0]) or jax.tree.map(_kind, state) != jax.tree.map(
+            _kind, played.state(0, 0)
+        ):
+            yield f"{contract.at(game, 'from_text')}: expected a state with the shapes and types that init gives"
+            return
+    batch = played.over.shape[1]
+    read = record(game, jax.tree.map(lambda *leaves: np.resize(leaves, (batch, *leaves[0].shape)), *states))
+    for n, (t, g) in enumerate(moments):
+        where = contract.at(game, "from_text")
+        if read.to_play[0, n] != played.to_play[t, g] or read.over[0, n]:
+            when = moment(game, played, t, g)
+            yield f"{where}: {when}: the text is read as another player's turn, or as a finished game"
+        same = (read.legal[0, n] == played.legal[t, g]).all() and (read.planes[0, n] == played.planes[t, g]).all()
+        note = f"{where}: legal actions or planes of a position that is read differ; is that its history?"
+        if not same and note not in notes:
+            notes.append(note)
+
+
+def _names(game: Game, played: PlayedGames) -> Iterator[str]:
+    where = contract.at(game, "parse_action")
+    for t, g in sample(played, 6, over=False):
+        state = played.state(t, g)
+        legal = np.flatnonzero(played.legal[t, g]).tolist()
+        for action in random.Random(t).sample(legal, min(3, len(legal))):
+            name = game.action_name(state, action)
+            for spelling in (name, name.upper(), name.lower(), f" {name}\n"):
+                found = _called(game, "parse_action", state, spelling)
+                if found != action:
+                    when = moment(game, played, t, g)
+                    yield f"{where}: {when}: {spelling!r}: expected action {action}, got {_words(found)}"
+                    return
+        names = {game.action_name(state, action).lower() for action in legal}
+        before = (max(t - 1, 0), g)
+        old = (game.action_name(played.state(*before), int(a)) for a in np.flatnonzero(played.legal[before]))
+        illegal = sorted(name for name in old if name.lower() not in names)
+        yield from _refused(game, "parse_action", lambda text, s=state: game.parse_action(s, text), illegal[:2])
+    start = played.state(0, 0)
+    yield from _refused(game, "parse_action", lambda text: game.parse_action(start, text), UNKNOWN)
+    yield from _refused(game, "action_name", lambda action: game.action_name(start, action), (-1, game.num_actions))
+    t, g = sample(played, 1, over=True)[0]
+    first = game.action_name(played.state(0, g), int(played.legal[0, g].argmax()))
+    ended = played.state(t, g)
+    yield from _refused(game, "parse_action", lambda text: game.parse_action(ended, text), (first, "nowhere"))
+
+
+def _refused(game: Game, method: str, function: Callable[[Any], Any], inputs: Any) -> Iterator[str]:
+    """A problem if one of the inputs is not refused with a ValueError that names the game."""
+    for text in inputs:
+        try:
+            found = function(text)
+        except ValueError as error:
+            if game.name not in str(error):
+                yield f"{contract.at(game, method)}: {text!r}: expected a message with the game's name, got {error}"
+                return
+        except Exception as error:
+            yield f"{contract.at(game, method)}: {text!r}: expected ValueError, got {importing.explain(error)}"
+            return
+        else:
+            yield f"{contract.at(game, method)}: {text!r}: expected ValueError, got {_words(found)}"
+            return
+
+
+class _Raised:
+    """An exception in place of a result."""
+
+    def __init__(self, error: Exception) -> None:
+        self.words = importing.explain(error)
+
+
+def _called(game: Game, method: str, *args: Any) -> Any:
+    try:
+        return getattr(game, method)(*args)
+    except Exception as error:
+        return _Raised(error)
+
+
+def _words(found: Any) -> str:
+    return found.words if isinstance(found, _Raised) else repr(found)[:80]
+
+
+def _kind(leaf: Any) -> str:
+    return f"{np.asarray(leaf).dtype}{np.shape(leaf)}"
