@@ -315,6 +315,8 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     given.eval()
     trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
     assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    role = trainer.role("host")
+    assert rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
     trainer.replace_nets(host_net=Dropping())
     assert trainer.host_net.dropout.deterministic

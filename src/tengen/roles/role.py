@@ -40,7 +40,8 @@ class Role:
         self.rule_of: Callable[[Any, Game], Rule] = (
             GreedyRule  # how a network (its graph) plays; `rules.Drawn` is another
         )
-        self.graph: Any = None
+        self.graph: Any = None  # in training mode while it learns
+        self.playing_graph: Any = None  # in evaluation mode
         self.parameters: Parameters = {}  # what gradients change
         self.others: Parameters = {}  # the other variables of the network
         self.optimizer: optax.GradientTransformation | None = None  # for a learning rate of 1
@@ -72,8 +73,10 @@ class Role:
         # Copies, because what is learned must not change the caller's network, nor the other way round.
         state = jax.tree.map(jnp.copy, nnx.state(net))
         graph = nnx.graphdef(net)
-        learned = saving.named(nnx.state(nnx.merge(graph, state), nnx.Param))
-        self.graph, self.player = graph, None
+        own = nnx.merge(graph, state)
+        learned = saving.named(nnx.state(own, nnx.Param))
+        own.eval()
+        self.graph, self.playing_graph, self.player = graph, nnx.graphdef(own), None
         self.others = {name: leaf for name, leaf in saving.named(state).items() if name not in learned}
         self.parameters = learned
         if self.optimizer is not None:
@@ -90,7 +93,7 @@ class Role:
     @property
     def rule(self) -> Rule:
         """The rule that it plays by. Equal for networks with the same graph."""
-        return self.player.rule if self.player else self.rule_of(self.graph, self.game)
+        return self.player.rule if self.player else self.rule_of(self.playing_graph, self.game)
 
     @property
     def params(self) -> Any:
