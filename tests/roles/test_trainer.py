@@ -19,6 +19,7 @@ from tengen.config.loading import load_as
 from tengen.config.trainers import TrainerConfig
 from tengen.errors import OptionError, TengenError
 from tengen.games.players import First, Player, Random
+from tengen.roles import rules as role_rules
 from tengen.train import optimizers
 from tests.helpers import paths
 from tests.helpers.toy_trainers import Chain, Turns, small
@@ -316,7 +317,7 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
     assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
     role = trainer.role("host")
-    assert rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
+    assert role_rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
     trainer.replace_nets(host_net=Dropping())
     assert trainer.host_net.dropout.deterministic
