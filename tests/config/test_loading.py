@@ -31,6 +31,8 @@ net:
   name: b2c16
   heads: [ownership, score]
   dtype: float32
+  spec: null
+  start_from: null
 selfplay:
   games: 8
   sizes: []
@@ -168,11 +170,11 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 50)",
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 20)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 52)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 76)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 78)",
+        'got "mcts:x" (mine.yaml, line 78)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 80)",
     ]
 
 
@@ -182,13 +184,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 42)"
+        "(mine.yaml, line 44)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 77)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 79)"
     ]
 
 
@@ -283,7 +285,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 17)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 19)',
     ]
 
 

@@ -80,6 +80,8 @@ _nets = st.builds(
     name=st.sampled_from(["b6c96", "b1c8-se-mish", "b2c16nbt"]),
     heads=st.lists(st.sampled_from(["opponent_policy", "moves_left"]), unique=True).map(tuple),
     dtype=st.sampled_from(["bfloat16", "float32"]),
+    spec=st.none(),
+    start_from=st.sampled_from([None, "runs/go9"]),
 )
 _shares = st.floats(0, 1, allow_subnormal=False)
 _counts = st.integers(1000, 10**6)

@@ -43,7 +43,7 @@ class Config:
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
-        spec = nets.spec(self.net.name, self.net.heads)
+        spec = self.net.architecture()
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
         if self.selfplay.opponents and self.game.name != "hironaka":

@@ -62,7 +62,7 @@ class TrainerConfig:
             if role not in game.roles:
                 yield role, f"expected null, because {game.name} has no such role"
                 continue
-            for key, message in nets.problems(nets.spec(settings.net.name), game):
+            for key, message in nets.problems(settings.net.architecture(), game):
                 yield f"{role}.net.{key}", message
 
 

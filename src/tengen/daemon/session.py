@@ -31,7 +31,7 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import counts as counting
-from tengen.run import directory, locks, networks
+from tengen.run import directory, locks, networks, starting
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
@@ -105,7 +105,7 @@ class DaemonSession:
         self.folder = base / "train" / TRAINER
         directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
         directory.write(config, self.folder, provenance.lines())
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base)))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
         # As players read it back, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))

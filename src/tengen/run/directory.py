@@ -14,6 +14,7 @@ from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 from tengen.files import lock
+from tengen.run import starting
 
 _RATES = ("optimizer.learning_rate", "optimizer.clip", "optimizer.weight_decay")
 CHANGEABLE = (
@@ -38,6 +39,8 @@ def write(
     overwritten then.
     """
     path = base / _FILE
+    if not path.exists():
+        starting.check(config, base)
     with lock.writable(base):
         base.mkdir(parents=True, exist_ok=True)
         if not path.exists():

@@ -106,7 +106,7 @@ class _Checker:
             known.append(name)
             if name in data:
                 found[name] = self._value(kind, rule, data[name], (*path, name))
-            elif self.old and rule.before is not None:
+            elif self.old and rule.before is not ...:
                 found[name] = rule.before
             elif not self.defaults or default is REQUIRED:
                 self._report((*path, name), f"missing{owner}, expected {expected(kind, rule)}")

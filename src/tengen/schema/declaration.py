@@ -27,7 +27,7 @@ class Rule:
     multiple_of: float | None = None
     pattern: str | None = None
     words: str | None = None
-    before: Any = None
+    before: Any = ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def setting(
     multiple_of: float | None = None,
     pattern: str | None = None,
     words: str | None = None,
-    before: Any = None,
+    before: Any = ...,
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 

@@ -17,6 +17,8 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
+from tengen.nets import custom, growing
+from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -38,15 +40,17 @@ class AlphaZeroConfig:
     train: TrainSettings
     seed: int = 0
     dtype: nets.Dtype = "bfloat16"
+    start_from: str | None = None  # a network or run whose parameters to begin with
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
         """The training of a run."""
         game = games.make(config.game.name, **asdict(config.game.options))
-        spec = nets.spec(config.net.name, config.net.heads)
+        spec = config.net.architecture()
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
-        return AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype, smaller)
+        net = config.net
+        return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
@@ -72,6 +76,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
         net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=full)
+        custom.check_numbers(net, config.game)
+        if config.start_from is not None:
+            net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)
         self.learner = Learner(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
         self.bucket = Bucket()

@@ -30,13 +30,14 @@ Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): a batch of rows of the data (a buffer on the device, say), see `data.format.rows`."""
 
 _BLOCK = 16  # batches that go to the device at once
+_OTHERS = nnx.Not(nnx.Param)
 
 
 class LearnerState(NamedTuple):
     """All that changes while learning. Tensors are {name: Float32[...]}, names as in `nets.saving`."""
 
     parameters: Tensors
-    statistics: Tensors  # running means and variances of the norms
+    statistics: Tensors  # the other variables: running means and variances of the norms, keys of dropout
     average_parameters: Tensors  # moving averages of both, for self-play and export
     average_statistics: Tensors
     optimizer: Any  # what optax keeps
@@ -85,7 +86,7 @@ class Learner:
 
     def start(self, net: Network) -> LearnerState:
         """The state before the first step."""
-        parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, nnx.BatchStat))
+        parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
         state = LearnerState(
             parameters,
             statistics,
@@ -202,7 +203,9 @@ class Learner:
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
         # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in
         # every step would double the time of compilation.
-        normal = jnp.concatenate([size[None], figures["loss"][None], *(x.ravel() for x in statistics.values())])
+        normal = jnp.concatenate(
+            [size[None], figures["loss"][None], *(x.ravel() for x in statistics.values() if _is_float(x))]
+        )
         good = jnp.isfinite(normal).all()
         parameters, statistics, optimizer = jax.tree.map(
             partial(jnp.where, good),
@@ -231,7 +234,7 @@ class Learner:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = losses.losses(outputs, rows, self.settings.loss, self._targets)
-        return loss, (saving.named(nnx.state(net, nnx.BatchStat)), figures)
+        return loss, (saving.named(nnx.state(net, _OTHERS)), figures)
 
     def _judged(self, parameters: Tensors, statistics: Tensors, batch: Mapping[str, Array]) -> Figures:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
@@ -243,7 +246,11 @@ class Learner:
     def _averaged(self, old: Any, new: Any, step: Array) -> Any:
         """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
         decay = jnp.minimum(self.settings.average_decay, (1 + step) / (10 + step))
-        return jax.tree.map(lambda a, b: b + decay * (a - b), old, new)
+        return jax.tree.map(lambda a, b: b + decay * (a - b) if _is_float(b) else b, old, new)
+
+
+def _is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
 
 
 def _repeated(

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen import nets
-from tengen.config.settings.net import unknown_architecture
+from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.train import OptimizerSettings
 from tengen.schema import REQUIRED, setting
 
@@ -45,17 +44,6 @@ class NumberSettings:
             number = getattr(self, name)
             if not low <= number <= high:
                 yield f"{key}.{name}", f"expected a number from {low:g} to {high:g}, got {number:g}"
-
-
-@dataclass(frozen=True)
-class RoleNetSettings:
-    """The network of a role."""
-
-    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
-    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
-
-    def check_together(self) -> Iterator[tuple[str, str]]:
-        yield from unknown_architecture(self.name)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
-from tengen.run import networks
+from tengen.run import networks, starting
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
@@ -54,7 +54,7 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / "config.yaml").exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / "config.yaml")
-    trained = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, trainer)))
     with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
         resumed = trained.resume(checkpoints)
     if resumed is None:

@@ -19,7 +19,7 @@ from tengen.errors import TengenError
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
-from tengen.run import networks, safe_exit
+from tengen.run import networks, safe_exit, starting
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -56,6 +56,7 @@ class SelfplayPart(Part):
         self.evaluations = 0.0
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
+        starting.local(config, base)  # it plays the first games
         self._build(None)
 
     def _build(self, spec: Any) -> None:

@@ -23,7 +23,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit
+from tengen.run import networks, safe_exit, starting
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
@@ -101,7 +101,7 @@ class TrainPart(Part):
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, name)))
         self._game = self.trainer.config.game
         self._form, self._identity = RowFormat.of(self._game, config.net.heads), GameIdentity.of(self._game)
         self.folder = base / "train" / name
