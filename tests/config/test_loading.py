@@ -59,6 +59,7 @@ data:
   record_share: 0.1
 train:
   batch: 32
+  lr_scale: 1
   samples_per_row: 4
   largest_debt: 1000
   average_decay: 0.99
@@ -76,13 +77,13 @@ shuffle:
    workers: 1, scratch: null, keep_shuffles: 2, lease_minutes: 5}
 ring:
   {selfplay_rows: 100, selfplay_games: null, switch_in_game: true, shuffle_rows: 100, samples_per_epoch: 1000,
-   epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
+   passes_per_shuffle: 1, epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
 gate:
   {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
-   sprt_error: 0.05}
+   sprt_error: 0.05, newest_first: false, most_waiting: 8}
 daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
-   pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, poll_seconds: 1, keep_networks: null,
+   loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}, poll_seconds: 1, keep_networks: null,
    end_with_input: null,
    upload: {kind: http, target: "https://x.org/", token_variable: TOKEN, timeout: 60, deadline: 90, first_pause: 1}}
 rating:

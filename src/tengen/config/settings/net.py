@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from tengen import nets
 from tengen.schema import REQUIRED, setting
 
+_FIXED = (
+    "the checkpoints of this run have the shape of its network; "
+    "begin a new run, with net.start_from to start from this run's network"
+)
+
 
 @dataclass(frozen=True)
 class NetSection:
-    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
-    heads: tuple[nets.Head, ...] = setting(REQUIRED, "outputs besides policy and value")
-    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
+    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them", fixed=_FIXED)
+    heads: tuple[nets.Head, ...] = setting(REQUIRED, "outputs besides policy and value", fixed=_FIXED)
+    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32", change="start")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         yield from unknown_architecture(self.name)
