@@ -17,7 +17,21 @@ from tengen.schema import quote, unknown
 
 _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
 _PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
-_COMMANDS = ("run", "daemon", "tui", "status", *_PARTS, *_PLAY, "sweep", "estimate", "config", "games", "nets", "bench")
+_COMMANDS = (
+    "run",
+    "set",
+    "daemon",
+    "tui",
+    "status",
+    *_PARTS,
+    *_PLAY,
+    "sweep",
+    "estimate",
+    "config",
+    "games",
+    "nets",
+    "bench",
+)
 
 _EXAMPLE = "example:"
 _USER_ERROR = 2

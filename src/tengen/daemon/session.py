@@ -35,6 +35,7 @@ from tengen.run import directory, locks, networks
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
+from tengen.run.watching import ConfigWatch
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 
@@ -105,6 +106,8 @@ class DaemonSession:
         self.folder = base / "train" / TRAINER
         directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
         directory.write(config, self.folder, provenance.lines())
+        provenance.keep_changes(base)
+        self._watch = ConfigWatch(base, config, partial(self._say, "info"))
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
         # As players read it back, to try it before it is exported.
@@ -183,6 +186,14 @@ class DaemonSession:
         new = sum(stats.rejected.values()) - self._rejected
         self._rejected += new
         return new, tuple(item.reason for item in stats.last_rejected[-new:]) if new else ()
+
+    def take_changes(self) -> None:
+        """Go on with the run's new settings, if `tengen set` has changed any."""
+        config = self._watch.look()
+        if isinstance(config, Config):
+            self.config, self.settings = config, config.daemon
+            self.trainer.change(config.train)
+            directory.write(config, self.folder, ())
 
     def begin(self) -> None:
         """Start to train the next network; chunks that come from now on count for the one after it."""

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,10 @@ def launch(request: RunRequest, advise: Advise) -> int:
     """Run until the goal is reached or the user stops it; the exit code."""
     from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
+    config, notes = directory.settled(request.config, request.base, request.overrides)
+    request = replace(request, config=config)
+    for note in notes:
+        print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
     with contextlib.ExitStack() as stack:
@@ -79,6 +83,7 @@ def launch(request: RunRequest, advise: Advise) -> int:
 
 def _write_directory(request: RunRequest) -> None:
     directory.write(request.config, request.base, provenance.lines(), lambda change: print(change, file=sys.stderr))
+    provenance.keep_changes(request.base)
 
 
 def _in_one_process(request: RunRequest, advise: Advise) -> int:

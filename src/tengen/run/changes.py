@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from tengen import files
 from tengen.config.source import RUN_FILE
+from tengen.run import metrics
 
 NAME = "changes.jsonl"
 _WORDS = {"start": "changed", "set": "set"}  # at the head of config.yaml
@@ -40,6 +41,10 @@ class SettingChange:
     def comment(self) -> str:
         """The line in the head of config.yaml."""
         return f"{_WORDS[self.by]} {self.time}: {self}"
+
+    def values(self) -> dict[str, str]:
+        """As JSON data."""
+        return {"time": self.time, "key": self.key, "from": self.old, "to": self.new, "by": self.by}
 
     @property
     def moment(self) -> datetime:
@@ -66,6 +71,18 @@ def read(base: Path) -> list[SettingChange]:
     return logged + _missing(logged, head(base / RUN_FILE))
 
 
+def over_time(base: Path) -> list[tuple[float, SettingChange]]:
+    """All changes, each with the seconds of the run after which it was made, by the metrics of the run."""
+    made = read(base)
+    if not made:
+        return []
+    lines = [
+        (when, line["elapsed"]) for line in metrics.read(base / metrics.NAME).lines if (when := metrics.time_of(line))
+    ]
+    last = lines[-1][1] if lines else 0.0
+    return [(next((elapsed for when, elapsed in lines if when >= change.moment), last), change) for change in made]
+
+
 def head(path: Path) -> list[str]:
     """The comments above a configuration, without #; none if it cannot be read."""
     try:
@@ -85,7 +102,7 @@ def append(base: Path, comments: Iterable[str]) -> None:
     new = _missing(_logged(base), comments)
     if not new:
         return
-    text = "".join(json.dumps(_data(change)) + "\n" for change in new)
+    text = "".join(json.dumps(change.values()) + "\n" for change in new)
     path = base / NAME
     with files.writing(path), files.open_to_append(path) as file:
         cut = path.stat().st_size > 0 and files.read_end(path, 1) != b"\n"  # by a process that was killed
@@ -103,10 +120,6 @@ def _logged(base: Path) -> list[SettingChange]:
     except OSError:
         return []
     return [change for line in lines if (change := _line(line)) is not None]
-
-
-def _data(change: SettingChange) -> dict[str, Any]:
-    return {"time": change.time, "key": change.key, "from": change.old, "to": change.new, "by": change.by}
 
 
 def _line(raw: bytes) -> SettingChange | None:

@@ -36,9 +36,9 @@ def write(
     """Make `base` the directory of a run with this configuration; returns the path of its config.yaml.
 
     A run that has this configuration already is left as it is. If only settings differ that may change, its file is
-    written anew, the changes are added to RUN/changes.jsonl, and `say` is called with each change to learning. Raises
-    ConfigError if other settings differ or the file cannot be read, and FileError if `base` cannot be written to;
-    nothing is overwritten then.
+    written anew, the changes are added to RUN/changes.jsonl, and `say` is called with each but those of the goal.
+    Raises ConfigError if other settings differ or the file cannot be read, and FileError if `base` cannot be written
+    to; nothing is overwritten then.
     """
     path = base / _FILE
     with lock.writable(base):
@@ -52,7 +52,7 @@ def write(
             made = _differences(path, config)
             _rewrite(path, config, made)
     for change in made:
-        if change.key.startswith(("train.", "host.", "agent.")):
+        if not change.key.startswith("goal."):
             say(f"from now on {change}")
     return path
 
@@ -193,6 +193,8 @@ def _differences(
             found[change] = rules[key]
         else:
             refused.append(f"{change}{_reason(rules[key])}")
+    if refused and by == "set":
+        raise ConfigError(refused)
     if refused:
         advice = (
             f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base"

@@ -278,7 +278,6 @@ class Learner:
         return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
 
-
 def _compiled_in(settings: TrainSettings) -> tuple[Any, ...]:
     """The settings that the compiled step was made for."""
     return settings.schedule, settings.loss, settings.symmetries

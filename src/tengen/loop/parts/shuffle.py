@@ -25,14 +25,18 @@ class ShufflePart(Part):
 
     def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
         """`single`: make one shuffle, however few rows are new."""
-        self._settings, self._window = config.shuffle, config.data.window
-        self._first = config.data.first_rows
-        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
+        self._single = single
+        self.change(config)
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
         self._survey = WindowSurvey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
         self._watch = LeaseWatch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
+
+    def change(self, config: Config) -> None:
+        self._settings, self._window = config.shuffle, config.data.window
+        self._first = config.data.first_rows
+        self._after = 1 if self._single else config.ring.shuffle_rows
 
     def plan(self) -> ShufflePlan:
         """What a shuffle would do now; `str` describes it."""
