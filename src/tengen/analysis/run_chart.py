@@ -28,6 +28,7 @@ _COLOURS = ("#222222", "#1f4e8c", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#
 _NETWORK, _ANCHOR = _COLOURS[1], _COLOURS[2]
 _CHANGE = "#b8860b"
 _LINE = 18.0  # the height of an explained change
+_LONGEST = 120  # characters of it
 _LEVELS = 9  # lines across
 _POINTS = 600  # of a line; more would not be seen
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)  # seconds
@@ -89,7 +90,7 @@ def draw(
     drawing = titled(_WIDTH, height + _LINE * len(columns), title)
     for number, (text, (elapsed, words)) in enumerate(columns.items()):
         line = f"{text}: {clock(elapsed)}  {words}"
-        drawing.text(_LEFT, height + _LINE * (number + 0.5), line, 12, text_anchor="start", fill=_CHANGE)
+        drawing.text(_LEFT, height + _LINE * (number + 0.5), line[:_LONGEST], 12, text_anchor="start", fill=_CHANGE)
     end = max([1.0, *(x for points in lines.values() for x, _ in points), *(point.elapsed for point in curve)])
     times = {x: clock(x) for x in _times(end)}
     if curve:

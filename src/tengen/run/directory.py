@@ -43,6 +43,7 @@ def write(
     path = base / _FILE
     with lock.writable(base):
         base.mkdir(parents=True, exist_ok=True)
+        files.check_links(base)
         if not path.exists():
             _write(path, config, provenance)
             return path
@@ -121,6 +122,7 @@ def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterabl
 def check(config: AnyConfig, base: Path, free: Iterable[str] = ()) -> None:
     """As `join`, but ConfigError if there is no run."""
     _check_run(base)
+    files.check_links(base)
     _differences(base / _FILE, config, free=free, own=_OWN)
 
 
