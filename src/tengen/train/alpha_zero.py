@@ -97,9 +97,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
 
     def change(self, settings: TrainSettings) -> bool:
-        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.change`."""
+        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.changed`."""
+        before, self.learner = self.learner, self.learner.changed(settings)
         self.config = replace(self.config, train=settings)
-        return self.learner.change(settings)
+        return not self.learner.shares_programs(before)
 
     def feed(self, data: Any, rows: int) -> None:
         """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""

@@ -4,6 +4,7 @@ The batch is split over the devices and the parameters are on each of them. The 
 device, and XLA adds what has to be exchanged: batch norms see the whole batch, and losses are the same on any number.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -76,33 +77,37 @@ class Learner:
         self._compiler_options = compiler_options
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
-        self._use(settings)
+        self._compile(settings)
+        self._numbers = self._as_arrays()
 
-    def change(self, settings: TrainSettings) -> bool:
-        """Learn with other settings from now on; whether the next step is compiled again.
+    def changed(self, settings: TrainSettings) -> "Learner":
+        """A learner with other settings, for the same state.
 
-        The optimiser's numbers and the decay of the averages are arguments of the compiled step. Batch and kind of the
-        optimiser must stay the same.
+        The optimiser's numbers and the decay of the averages are arguments of the compiled step; other settings mean
+        that it is compiled again. Batch and kind of the optimiser must stay the same.
         """
-        before, self.settings = self.settings, settings
-        self._numbers = self._as_arrays()
-        if _compiled_in(settings) == _compiled_in(before):
-            return False
-        self._use(settings)
-        return True
+        other = copy.copy(self)
+        if _compiled_in(settings) != _compiled_in(self.settings):
+            other._compile(settings)
+        other.settings = settings
+        other._numbers = other._as_arrays()
+        return other
 
-    def _use(self, settings: TrainSettings) -> None:
+    def shares_programs(self, other: "Learner") -> bool:
+        """Whether nothing is compiled for this learner that is not compiled for the other one."""
+        return self._step is other._step
+
+    def _compile(self, settings: TrainSettings) -> None:
+        """Have the step compiled, with these settings, when it is first used."""
         self.settings = settings
-        self._numbers = self._as_arrays()
         self._tables = self._make_tables() if settings.symmetries else None
         self._factor = schedules.factor(settings.schedule)
         compiled = partial(jax.jit, donate_argnums=0, compiler_options=self._compiler_options)
-        # New functions each time, because JAX would find the programs of the same method with the settings before.
-        self._step = compiled(partial(Learner._learn, self))
-        self._one = compiled(partial(Learner._drawn, self), static_argnums=3)
-        self._many = compiled(partial(Learner._loop, self), static_argnums=3)
-        self._block = compiled(partial(Learner._in_order, self))
-        self._judge = jax.jit(partial(Learner._judged, self))
+        self._step = compiled(self._learn)
+        self._one = compiled(self._drawn, static_argnums=3)
+        self._many = compiled(self._loop, static_argnums=3)
+        self._block = compiled(self._in_order)
+        self._judge = jax.jit(self._judged)
 
     def _as_arrays(self) -> Numbers:
         """The numbers of the settings that are arguments of the compiled step."""

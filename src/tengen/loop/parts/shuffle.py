@@ -64,8 +64,8 @@ class ShufflePart(Part):
                 "",
                 f"A shuffle now draws {drawn:,} of the {window:,} rows in the window (shuffle.keep_target_rows = "
                 f"{config.shuffle.keep_target_rows:,}).",
-                f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used {counted(passes, 'time')} "
-                f"(ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.",
+                f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used "
+                f"{counted(passes, 'time')} (ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.",
                 f"Training uses at most train.samples_per_row = {config.train.samples_per_row:g}{least}.",
             ]
         )
