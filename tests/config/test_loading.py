@@ -170,10 +170,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 50)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 51)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 76)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 78)",
+        'got "mcts:x" (mine.yaml, line 77)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 79)",
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_missing_section(file: Path) -> None:
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 77)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 78)"
     ]
 
 
@@ -306,3 +306,20 @@ def test_every_garbage_is_refused_in_words(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     with pytest.raises(ConfigError):
         load(file)
+
+
+def test_settings_that_have_moved(file: Path) -> None:
+    new = "loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}"
+    old = "pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1"
+    moved = GO5.replace(new, old)
+    assert moved != GO5
+    found = [text for text in problems(file, moved) if "is now" in text]
+    assert found[0].startswith("daemon.pool_chunks: is now daemon.loader.pool_chunks (mine.yaml, line ")
+    assert len(found) == 4
+    file.write_text(f"# tengen 0.1.0\n{moved}")  # as a run of an earlier version has it
+    assert load(file).daemon.loader.pool_chunks == 50
+    assert load(file, ["daemon.loader.pool_chunks=60"]).daemon.loader.pool_chunks == 60
+    with pytest.raises(
+        ConfigError, match=r"daemon\.readers: is now daemon\.loader\.readers \(--set daemon\.readers=3\)"
+    ):
+        load("go9", ["daemon.readers=3"])

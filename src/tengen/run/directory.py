@@ -41,9 +41,10 @@ def write(
     to; nothing is overwritten then.
     """
     path = base / _FILE
+    if base.is_dir():
+        files.check_links(base)
     with lock.writable(base):
         base.mkdir(parents=True, exist_ok=True)
-        files.check_links(base)
         if not path.exists():
             _write(path, config, provenance)
             return path
