@@ -189,8 +189,7 @@ class DaemonSession:
 
     def take_changes(self) -> None:
         """Go on with the run's new settings, if `tengen set` has changed any."""
-        config = self._watch.look()
-        if isinstance(config, Config):
+        if (config := self._watch.look()) is not None:
             self.config, self.settings = config, config.daemon
             self.trainer.change(config.train)
             directory.write(config, self.folder, ())

@@ -130,7 +130,6 @@ class Asynchronous:
                 self._display.say(words)
         self._show()
         if (config := self._watch_config.look()) is not None:
-            assert isinstance(config, Config)
             self.config = config
             self.status = replace(self.status, goal=config.goal)
         if self._is_due("count", _COUNT):

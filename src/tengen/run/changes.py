@@ -125,7 +125,8 @@ def _logged(base: Path) -> list[SettingChange]:
 def _line(raw: bytes) -> SettingChange | None:
     try:
         data = json.loads(raw)
-        change = SettingChange(*(str(data[key]) for key in ("time", "key", "from", "to")), data["by"])
+        time, key, old, new = (str(data[name]) for name in ("time", "key", "from", "to"))
+        change = SettingChange(time, key, old, new, data["by"])
         return change if change.by in _WORDS and change.moment else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -9,6 +9,7 @@ if (config := watch.look()) is not None:    # now and then
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Generic
 
 from tengen import schema
 from tengen.config.loading import load_any
@@ -16,23 +17,23 @@ from tengen.config.override import with_values
 from tengen.config.problems import ConfigError
 from tengen.config.rendering import render_value
 from tengen.config.source import RUN_FILE
-from tengen.run.directory import AnyConfig
+from tengen.run.directory import AnyConfig, C
 
 
-class ConfigWatch:
+class ConfigWatch(Generic[C]):
     """Follows RUN/config.yaml for a process with the settings `config`, which may differ from the run's.
 
     Only settings whose values in the file change are taken over, as far as they can change in a running process.
     """
 
-    def __init__(self, base: Path, config: AnyConfig, say: Callable[[str], object], *, same: bool = True) -> None:
+    def __init__(self, base: Path, config: C, say: Callable[[str], object], *, same: bool = True) -> None:
         """`same`: the process was started with the run's settings, so that changes made meanwhile are noticed too."""
         self.config = config
         self._path, self._say = base / RUN_FILE, say
         self._stamp: tuple[int, ...] | None = None
         self._seen: AnyConfig | None = config if same else None
 
-    def look(self) -> AnyConfig | None:
+    def look(self) -> C | None:
         """The new settings of this process, if they have changed since the last call. Cheap if they have not."""
         try:
             found = os.stat(self._path)
@@ -52,7 +53,7 @@ class ConfigWatch:
             self._say(f"the settings stay as they are, because the run's new ones cannot be used: {error}")
             return None
 
-    def _take(self, seen: AnyConfig, new: AnyConfig) -> AnyConfig | None:
+    def _take(self, seen: AnyConfig, new: AnyConfig) -> C | None:
         before = {key: value for key, value, _ in schema.flat(seen)}
         self._seen = new
         changed = {key: (value, rule) for key, value, rule in schema.flat(new) if before.get(key, ...) != value}
