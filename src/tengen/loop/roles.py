@@ -93,6 +93,7 @@ class RoleRun(InProcessRun):
             if self.session.due:
                 self._checkpoint()
             self.reporter.report(self._standing())
+            self._take_changes()
         # People and sweeps look at the last evaluation; a run that is stopped should end at once.
         if self.reason and self.trainer.step > max(began, self._evaluated):
             self._evaluate()

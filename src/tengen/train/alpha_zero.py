@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 import jax
@@ -104,6 +104,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def affordable(self) -> int:
         """Steps that the rows so far allow now."""
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
+
+    def change(self, settings: TrainSettings) -> bool:
+        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.changed`."""
+        before, self.learner = self.learner, self.learner.changed(settings)
+        self.config = replace(self.config, train=settings)
+        return not self.learner.shares_programs(before)
 
     def feed(self, data: Any, rows: int) -> None:
         """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""
@@ -221,7 +227,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
     def _scale_rate(self) -> None:
         """Set the factor of the learning rate that does not follow from the step."""
-        factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
+        settings = self.config.train
+        factor = settings.lr_scale * self.plateau.scale * schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
