@@ -1,5 +1,7 @@
-"""A trainer of one's own: the host of Hironaka's game learns a policy and what positions are worth.
+"""A trainer of your own: the host of Hironaka's game learns a policy and what positions are worth.
 
+tengen run examples/actor_critic.yaml
+tengen sweep examples/actor_critic.yaml --grid host.entropy=0.001,0.01,0.1 --steps 400
 python examples/actor_critic.py
 """
 
@@ -21,22 +23,25 @@ except ModuleNotFoundError as missing:
 
 @dataclass(frozen=True)
 class Role(RoleSettings):
-    """What a role needs besides what all roles need."""
+    """The settings of a role besides those that all roles have."""
 
-    samples: int = setting(REQUIRED, "samples in a step", low=1, high=10**6)
-    entropy: float = setting(REQUIRED, "how much variety is worth", low=0, high=10)
+    samples: int = setting(REQUIRED, "samples per step", low=1, high=10**6)
+    entropy: float = setting(REQUIRED, "weight of the policy's entropy in the loss", low=0, high=10)
 
 
 @dataclass(frozen=True)
 class Config(config.TrainerConfig):
-    """The whole configuration, which actor_critic.yaml spells out."""
+    """The configuration: the sections of every trainer, with these roles."""
 
     host: Role | None = setting(REQUIRED, "how the host learns")
     agent: Role | None = setting(REQUIRED, "how the agent learns")
 
 
 class ActorCritic(train.Trainer[Config]):
-    """Each step: samples by the present policy, then one step of policy and value on them."""
+    """Each step draws samples with the current policy, and takes one step of policy and value on them.
+
+    `trainer: actor_critic:ActorCritic` in a configuration names it; its settings are those of `Config`.
+    """
 
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)

@@ -1,9 +1,10 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from tengen import importing
-from tengen.errors import OptionError
+from tengen.errors import Diverged, OptionError
 
 BROKEN = """
 def limit():
@@ -87,3 +88,42 @@ def test_the_place_of_an_error_skips_libraries(here: Path) -> None:
         stack()
     assert importing.place_of(caught.value) == "brought_numpy.py, line 4, in stack"
     assert importing.place_of(ValueError("never raised")) == ""
+
+
+def test_errors_are_told_with_the_place(here: Path) -> None:
+    write(here, "brought_wrong.py", "def divide():\n    return 1 / 0\n\ndef call(f):\n    return f()\n")
+    divide, call = (importing.load(f"brought_wrong:{name}", "a function") for name in ("divide", "call"))
+
+    def refuse() -> None:
+        raise OptionError("role: unknown")
+
+    def exhaust() -> None:
+        raise RuntimeError("RESOURCE_EXHAUSTED: no memory")
+
+    with pytest.raises(importing.UserCodeError) as caught, importing.told("brought_wrong:divide"):
+        divide()
+    assert (
+        str(caught.value)
+        == "brought_wrong:divide: ZeroDivisionError: division by zero (brought_wrong.py, line 2, in divide)"
+    )
+    with pytest.raises(RuntimeError, match="^RESOURCE_EXHAUSTED"), importing.told("call"):
+        call(exhaust)
+    with pytest.raises(importing.UserCodeError, match="^call: role: unknown"), importing.told("call"):
+        call(refuse)
+    with pytest.raises(Diverged), importing.told("call"):
+        raise Diverged("training diverged")
+    assert importing.defined_at(call) == "brought_wrong.py, line 4"
+    assert importing.defined_at(3) == ""
+
+
+def test_folders_are_noted_and_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = here / "elsewhere"
+    write(here, "elsewhere/brought_far.py", "def found(): ...\n")
+    importing.add_folders([folder])
+    importing.load("brought_far:found", "a function")
+    lines = importing.noted_folders()
+    assert f"modules {folder}" in lines
+    text = "".join(f"# {line}\n" for line in lines) + "# modules relative\nrun:\n"
+    assert str(folder) in importing.read_folders(text)
+    assert "relative" not in importing.read_folders(text)

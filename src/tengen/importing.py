@@ -2,33 +2,44 @@
 
     game = load("breakthrough:Breakthrough", "a game")
 
-The current directory is importable, as with `python -m`. Errors say what was wrong in the user's own file and line.
+The current directory is importable, as with `python -m`, and so is the folder of a configuration file. Errors say what
+was wrong in the user's own file and line.
 """
 
+import contextlib
 import importlib
 import inspect
 import os
 import re
 import sys
+import sysconfig
 import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tengen.errors import OptionError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.schema import quote, unknown
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # Frames of these packages are never what a user has to look at.
 _NOT_THEIRS = {
-    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping", "beartype"),
+    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping"),
     *("torch", "tensorflow", "keras"),
 }
 
+_MARK = "# modules "  # of a line in a configuration that a run or a sweep wrote
+_used: dict[str, None] = {}  # folders that modules of users were imported from
 
-def is_reference(text: str) -> bool:
+
+class UserCodeError(OptionError):
+    """A mistake in code that a user brought, with the file and line."""
+
+
+def is_reference(text: object) -> bool:
     """Whether the text has the form `package.module:Name`."""
-    return _REFERENCE.fullmatch(text) is not None
+    return isinstance(text, str) and _REFERENCE.fullmatch(text) is not None
 
 
 def load(reference: str, what: str) -> Any:
@@ -55,7 +66,7 @@ def import_module(name: str, wanted: str) -> ModuleType:
     """The module. Raises OptionError, whose message begins with `wanted`, if there is none or importing it fails."""
     _make_current_directory_importable()
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
             raise OptionError(
@@ -68,6 +79,52 @@ def import_module(name: str, wanted: str) -> ModuleType:
         raise OptionError(f"{wanted}: importing {name} failed: {explain(error)}") from error
     except SystemExit as error:
         raise OptionError(f"{wanted}: importing {name} ended the program: {explain(error)}") from error
+    if (file := getattr(module, "__file__", None)) and not file.startswith(sysconfig.get_path("purelib")):
+        folder = Path(file).resolve().parents[name.count(".") + (Path(file).stem == "__init__")]
+        _used[str(folder)] = None
+    return module
+
+
+def add_folders(folders: Iterable[Path | str]) -> None:
+    """Make modules in these folders importable, unless there are others of the same name."""
+    sys.path += [folder for each in folders if (folder := str(Path(each).resolve())) not in sys.path]
+
+
+def noted_folders() -> list[str]:
+    """Lines for the top of a configuration: the folders that its modules were imported from."""
+    return [f"{_MARK.removeprefix('# ')}{folder}" for folder in _used if folder.isprintable()]
+
+
+def read_folders(text: str) -> list[str]:
+    """The folders that `noted_folders` wrote at the top of a configuration."""
+    lines = text.splitlines()
+    return [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK) and os.path.isabs(line[len(_MARK) :])]
+
+
+@contextlib.contextmanager
+def told(what: str) -> Iterator[None]:
+    """Around code of a user: an exception in it becomes a UserCodeError with the user's file and line.
+
+    Exceptions elsewhere, such as too little memory on the device, and a training that diverges are left alone.
+    """
+    try:
+        yield
+    except (Diverged, UserCodeError):
+        raise
+    except Exception as error:
+        place = place_of(error)
+        if not place or "RESOURCE_EXHAUSTED" in str(error):
+            raise
+        said = f"{error} ({place})" if isinstance(error, TengenError) else explain(error)
+        raise UserCodeError(f"{what}: {said}") from error
+
+
+def defined_at(thing: Any) -> str:
+    """Where a user's class or function is defined, as `FILE, line 12`; empty if that is not known."""
+    try:
+        return f"{shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return ""
 
 
 def explain(error: BaseException) -> str:

@@ -101,6 +101,7 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     assert networks.known(base, f"tic_tac_toe-main-s{16 * last}-d{played}"), "the newest checkpoint"
 
 
+@pytest.mark.slow
 def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> None:
     add_rows(base, 100, 1)
     tengen("shuffle", "--once")

@@ -45,6 +45,7 @@ def test_a_game_is_reviewed_and_written_beside_itself(net: str, game: Path, caps
     assert told["moves"][4]["best"] == "a3"
 
 
+@pytest.mark.slow
 def test_json_on_standard_output_is_alone_there(net: str, game: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["review", net, str(game), "--visits", "20", "--json", "-"]) == 0
     assert len(json.loads(capsys.readouterr().out)["moves"]) == 6

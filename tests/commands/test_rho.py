@@ -46,6 +46,7 @@ def test_without_arguments_all_fixed_players_meet(monkeypatch: pytest.MonkeyPatc
     assert (count, seed) == (5000, 0)
 
 
+@pytest.mark.slow
 def test_the_best_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     game = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
     net = nets.build(nets.spec("mlp1x8"), game, nnx.Rngs(0), dtype="float32")

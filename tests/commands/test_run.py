@@ -57,6 +57,7 @@ def rows(base: Path) -> int:
     return Store(base / "selfplay").listing().rows
 
 
+@pytest.mark.slow
 def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, endless = tmp_path / "run", ("goal.rows=1000000", "rating.references=[]", "rating.earlier=0")
     run = Run(base, *endless)

@@ -84,6 +84,7 @@ def test_killed_and_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "budget: 20 -> 30" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_trial_that_cannot_run_and_ctrl_c(tmp_path: Path) -> None:
     base = tmp_path / "sweep"
     (base / "trials").mkdir(parents=True)

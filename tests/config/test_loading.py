@@ -61,6 +61,7 @@ data:
   record_share: 0.1
 train:
   batch: 32
+  lr_scale: 1
   samples_per_row: 4
   largest_debt: 1000
   average_decay: 0.99
@@ -71,21 +72,20 @@ train:
     {kind: steps, warmup: 10, boundaries: [100, 200], factor: 0.3, length: 1000, lowest: 0.1, patience: 5, better: 0.01}
   loss:
     {policy: 1, value: 1, search_share: 0.1, opponent_policy: 0.1, ownership: 0.5, score_mean: 0.01, score_spread: 0.01,
-     extra: [],
-     moves_left: 0}
+     moves_left: 0, extra: []}
   checkpoints: {interval: 50, keep: 2, long_term_interval: null}
 shuffle:
   {keep_target_rows: 5000, rows_per_file: 1000, validation_share: 0.1, compress: false, memory_bytes: 100000000,
    workers: 1, scratch: null, keep_shuffles: 2, lease_minutes: 5}
 ring:
   {selfplay_rows: 100, selfplay_games: null, switch_in_game: true, shuffle_rows: 100, samples_per_epoch: 1000,
-   epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
+   passes_per_shuffle: 1, epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
 gate:
   {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
-   sprt_error: 0.05}
+   sprt_error: 0.05, newest_first: false, most_waiting: 8}
 daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
-   pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, poll_seconds: 1, keep_networks: null,
+   loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}, poll_seconds: 1, keep_networks: null,
    end_with_input: null,
    upload: {kind: http, target: "https://x.org/", token_variable: TOKEN, timeout: 60, deadline: 90, first_pause: 1}}
 rating:
@@ -308,3 +308,20 @@ def test_every_garbage_is_refused_in_words(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     with pytest.raises(ConfigError):
         load(file)
+
+
+def test_settings_that_have_moved(file: Path) -> None:
+    new = "loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}"
+    old = "pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1"
+    moved = GO5.replace(new, old)
+    assert moved != GO5
+    found = [text for text in problems(file, moved) if "is now" in text]
+    assert found[0].startswith("daemon.pool_chunks: is now daemon.loader.pool_chunks (mine.yaml, line ")
+    assert len(found) == 4
+    file.write_text(f"# tengen 0.1.0\n{moved}")  # as a run of an earlier version has it
+    assert load(file).daemon.loader.pool_chunks == 50
+    assert load(file, ["daemon.loader.pool_chunks=60"]).daemon.loader.pool_chunks == 60
+    with pytest.raises(
+        ConfigError, match=r"daemon\.readers: is now daemon\.loader\.readers \(--set daemon\.readers=3\)"
+    ):
+        load("go9", ["daemon.readers=3"])

@@ -1,14 +1,18 @@
 """Configurations of trainers of roles are read as carefully as others."""
 
+import json
+import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tengen.config import load, render
-from tengen.config.loading import load_any, load_as
+from tengen.config import load, provenance, render
+from tengen.config.loading import from_dict, load_any, load_as, to_dict
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
+from tengen.config.settings.roles import DQNRoleSettings, RoleSettings
 from tengen.config.source import shipped
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.run.directory import write
@@ -114,7 +118,108 @@ def test_a_kind_of_ones_own() -> None:
     path = paths.EXAMPLES / "actor_critic.yaml"
     with pytest.raises(ConfigError, match=r"host.samples: unknown key"):
         load_as(TrainerConfig, path)
-    with pytest.raises(ConfigError, match="trainer: unknown trainer"):
-        load_any(path)
     with pytest.raises(ConfigError, match="there is no such file"):
         load_as(TrainerConfig, "none.yaml")
+
+
+OWN = """
+from dataclasses import dataclass
+
+from tengen import config, train
+from tengen.schema import REQUIRED, setting
+
+
+@dataclass(frozen=True)
+class Settings(config.TrainerConfig):
+    bonus: float = setting(REQUIRED, "a number", low=0, high=1)
+
+    def check_together(self):
+        if self.bonus == 0.25:
+            raise RuntimeError("odd")
+        return ()
+
+
+class Mine(train.Trainer[Settings]):
+    def _train(self, steps):
+        return {}
+
+
+class Unfinished(train.Trainer[Settings]):
+    pass
+
+
+class Other:
+    pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a trainer and its configuration, which is not the current one."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "own_trainer_config", raising=False)
+    (tmp_path / "own_trainer_config.py").write_text(OWN)
+    plain = to_dict(load_any("dqn_hironaka2"))
+    for key in fields_of_dqn():
+        del plain["agent"][key]
+    plain |= {"trainer": "own_trainer_config:Mine", "bonus": 0.5}
+    file = tmp_path / "mine.yaml"
+    file.write_text(json.dumps(plain, indent=1))  # which is YAML too
+    return file
+
+
+def fields_of_dqn() -> set[str]:
+    return {field.name for field in fields(DQNRoleSettings)} - {field.name for field in fields(RoleSettings)}
+
+
+def test_a_trainer_beside_its_configuration(own: Path) -> None:
+    config: Any = load_any(own)
+    assert (type(config).__name__, config.bonus) == ("Settings", 0.5)
+    assert load_any(own, ["bonus=1"]) == replace(config, bonus=1.0)
+    text = own.read_text()
+    line = len(text.splitlines()) - 1
+    own.write_text(text.replace('"bonus": 0.5', '"bonus": 7'))
+    with pytest.raises(ConfigError, match=rf"bonus: expected a number from 0 to 1, got 7 \({own}, line {line}\)"):
+        load_any(own)
+    with pytest.raises(
+        ConfigError, match=r"Settings: RuntimeError: odd \(.*own_trainer_config.py, line 14, in check_t"
+    ):
+        load_any(own, ["bonus=0.25"])
+
+
+def test_a_run_remembers_where_its_trainer_is(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_any(own)
+    path = write(load_any(own), tmp_path / "run", provenance.lines())
+    assert f"# modules {tmp_path}\n" in path.read_text()
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+    del sys.modules["own_trainer_config"]
+    assert type(load_any(path)).__name__ == "Settings"
+
+
+def test_references_that_are_no_trainers(own: Path) -> None:
+    for name, words in {
+        "own_trainer_config:Other": r"derived from tengen.train.Trainer \(.*own_trainer_config.py, line 27; --set tr",
+        "own_trainer_config:Unfinished": r"has no method _train \(.*line 23; --set",
+        "own_trainer_config:Nobody": "Nobody: unknown name",
+        "own_nowhere:Mine": "there is no module own_nowhere",
+    }.items():
+        with pytest.raises(ConfigError, match=words):
+            load_any(own, [f"trainer={name}"])
+
+
+def test_configurations_as_dictionaries(own: Path) -> None:
+    for name in ("dqn_hironaka2", "go9", own):
+        assert from_dict(to_dict(load_any(name))) == load_any(name)
+    data = to_dict(load("go9"))
+    data["train"]["batch"] = "many"
+    del data["goal"]["minutes"]
+    with pytest.raises(ConfigError) as caught:
+        from_dict(data, ["net.name=b1c8"])
+    assert caught.value.problems == (
+        'train.batch: expected a whole number from 1 to 1000000, got "many" (in the dictionary)',
+        "goal.minutes: missing, expected a number from 0.01 to 10000000.0 or null (in the dictionary)",
+    )
+    with pytest.raises(ConfigError, match=r"trainer: unknown trainer, .* \(in the dictionary\)"):
+        from_dict({"trainer": 3})
+    with pytest.raises(ConfigError, match="expected a dictionary with the sections"):
+        from_dict([])  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ def load(name: str) -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_numpy_player(capsys: pytest.CaptureFixture[str]) -> None:
     stats = load("numpy_player").main(["--games", "96"])
     assert stats.games_finished == 96

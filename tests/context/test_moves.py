@@ -76,6 +76,7 @@ def check_searches(run: Run, settings: SearchSettings) -> None:
         np.testing.assert_allclose(expected.value, values, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_each_move_is_that_of_a_search_with_the_own_network() -> None:
     check_searches(searched(), SEARCH)
 
@@ -191,6 +192,7 @@ def test_temperature_ends_with_the_moves_that_have_one() -> None:
     assert all(len(games) == 1 for games in after.values())
 
 
+@pytest.mark.slow
 def test_records_of_go_are_sgf() -> None:
     game = game_recording.make("go", size=3, komi=2.5, max_moves=16)
     run = played(game, None, *speakers(game), temperature=1.0, games=4)

@@ -52,6 +52,7 @@ def test_rights_that_cannot_be_are_dropped(given: str, kept: str) -> None:
     assert checked(given) == kept
 
 
+@pytest.mark.slow
 def test_python_chess_agrees_on_who_is_in_check() -> None:
     """Random boards of few pieces: the side that is not to move may not be in check."""
     chess = pytest.importorskip("chess", reason="python-chess is not installed")

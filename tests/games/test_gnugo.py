@@ -185,7 +185,13 @@ def area(ask: Any, size: int) -> float:
 
 @pytest.mark.parametrize(
     ("size", "ko", "suicide", "count"),
-    [(9, "positional", False, 6), (9, "simple", True, 4), (13, "situational", False, 2), (19, "positional", False, 1)],
+    [
+        (9, "positional", False, 6),
+        *(
+            pytest.param(*rules, marks=pytest.mark.slow)
+            for rules in ((9, "simple", True, 4), (13, "situational", False, 2), (19, "positional", False, 1))
+        ),
+    ],
 )
 def test_gnugo_agrees_on_whole_games(size: int, ko: str, suicide: bool, count: int) -> None:
     game = rules(size, ko, suicide)

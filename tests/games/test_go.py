@@ -131,7 +131,10 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize(("size", "ko", "suicide"), SMALL)
+@pytest.mark.parametrize(
+    ("size", "ko", "suicide"),
+    [pytest.param(*rules, marks=pytest.mark.slow if number % 3 else ()) for number, rules in enumerate(SMALL)],
+)
 def test_random_games_on_small_boards(size: int, ko: str, suicide: bool) -> None:
     for seed, games in enumerate({2: (64, 64), 3: (64, 32), 4: (48,), 5: (24,)}[size]):
         compare(size, ko, suicide, games, seed)
@@ -140,9 +143,9 @@ def test_random_games_on_small_boards(size: int, ko: str, suicide: bool) -> None
 @pytest.mark.parametrize(
     ("size", "ko", "suicide", "games", "every"),
     [
-        (7, "positional", True, 4, 1),
+        pytest.param(7, "positional", True, 4, 1, marks=pytest.mark.slow),
         (9, "simple", False, 2, 1),
-        (13, "simple", True, 2, 12),
+        pytest.param(13, "simple", True, 2, 12, marks=pytest.mark.slow),
         (19, "positional", False, 2, 40),
     ],
 )
@@ -233,9 +236,9 @@ def colours(chains: np.ndarray) -> list[str]:
 
 
 def _named(rules: tuple[int, str, bool]) -> Any:
-    """Every combination of rules is compiled by itself: of boards with few positions, one is among the quick tests."""
+    """Every combination of rules is compiled by itself; few of them are among the quick tests."""
     size, ko, suicide = rules
-    rare = size not in (4, 5) and (ko, suicide) != ("positional", False)
+    rare = (size, suicide) != (5, False) and rules not in ((4, "positional", True), (9, "positional", False))
     return pytest.param(rules, id=f"{size}-{ko}{'-suicide' * suicide}", marks=pytest.mark.slow if rare else ())
 
 
@@ -300,7 +303,9 @@ def explore(size: int, chunk: int) -> set[bytes]:
     return boards
 
 
-@pytest.mark.parametrize(("size", "count", "chunk"), [(2, 57, 64), (3, 12675, 4096)])
+@pytest.mark.parametrize(
+    ("size", "count", "chunk"), [(2, 57, 64), pytest.param(3, 12675, 4096, marks=pytest.mark.slow)]
+)
 def test_exhaustive_play_reaches_every_legal_position(size: int, count: int, chunk: int) -> None:
     assert len(explore(size, chunk)) == count  # OEIS A094777
 
@@ -372,7 +377,7 @@ def with_past(game: oracle.Go, past: Iterable[oracle.Go]) -> list[bool]:
     return game.legal_actions()
 
 
-@pytest.mark.parametrize("ko", ["positional", "situational"])
+@pytest.mark.parametrize("ko", ["positional", pytest.param("situational", marks=pytest.mark.slow)])
 def test_nodes_remember_eight_positions_and_join_gives_back_those_of_the_root(ko: str) -> None:
     game, root = go(2, ko), 6
     legal_of = jit(jax.vmap(game.legal_actions))
@@ -505,6 +510,7 @@ def test_names_of_points() -> None:
     assert names == ["A19", "H19", "J19", "T19", "D4", "T1", "pass"]
 
 
+@pytest.mark.slow
 def test_random_choice_of_moves_reaches_the_rare_rules() -> None:
     """The random games above are worth something only if they meet kos, captures and suicides."""
     rng = random.Random(0)

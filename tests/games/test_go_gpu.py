@@ -73,7 +73,13 @@ def compare_nodes(game: Go, times: range) -> None:
 @pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize(
     ("size", "ko", "suicide"),
-    [(2, "positional", False), (3, "simple", False), (3, "positional", True), (5, "situational", False)],
+    [
+        (3, "positional", True),
+        *(
+            pytest.param(*rules, marks=pytest.mark.slow)
+            for rules in ((2, "positional", False), (3, "simple", False), (5, "situational", False))
+        ),
+    ],
 )
 def test_small_boards(size: int, ko: str, suicide: bool) -> None:
     game = go(size, ko, suicide)

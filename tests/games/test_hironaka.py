@@ -181,7 +181,9 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize("options", EXACT)
+@pytest.mark.parametrize(
+    "options", [pytest.param(rules, marks=pytest.mark.slow if number % 2 else ()) for number, rules in enumerate(EXACT)]
+)
 def test_games_are_exact(options: dict) -> None:
     game = hironaka(**options)
     moves = 0

@@ -32,7 +32,7 @@ def agree(ours: Record, theirs: Record, t: int, g: int) -> None:
     [
         (("tic_tac_toe", {}), "pgx:tic_tac_toe"),
         (("connect_four", {}), "pgx:connect_four"),
-        (("hex", {"size": 11, "swap": True}), "pgx:hex"),
+        pytest.param(("hex", {"size": 11, "swap": True}), "pgx:hex", marks=pytest.mark.slow),
     ],
 )
 def test_our_games_are_theirs(ours: tuple[str, dict], theirs: str) -> None:
@@ -49,6 +49,7 @@ def test_our_games_are_theirs(ours: tuple[str, dict], theirs: str) -> None:
         assert 10 < (played.actions[1] == 121).sum() < 60
 
 
+@pytest.mark.slow
 def test_our_othello_is_theirs_but_ends_without_the_last_two_passes() -> None:
     ours, theirs = make("othello"), make("pgx:othello")
     played = record(ours, start(ours), seed=5)
@@ -179,9 +180,8 @@ def chess() -> Game:
     return make("pgx:chess")
 
 
-@pytest.mark.parametrize(
-    "fen", [pytest.param(fen, marks=pytest.mark.slow if n % 3 else ()) for n, fen in enumerate(MOVES)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("fen", MOVES)
 def test_chess_moves_by_hand(chess: Game, fen: str) -> None:
     state = chess.from_text(f"fen: {fen}")
     legal = np.flatnonzero(chess.legal_actions(state)).tolist()

@@ -12,6 +12,7 @@ from tengen.loop.measure import measure
 from tests.helpers.tiny_runs import tiny
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "guessed"), [(1.0, True), (120.0, False)])
 def test_what_was_played_in_how_many_ticks(seconds: float, guessed: bool) -> None:
     config, said, ticks = tiny(), [], itertools.count()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tengen.commands import main
-from tengen.config.loading import load_any
+from tengen.config.loading import load_any, to_dict
 from tengen.config.settings.match import MatchSettings
 from tengen.errors import TengenError
 from tengen.loop.roles import RoleRun, make, results
@@ -55,6 +55,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RoleRun:
     return ran(tmp_path_factory.mktemp("roles"))
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
     assert whole.reason == "20 steps are learned"
     lines = metrics.read(whole.base / metrics.NAME).lines
@@ -87,6 +88,7 @@ def test_its_status(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
     assert last["evaluations_per_second"] is None
 
 
+@pytest.mark.slow
 def test_its_role_is_known(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:
     setting = ["--dimension", "2", "--points", "2", "--max-value", "4", "--games", "10"]
     assert main(["rho", "random", "--agents", str(whole.base), *setting]) == 0
@@ -154,6 +156,67 @@ def test_a_trainer_of_somebody_else() -> None:
 
     with pytest.raises(TengenError, match="mine is not one that `tengen run` knows"):
         make(Other())  # type: ignore[arg-type]
+
+
+BREAKS = """
+from pathlib import Path
+
+from tengen import config, train
+
+
+class Waning:
+    asked = 0
+
+    def __call__(self, step):
+        self.asked += 1
+        return 1 / self.asked
+
+    def state_dict(self):
+        return {"asked": self.asked}
+
+    def load_state_dict(self, state):
+        self.asked = state["asked"]
+
+
+class Breaking(train.Trainer[config.TrainerConfig]):
+    def __init__(self, config):
+        super().__init__(config)
+        self.schedule = Waning()
+
+    def _train(self, steps):
+        for _ in range(steps):
+            if self.step == 7 and not Path("repaired").exists():
+                raise KeyError("seven")
+            self.schedule(self.step)
+            self.advance()
+        return {"asked": self.schedule.asked}
+"""
+
+
+def test_a_trainer_of_ones_own_breaks_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost: all steps before the mistake are saved, with the state of the trainer's schedule."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "breaking_trainer.py").write_text(BREAKS)
+    data = to_dict(load_any("dqn_hironaka2", TINY))
+    for key in ("dueling", "double", "target", "batch", "huber", "first_samples", "roll_out_samples"):
+        del data["agent"][key]
+    del data["agent"]["roll_out_interval"]
+    data |= {"trainer": "breaking_trainer:Breaking"}
+    (tmp_path / "mine.yaml").write_text(json.dumps(data))
+    command = ["run", "mine.yaml", "--base", "run", "--set", "goal.steps=9"]
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert "breaking_trainer:Breaking: KeyError: 'seven' (breaking_trainer.py, line 29, in _train)" in told
+    assert "up to step 7 is saved; when the code is repaired, the same command goes on" in told
+    (tmp_path / "repaired").touch()
+    assert main(command) == 0
+    last = metrics.last(tmp_path / "run" / metrics.NAME, "progress")
+    assert last is not None
+    assert (last["steps"], last["figures"]["asked"]) == (9, 9)
+    assert main(["status", "run"]) == 0
 
 
 @pytest.mark.slow

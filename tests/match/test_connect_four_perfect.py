@@ -115,6 +115,7 @@ def test_files_that_are_no_positions(script: Any, tmp_path: Path, text: str) -> 
         script.read(tmp_path / "x.json")
 
 
+@pytest.mark.slow
 def test_the_command(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,6 +142,7 @@ def test_records_say_who_played_and_who_won() -> None:
     assert sum(points.values()) == 8
 
 
+@pytest.mark.slow
 def test_more_games_than_there_are_openings() -> None:
     with pytest.raises(OptionError, match="gate.games: tic_tac_toe: there are no 5000 different openings"):
         contest("gate.games=10000").play_round()

@@ -47,6 +47,7 @@ def test_of_a_run_the_newest_network_plays(run: Path) -> None:
     assert player(str(run), "host", GAME, 8).name == "net-s2:8"
 
 
+@pytest.mark.slow
 def test_the_best_is_the_one_whose_worst_is_best(run: Path) -> None:
     """Rates are measured again here, one pair at a time."""
     chosen = hironaka.select(run, "host", GAME, GAMES, earlier=2)

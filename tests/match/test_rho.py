@@ -43,6 +43,7 @@ def test_rates_by_plain_python() -> None:
     assert 0 < unfinished < count  # the limit matters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "agent", "published"),
     # 5,000 games of the original program for Zeillinger, 512 for others; errors of both are allowed for

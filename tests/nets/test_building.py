@@ -1,6 +1,7 @@
 """Only networks that make sense are built; folding changes how they compute, not what."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.errors import OptionError
+from tengen.nets import saving
 from tengen.nets.norms import Norm
 
 
@@ -71,9 +73,28 @@ def test_what_does_not_fit_the_game() -> None:
     with pytest.raises(OptionError, match="go is played on a 5x5 board, expected a tower such as b6c96"):
         nets.build(nets.spec("mlp1x8"), go, nnx.Rngs(0))
     with pytest.raises(
-        OptionError, match="othello has no score to learn from, expected some of opponent_policy, moves"
+        OptionError, match="tic_tac_toe has no score to learn from, expected some of opponent_policy, moves"
     ):
-        nets.build(nets.spec("b1c8", ("score",)), games.make("othello"), nnx.Rngs(0))
+        nets.build(nets.spec("b1c8", ("score",)), games.make("tic_tac_toe"), nnx.Rngs(0))
+    with pytest.raises(OptionError, match="scores: unknown head, did you mean score"):
+        nets.build(nets.spec("b1c8", ("scores",)), go, nnx.Rngs(0))
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_heads_for_the_targets_of_a_game(folded: bool, tmp_path: Path) -> None:
+    game = games.make("tests.helpers.every_target:EveryTarget")
+    heads = ("opponent_policy", "ownership", "mine", "filled", "lead", "stones")
+    net = nets.build(nets.spec("b1c8", heads), game, nnx.Rngs(0))
+    saving.save(net, tmp_path, game)
+    net = saving.load(tmp_path)  # the game is found by its name
+    net = nets.fold(net) if folded else net
+    inputs = jnp.ones((2, *game.planes_shape), bool), jnp.zeros((2, 0))
+    outputs = jax.eval_shape(lambda *seen: net(*seen), *inputs)
+    assert outputs.extra is not None
+    assert {name: x.shape for name, x in outputs.extra.items()} == {
+        "mine": (2, 3, 3), "filled": (2, 9), "lead": (2, 2), "stones": (2,),
+    }  # fmt: skip
+    assert (outputs.policy.shape, outputs.opponent_policy.shape, outputs.score) == ((2, 9), (2, 9), None)
 
 
 def test_bad_specs_and_types_are_refused() -> None:

@@ -10,10 +10,13 @@ import pytest
 from flax import nnx
 
 from tengen import games, nets
+from tengen.commands import main
 from tengen.errors import OptionError, TengenError
 from tengen.nets import custom, saving
+from tengen.run import networks
 from tests.helpers import custom_nets
 from tests.helpers.custom_nets import TINY
+from tests.helpers.tiny_runs import settings
 
 GAME = games.make("tic_tac_toe")
 FILE = "custom_nets.py, line "
@@ -94,3 +97,19 @@ def test_a_file_whose_function_is_gone_or_builds_another_network(tmp_path: Path,
     monkeypatch.delattr(custom_nets, "tiny")
     with pytest.raises(TengenError, match=r"model.safetensors: .*tiny: unknown name"):
         saving.load(tmp_path, GAME)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fused", "sync", "async"])
+def test_runs_learn_with_a_network_of_a_user(mode: str, tmp_path: Path) -> None:
+    more = ("net.dtype=float32", "goal.steps=40", "ring.selfplay_rows=100", "ring.samples_per_epoch=160")
+    overrides = settings(f"net.name={TINY}", "net.heads=[moves_left]", "gate.kind=none", *more)
+    words = [word for text in overrides for word in ("--set", text)]
+    assert main(["run", "tic_tac_toe", "--base", str(tmp_path), "--mode", mode, *words]) == 0
+    found = networks.find(tmp_path)
+    assert found.saved.spec == nets.spec(TINY, ("moves_left",))
+    assert found.saved.info["step"] > 0
+    first = nets.build(found.saved.spec, GAME, nnx.Rngs(0))
+    now = saving.named(nnx.state(saving.load(found.path)))
+    moved = [name for name, x in saving.named(nnx.state(first)).items() if not np.array_equal(x, now[name])]
+    assert {"module.norm.mean", "module.norm.var", "module.conv.kernel"} <= set(moved)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from flax import nnx
 
 from tengen import nets
@@ -36,6 +37,7 @@ def test_networks_of_one_spec_share_their_rule() -> None:
     assert one.rule != players.network("net", evaluator(small(0))[0], game, SearchSettings(simulations=5)).rule
 
 
+@pytest.mark.slow
 def test_a_network_chooses_with_the_parameters_it_is_given() -> None:
     game = make("tic_tac_toe")
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 2))

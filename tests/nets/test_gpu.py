@@ -104,7 +104,9 @@ def folded(
     return found.heads
 
 
-@pytest.mark.parametrize("case", HEADS)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if number > 2 else ()) for number, case in enumerate(HEADS)]
+)
 def test_the_heads_are_the_same_as_by_xla(quick_jit: Any, case: str) -> None:
     side, policy, value, hidden, names, activation, dtype = HEADS[case]
     game, board = games.make("go", size=side), BoardMask(None, side * side)

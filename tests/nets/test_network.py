@@ -194,6 +194,7 @@ def test_looking_changes_nothing(random_net: Any) -> None:
     jax.tree.map(np.testing.assert_array_equal, nnx.state(net), before)
 
 
+@pytest.mark.slow
 def test_a_new_network_learns_everywhere(quick_jit: Any) -> None:
     spec = nets.spec(EVERYTHING, nets.HEADS)
     net = nets.build(spec, GO, nnx.Rngs(0), dtype="float32")

@@ -75,6 +75,15 @@ def test_twenty_steps_are_ten_and_ten(tmp_path: Path) -> None:
     assert (whole.games, whole.samples) == (second.games, second.samples)
 
 
+def test_schedules_of_ones_own_are_asked_at_every_step() -> None:
+    trainer: Any = train.DQNTrainer(small("agent.roll_out_interval=4"), game=Chain())
+    asked: list[int] = []
+    trainer.host_lr_scheduler = lambda step: asked.append(step) or 0.5**step
+    figures = trainer.train(6, evaluation_interval=100)
+    assert asked == [0, *range(6)], "once when it is set, then at every step"
+    assert figures["learning_rate"] == pytest.approx((0.5**4 + 0.5**5) / 2)
+
+
 def test_damaged_checkpoints(tmp_path: Path) -> None:
     trainer = train.DQNTrainer(small(*_CHAIN), game=Chain())
     with pytest.raises(TengenError, match="there is no such folder"):
@@ -294,6 +303,7 @@ def test_tic_tac_toe_against_a_random_player(role: str) -> None:
     assert measured[f"{role}_vs_{other}"] >= (0.8 if role == "host" else 0.5)
 
 
+@pytest.mark.slow
 def test_both_roles_learn_with_names_of_their_own() -> None:
     config = small("host.games=4", "host.roll_out_interval=2", "evaluation.against=[random]")
     config = replace(config, agent=config.host)

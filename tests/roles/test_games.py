@@ -62,7 +62,7 @@ def _one_by_one(role: str, moves: int, n_step: int, gamma: float) -> list[tuple[
     return samples
 
 
-@pytest.mark.parametrize(("role", "n_step"), [("agent", 1), ("host", 3)])
+@pytest.mark.parametrize(("role", "n_step"), [("agent", 1), pytest.param("host", 3, marks=pytest.mark.slow)])
 def test_samples_are_those_of_single_games(role: str, n_step: int) -> None:
     game = Turns()
     fused = FusedGame(game, First(game), First(game), _length)

@@ -10,6 +10,7 @@ from tengen.games.hironaka_players import zeillinger
 from tengen.roles import rules
 
 
+@pytest.mark.slow
 def test_the_hosts_of_hironakas_game_have_names() -> None:
     game = games.make("hironaka", dimension=3, max_points=5)
     assert isinstance(game, Hironaka)

@@ -15,10 +15,12 @@ from flax import nnx
 
 from tengen import train
 from tengen.config import render
-from tengen.config.loading import load_as
-from tengen.config.trainers import TrainerConfig
-from tengen.errors import OptionError, TengenError
+from tengen.config.loading import load_as, to_dict
+from tengen.config.problems import ConfigError
+from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.players import First, Player, Random
+from tengen.roles import rules as role_rules
 from tengen.train import optimizers
 from tests.helpers import paths
 from tests.helpers.toy_trainers import Chain, Turns, small
@@ -199,6 +201,7 @@ def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
         Fitting(replace(small(), reward="finished"), game=Turns())
 
 
+@pytest.mark.slow
 def test_roll_outs(make: Callable[..., Fitting]) -> None:
     trainer = make()
     observations, actions, rewards, dones, after = trainer.roll_out("host", 13)
@@ -282,6 +285,7 @@ def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
     assert (trainer.roll_out("host", 16).rewards < 0).all()
 
 
+@pytest.mark.slow
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("actor_critic", EXAMPLE)
     assert spec is not None
@@ -296,6 +300,91 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("before {'host_vs_agent': ")
     path = EXAMPLE.with_suffix(".yaml")
     assert render(load_as(module.Config, path)) == path.read_text()
+
+
+class Halved:
+    """A schedule with a state: half the rate after every ten questions."""
+
+    def __init__(self) -> None:
+        self.rate = jnp.float32(0.5)
+        self.asked = 0
+
+    def __call__(self, step: int) -> Any:
+        self.asked += 1
+        return self.rate / 2 ** (self.asked // 10)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"asked": self.asked, "rate": self.rate}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.asked = state["asked"]
+
+
+def test_schedules_of_ones_own(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    """Set by attribute, saved with their state; one of Tengen's is restored from the checkpoint."""
+    trainer: Any = make()
+    trainer.host_lr_scheduler = trainer.entropy_schedule = Halved()
+    trainer.host_er_scheduler = train.Schedule.constant(0.25)
+    trainer.temperature_schedule = train.Schedule.constant(2)
+    figures = trainer.train(12)
+    assert figures["learning_rate"] == 0.25
+    assert float(trainer._exploration(trainer.roles["host"])[0]) == 0.25
+    trainer.save(tmp_path)
+    other: Any = make()
+    other.temperature_schedule = train.Schedule.constant(3)
+    with pytest.raises(TengenError, match="host_lr_scheduler: .* must set it before|entropy_schedule: .* must set it"):
+        other.load(tmp_path)
+    other.host_lr_scheduler, other.entropy_schedule = Halved(), Halved()
+    other.load(tmp_path)
+    assert other.host_lr_scheduler.asked == other.entropy_schedule.asked == 12
+    assert float(other.host_er_scheduler(0)) == 0.25
+    assert float(other.temperature_schedule(0)) == 3, "the program's"
+    assert (
+        "schedules" not in make(kind=Idle).checkpoint().about or make(kind=Idle).checkpoint().about["schedules"] == {}
+    )
+
+
+def test_bad_schedules(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make()
+    with pytest.raises(OptionError, match="host_lr_scheduler: expected a function of the step, got 3"):
+        trainer.host_lr_scheduler = 3
+    with pytest.raises(
+        OptionError, match=r"host_lr_scheduler: expected a finite number at step 0, got nan \(.*test_tra"
+    ):
+        trainer.host_lr_scheduler = lambda step: float("nan")
+    with pytest.raises(OptionError, match="host_er_scheduler: expected numbers from 0 to 1, got 2 at step 0"):
+        trainer.host_er_scheduler = lambda step: 2
+    with pytest.raises(
+        OptionError, match=r"host_lr_scheduler: ZeroDivisionError: .* \(.*test_trainer.py, line \d+, in"
+    ):
+        trainer.host_lr_scheduler = lambda step: 1 / step
+    with pytest.raises(TengenError, match="agent has no section"):
+        trainer.agent_lr_scheduler = lambda step: 1.0
+    trainer.schedule = Halved()
+    trainer.schedule.rate = object()
+    with pytest.raises(OptionError, match=r"schedule: state_dict: expected finite numbers, .* got object \(.*test_tr"):
+        trainer.checkpoint()
+
+
+def test_from_a_dictionary() -> None:
+    data = to_dict(small("agent.batch=17"))
+    trainer = train.DQNTrainer.from_dict(
+        data, ["host.games=4"], game=Turns(), agent_player=Player("first", First(Turns()))
+    )
+    assert (train.DQNTrainer.Config, Fitting.Config) == (DQNConfig, TrainerConfig)
+    assert (trainer.config.host.games, trainer.config.host.batch) == (4, 17)
+    with pytest.raises(ConfigError, match=r"host.batch: expected .*, got \"many\" \(in the dictionary\)"):
+        train.DQNTrainer.from_dict({**data, "host": {**data["host"], "batch": "many"}})
+
+
+class Infinite(Idle):
+    def _train(self, steps: int) -> dict[str, Any]:
+        return {"policy_loss": jnp.inf}
+
+
+def test_a_loss_that_is_not_finite(make: Callable[..., Fitting]) -> None:
+    with pytest.raises(Diverged, match=r"at step 3: policy_loss is inf, not a finite number \(.*test_trainer.py, line"):
+        make(kind=Infinite).train(3)
 
 
 class Dropping(nnx.Module):
@@ -315,6 +404,8 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     given.eval()
     trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
     assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    role = trainer.role("host")
+    assert role_rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
     trainer.replace_nets(host_net=Dropping())
     assert trainer.host_net.dropout.deterministic

@@ -90,6 +90,7 @@ def test_emulated_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[floa
     assert_same(plan, evaluator, "gpu")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("emulated_gpu")
 def test_values_that_are_not_numbers_write_nowhere_else() -> None:
     """A diverged network is noticed only after the search; until then every leaf hangs where its parent says."""

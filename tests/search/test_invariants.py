@@ -162,7 +162,10 @@ def check_advance(session: Session, move: int, game: int) -> None:
     assert after.used[new] == len(pairs)
 
 
-@pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in PLANS.items()])
+@pytest.mark.parametrize(
+    "plan",
+    [pytest.param(plan, id=name, marks=pytest.mark.slow if plan is LEAFY_PUCT else ()) for name, plan in PLANS.items()],
+)
 def test_budgets_roots_nodes_and_moves(plan: Plan) -> None:
     @given(INPUTS)
     @settings(max_examples=10)
@@ -217,6 +220,7 @@ def test_a_finished_game_keeps_an_empty_tree() -> None:
         assert (trees.child[:, :, finished] == -1).all()
 
 
+@pytest.mark.slow
 def test_a_full_tree_goes_on_without_new_leaves() -> None:
     # 8 slots for 24 simulations. Roots count every simulation, values stay in range, nothing outside is written.
     plan = FULL_PUCT._replace(slots=8)

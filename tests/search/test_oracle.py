@@ -37,6 +37,14 @@ CASES = {
     "gumbel, three leaves": (LEAFY_GUMBEL, SMOOTH),
     "gumbel, hironaka": (Plan(HIRONAKA, SearchSettings(algorithm="gumbel", simulations=20)), SMOOTH),
 }
+RARE = (
+    "puct, three leaves",
+    "puct, three leaves, sharp",
+    "gumbel, three leaves",
+    "gumbel, hironaka",
+    "puct",
+    "puct, sharp",
+)
 
 
 def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
@@ -76,7 +84,7 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
 
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
-    [pytest.param(*case, id=name) for name, case in CASES.items()]
+    [pytest.param(*case, id=name, marks=pytest.mark.slow if name in RARE else ()) for name, case in CASES.items()]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )
 def test_the_tree_is_the_oracles_after_every_simulation(plan: Plan, evaluator: tuple[float, float]) -> None:

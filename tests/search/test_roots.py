@@ -109,7 +109,7 @@ def starts(game: Game, seed: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[np.r_[0, 2 : BATCH + 1]], roots(game, BATCH + 1, seed))
 
 
-@pytest.mark.parametrize("name", ["puct", "kernels", pytest.param("go", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["puct", *(pytest.param(name, marks=pytest.mark.slow) for name in ("kernels", "go"))])
 def test_a_new_root_is_searched_as_if_there_had_been_no_other(name: str) -> None:
     game, _ = PLANS[name]
     planted, searched, restarted = programs(name)

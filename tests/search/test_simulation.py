@@ -51,6 +51,7 @@ def begun(settings: SearchSettings, budget: np.ndarray, key: Any) -> Tree:
     return jit(begin)(roots(TIC_TAC_TOE, BATCH), key)
 
 
+@pytest.mark.slow
 def test_finish_gives_the_tree_of_a_python_evaluator() -> None:
     settings = SearchSettings(algorithm="puct", simulations=16, leaves=3)
     tree = begun(settings, np.array([12, 5, 1, 0, 7, 16], np.int32), jax.random.key(5))

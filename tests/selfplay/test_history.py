@@ -12,7 +12,6 @@ from tengen.data.records import text
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.targets import Target
-from tengen.selfplay import history
 from tengen.selfplay.finished import Finished
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (
@@ -29,7 +28,7 @@ from tests.helpers.selfplay_plans import (
     played,
 )
 
-QUICK = ("go3", "tic_tac_toe")
+QUICK = ("tic_tac_toe",)
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in (FAST | SLOW) if name not in QUICK]
 
 
@@ -159,6 +158,7 @@ def test_othello_players_pass() -> None:
     assert (found.action == OTHELLO.game.num_actions - 1).any()
 
 
+@pytest.mark.slow
 def test_the_move_made_is_one_the_search_looked_at() -> None:
     games = played(CROWDED, CALLS, PHASES)  # PUCT draws its moves from the visits, which are its policy
     rows, found = by_game(games), games.everything
@@ -186,6 +186,6 @@ def test_policies_are_shares_of_the_visits_that_were_paid_for() -> None:
 def test_a_target_is_seen_by_the_player_of_each_move(sides: Any, value: list, expected: list) -> None:
     player = np.array([[0, 1, 1], [0, 0, 1]], np.int8)
     for dtype in (np.int8, np.float32):
-        found = history.seen_by(Target("two", "action", sides=sides), jnp.asarray(value, dtype), jnp.asarray(player))
+        found = Target("two", "action", sides=sides).seen_by(jnp.asarray(value, dtype), jnp.asarray(player))
         assert found.dtype == dtype
         assert np.asarray(found).tolist() == expected

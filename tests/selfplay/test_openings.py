@@ -37,6 +37,7 @@ def check_replay(game: Game, openings: PreparedGames, starts: Any) -> None:
         assert all(jax.tree.leaves(jax.tree.map(np.array_equal, state, again.state(length, k))))
 
 
+@pytest.mark.slow
 def test_openings_are_games_that_somebody_began() -> None:
     openings = prepared(GO3, COUNT, opening_moves=4, komi_spread=2.0)
     starts = jax.tree.map(lambda leaf: np.stack([leaf] * COUNT), new(GO3))

@@ -37,6 +37,7 @@ def played() -> Any:
     return jax.tree.map(np.asarray, on_host(finished))
 
 
+@pytest.mark.slow
 def test_opponents_make_their_moves_and_nobody_learns_them(played: Any) -> None:
     """Every game is replayed with the rules: who moved how, and which rows there are of it."""
     step, look = jax.jit(GAME.step), jax.jit(GAME.to_play)

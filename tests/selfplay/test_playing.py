@@ -93,6 +93,7 @@ def test_every_game_moves_exactly_when_its_budget_is_spent(plan: Plan) -> None:
     assert min(moves.values()) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [CERTAIN, GO])
 def test_with_enough_room_no_game_ever_waits(plan: Plan) -> None:
     games = played(plan, CALLS, PHASES)

@@ -12,7 +12,7 @@ import pytest
 from tengen import games, nets, train
 from tengen.data.format.rows import RowFormat
 from tengen.data.store import buffer
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tests.helpers.train_samples import BATCH, QUICK, random_rows, tiny_settings
@@ -64,6 +64,19 @@ def test_a_restart_changes_nothing(data: Any, tmp_path: Path, same: Any) -> None
     same(again.state, straight.state)
     assert again.bucket == straight.bucket
     assert again.plateau == straight.plateau
+
+
+def test_a_schedule_of_ones_own(data: Any) -> None:
+    """Another factor of the learning rate, which checkpoints keep."""
+    one, other = trainer(), trainer()
+    one.schedule = train.Schedule.of("linear", 0.5, 0.0, 10)
+    one.feed(data, 100)
+    assert one.train(1)["learning_rate"] == pytest.approx(1e-2 * 0.25 * 0.5)
+    other.restore(one.checkpoint())
+    assert other.schedule == one.schedule
+    one.schedule = lambda step: float("nan")
+    with pytest.raises(OptionError, match="schedule: expected a finite number at step 1, got nan"):
+        one.train(1)
 
 
 def test_starting_where_there_is_nothing(tmp_path: Path) -> None:

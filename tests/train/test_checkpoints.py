@@ -121,7 +121,16 @@ def test_whatever_file_is_damaged_nothing_wrong_is_restored(folder: Path, tmp_pa
     assert fell_back >= 2, "some files hold the data"
 
 
-@pytest.mark.parametrize("name", ["_CHECKPOINT_METADATA", "about/metadata", "state/_METADATA", "state/manifest.ocdbt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_CHECKPOINT_METADATA",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("about/metadata", "state/_METADATA", "state/manifest.ocdbt")
+        ),
+    ],
+)
 def test_a_fifo_is_not_waited_for(folder: Path, name: str) -> None:
     """In a process of its own, since a thread that waits for a FIFO cannot be stopped."""
     target = folder / "step_000000020" / name
@@ -205,7 +214,7 @@ with Checkpoints(sys.argv[1], CheckpointSettings(interval=1, keep=2, long_term_i
 """
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.13])
+@pytest.mark.parametrize("pause", [0.0, pytest.param(0.13, marks=pytest.mark.slow)])
 def test_a_killed_process_leaves_checkpoints_to_go_on_from(tmp_path: Path, pause: float) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(

@@ -67,6 +67,7 @@ def test_a_block_gives_the_same(
     jax.tree.map(np.testing.assert_array_equal, jax.device_get(short), jax.device_get(again))
 
 
+@pytest.mark.slow
 def test_judging_by_hand(learner: train.Learner, net: nets.Network, host: Any, game: Game, same: Any) -> None:
     state, _ = learner.in_order(learner.start(net), host, KEY, 3)
     before = jax.device_get(state)

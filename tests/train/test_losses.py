@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tengen.config.settings.train import LossSettings
+from tengen.data.format.rows import UNKNOWN
 from tengen.errors import OptionError
 from tengen.games.targets import Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
@@ -125,6 +126,7 @@ def test_every_loss_against_the_slow_version() -> None:
     assert figures["loss"] == pytest.approx(total(said, rows, said), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_against_differences_of_the_slow_version() -> None:
     said, rows = outputs(), batch()
     given = {k: jnp.asarray(v) for k, v in rows.items()}
@@ -226,6 +228,26 @@ def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
     candidates = np.linspace(2, 6, 81)
     each = [float(mean(huber(c - error, SPREAD_KNEE), jnp.ones(len(error)))) for c in candidates]
     assert candidates[int(np.argmin(each))] == pytest.approx(4, abs=0.25)
+
+
+def test_unknown_targets_teach_nothing() -> None:
+    """Neither their loss nor its gradient depends on rows that do not know a target."""
+    rows, few = batch(), {name: values[1:] for name, values in batch().items()}
+    rows["ownership"][0], rows["score"][0] = UNKNOWN, np.nan
+
+    def found(rows: dict[str, np.ndarray], score: jax.Array, ownership: jax.Array) -> Any:
+        taken = {name: jnp.asarray(values[: len(score)], jnp.float32) for name, values in outputs().items()}
+        taken |= {"score": score, "ownership": ownership}
+        figures = losses(Outputs(**taken), {name: jnp.asarray(each) for name, each in rows.items()}, SETTINGS)[1]
+        return figures["ownership_loss"] + figures["score_mean_loss"] + figures["score_spread_loss"]
+
+    given = [jnp.asarray(outputs()[name], jnp.float32) for name in ("score", "ownership")]
+    value, gradient = jax.value_and_grad(found, (1, 2))(rows, *given)
+    expected, wanted = jax.value_and_grad(found, (1, 2))(few, *(each[1:] for each in given))
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for one, other in zip(gradient, wanted, strict=True):
+        np.testing.assert_allclose(one[1:], other, rtol=1e-5)
+        assert not one[0].any()
 
 
 class TestTargetsOfAGame:

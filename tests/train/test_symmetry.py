@@ -74,6 +74,7 @@ def test_symmetries_are_drawn_evenly_and_by_the_row() -> None:
     assert times.max() < 600
 
 
+@pytest.mark.slow
 def test_smaller_boards_turn_in_their_corner() -> None:
     """A small board turned and then put into the corner is the same as one turned there."""
     large, *smaller = (games.make("go", size=size) for size in (5, 3, 4))

@@ -8,7 +8,8 @@ from tengen.commands.part import add_part, drive, load, positive
 from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
-few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C."""
+few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
+data from-games`, it shuffles and exports, too."""
 ROLES = ("main", "extra", "trainonly")
 
 
@@ -29,7 +30,7 @@ def add(subparsers: Any) -> None:
         help="main: its networks go to the gate; extra: they are exported aside and do not play; trainonly: none are "
         "(default: main for the trainer main, extra for others)",
     )
-    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end after N epochs of the trainer")
+    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end when this process has trained N epochs")
     parser.add_argument(
         "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
     )
@@ -44,21 +45,19 @@ def run(args: argparse.Namespace) -> int:
     role = args.role or ("main" if name == "main" else "extra")
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
+        from functools import partial
+
         from tengen.config import provenance
+        from tengen.loop.parts import supervised
         from tengen.loop.parts.train import TrainPart
         from tengen.run import directory
 
         directory.write(config, base / "train" / name, provenance.lines(), say)
-        return TrainPart(
-            config,
-            base,
-            stop,
-            say,
-            name=name,
-            role=role,
-            max_epochs=args.max_epochs,
-            end_when_limited=args.stop_when_limited,
-        )
+        train = partial(TrainPart, config, base, stop, say, name=name, role=role, max_epochs=args.max_epochs)
+        if supervised.is_supervised(base):
+            say("all rows are of games that others played, so this trainer also shuffles and exports")
+            return supervised.SupervisedPart(config, base, stop, say, train, ends=args.stop_when_limited)
+        return train(end_when_limited=args.stop_when_limited)
 
     # Trainers besides the main one may have networks of other sizes, and other ways of learning.
     free = ("net.dtype",) if name == "main" else ("net", "train")
@@ -69,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
         )
     from tengen.loop.divergence import advising
 
+    # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
+    watched = "" if name == "main" else f"train/{name}"
     with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
-        return drive(args, build, only=f"train-{name}", free=free)
+        return drive(args, build, only=f"train-{name}", free=free, watched=watched)
 
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:

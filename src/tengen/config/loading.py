@@ -1,17 +1,21 @@
-"""Loads and checks a configuration: a file or a shipped name, and overrides from the command line."""
+"""Loads and checks a configuration: a file, a shipped name or a dictionary, and overrides from the command line."""
 
+import copy
+import dataclasses
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tengen import schema
+from tengen import importing, schema
 from tengen.config import reader, source
 from tengen.config.override import Override, apply, read_overrides
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
 from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.errors import OptionError
 
 T = TypeVar("T")
 
@@ -34,36 +38,98 @@ def load(config: str | Path, overrides: Iterable[str] = ()) -> Config:
 
 def load_any(config: str | Path, overrides: Iterable[str] = ()) -> Config | TrainerConfig:
     """As `load`, for the kind that the key `trainer` names."""
-    found = source.find(config)
-    document = _read_sections(found.text, Config)
-    overrides = list(overrides)
-    kind: type[Config] | type[TrainerConfig] = Config
-    chosen = [o for o in read_overrides(overrides)[0] if o.path == ("trainer",)]
-    if chosen or "trainer" in document.data:
-        name = chosen[0].value if chosen else document.data["trainer"]
-        if not isinstance(name, str) or name not in KINDS:
-            place = chosen[0].place if chosen else f"{found.label}, line {document.lines['trainer',]}"
-            raise ConfigError([f"trainer: {schema.unknown('trainer', str(name), KINDS)} ({place})"])
-        kind = KINDS[name]
-    return _load(kind, found, document, overrides)
+    found = _find(config)
+    return _load_any(found, _read_sections(found.text, Config), list(overrides))
 
 
 def load_as(cls: type[T], config: str | Path, overrides: Iterable[str] = ()) -> T:
     """As `load`, for the kind `cls`: a frozen dataclass of settings, such as your own `TrainerConfig`."""
-    found = source.find(config)
+    found = _find(config)
     return _load(cls, found, _read_sections(found.text, cls), overrides)
+
+
+def from_dict(data: Mapping[str, Any], overrides: Iterable[str] = (), cls: type | None = None) -> Any:
+    """A configuration from a dictionary with the keys of a YAML file, checked in the same way. `to_dict` undoes it.
+
+    The kind is `cls`, or the one that the key `trainer` names.
+    """
+    if not isinstance(data, Mapping):
+        raise ConfigError([f"expected a dictionary with the sections of a configuration, got {schema.quote(data)}"])
+    found, document = source.ConfigSource("in the dictionary", ""), reader.Document(copy.deepcopy(dict(data)))
+    if cls is not None:
+        return _load(cls, found, document, overrides)
+    return _load_any(found, document, list(overrides))
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The configuration as plain data, with the keys of its YAML file."""
+    return {setting.name: _plain(value) for setting, value in schema.values(config)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return to_dict(value) if dataclasses.is_dataclass(value) else value
+
+
+def _find(config: str | Path) -> source.ConfigSource:
+    """The text. What it names as package.module:Class may lie beside it, or where the modules of its run did."""
+    found = source.find(config)
+    if source.is_path(config):
+        importing.add_folders([*importing.read_folders(found.text), Path(config).parent])
+    return found
+
+
+def _load_any(found: source.ConfigSource, document: reader.Document, overrides: list[str]) -> Any:
+    chosen = [o for o in read_overrides(overrides)[0] if o.path == ("trainer",)]
+    if not chosen and "trainer" not in document.data:
+        return _load(Config, found, document, overrides)
+    name = chosen[0].value if chosen else document.data["trainer"]
+    place = _Places(found.label, document, chosen).of(("trainer",)).words
+    return _load(_config_class(name, place), found, document, overrides)
+
+
+def _config_class(name: Any, place: str) -> type[TrainerConfig]:
+    """The configuration of the trainer with that name."""
+    if isinstance(name, str) and name in KINDS:
+        return KINDS[name]
+    if not importing.is_reference(name):
+        words = schema.unknown("trainer", str(name), [*KINDS, "package.module:Class for your own"])
+        raise ConfigError([f"trainer: {words} ({place})"])
+    try:
+        found = importing.load(name, "a trainer")
+    except OptionError as error:
+        raise ConfigError([f"trainer: {error} ({place})"]) from error
+    kind, defined = getattr(found, "Config", None), importing.defined_at(found)
+    if not (isinstance(kind, type) and issubclass(kind, TrainerConfig) and hasattr(found, "_train")):
+        raise ConfigError([f"trainer: {name}: expected a class derived from tengen.train.Trainer ({defined}; {place})"])
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+        raise ConfigError([f"trainer: {name}: has no method {missing} ({defined}; {place})"])
+    return kind
 
 
 def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(document, overrides)
     places = _Places(found.label, document, applied)
-    instance, problems = schema.check(cls, document.data, old=found.is_of_a_run)
+    instance, problems = _checked(cls, document.data, found.is_of_a_run)
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
     problems = [p for p in problems if not _is_unread(p.path, document)]
     lines += [_line(p.path, p.message, places.of(p.path)) for p in problems]
     if instance is None or lines or override_problems:
         raise ConfigError([text for _, text in sorted(lines, key=lambda line: line[0])] + override_problems)
     return instance
+
+
+def _checked(cls: type[T], data: Any, old: bool) -> tuple[T | None, list[schema.Problem]]:
+    """`schema.check`; ConfigError if a class of the user's declares its settings wrongly, or its own checks fail."""
+    if cls.__module__.startswith("tengen."):
+        return schema.check(cls, data, old=old)
+    try:
+        return schema.check(cls, data, old=old)
+    except Exception as error:
+        place = importing.place_of(error) or importing.defined_at(cls)
+        raise ConfigError([f"{cls.__name__}: {type(error).__name__}: {error} ({place})"]) from error
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from jaxtyping import Array
 
 from tengen.errors import OptionError
@@ -87,6 +88,13 @@ class Target:
     def outputs(self) -> int:
         """Outputs of the head for each entry."""
         return 2 if self.loss == "score" else 1
+
+    def seen_by(self, value: Any, player: Any) -> Any:
+        """[E, M, ...]: the values [E, ...] of E games for the players (Int8[E, M]) of their moves. NumPy or JAX."""
+        if self.sides == "each":
+            return value[np.arange(len(value))[:, None], player]
+        sign = 1 - 2 * player if self.sides == "opposite" else 1 + 0 * player
+        return value[:, None] * sign.reshape(*player.shape, *[1] * (value.ndim - 1)).astype(value.dtype)
 
     def shape(self, planes_shape: tuple[int, int, int], num_actions: int) -> tuple[int, ...]:
         """The shape of the target in one row."""

@@ -4,16 +4,18 @@ What a step does depends on its number alone, so a run that was killed and resum
 would have learned without the interruption.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tengen import nets
+from tengen import importing, nets
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import TengenError
+from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
@@ -69,7 +71,20 @@ class RoleRun(InProcessRun):
         return self.session.figures
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Learn until the goal is reached or `stop` says so; then write everything."""
+        """Learn until the goal is reached or `stop` says so; then write everything.
+
+        If the code of a user's trainer fails, everything learned so far is written as well.
+        """
+        try:
+            self._run(stop)
+        except UserCodeError as error:
+            with contextlib.suppress(Exception):  # the error of the user's code is what counts
+                self._keep()
+            saved = self.session.saved
+            kept = f"up to step {saved:,} is saved" if saved > 0 else "nothing was saved yet"
+            raise UserCodeError(f"{error}\n{kept}; when the code is repaired, the same command goes on") from error
+
+    def _run(self, stop: Callable[[], bool]) -> None:
         began = self.trainer.step
         while not stop() and not self.reason:
             self._learn()
@@ -78,6 +93,7 @@ class RoleRun(InProcessRun):
             if self.session.due:
                 self._checkpoint()
             self.reporter.report(self._standing())
+            self._take_changes()
         # People and sweeps look at the last evaluation; a run that is stopped should end at once.
         if self.reason and self.trainer.step > max(began, self._evaluated):
             self._evaluate()
@@ -90,12 +106,13 @@ class RoleRun(InProcessRun):
         if self.config.goal.steps is not None:
             steps = min(steps, self.config.goal.steps - step)
         self._show("learning" if self.session.started else "compiling the games and the learner")
-        self.session.learn(steps, partial(self.trainer.train, evaluation_interval=_NEVER))
+        with importing.told(self.config.trainer):
+            self.session.learn(steps, partial(self.trainer.train, evaluation_interval=_NEVER))
         self.counts = self._now()
 
     def _evaluate(self) -> None:
         self._show("evaluating")
-        with safe_exit.possible():
+        with safe_exit.possible(), importing.told(self.config.trainer):
             self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
@@ -156,7 +173,11 @@ def make(config: TrainerConfig) -> Trainer[Any]:
     """The trainer that a configuration names."""
     if isinstance(config, DQNConfig):
         return DQNTrainer(config)
-    raise ConfigError([f"trainer: {config.trainer} is not one that `tengen run` knows; make it in a program"])
+    if not importing.is_reference(config.trainer):
+        advice = "name its class as package.module:Class, or make it in a program"
+        raise ConfigError([f"trainer: {config.trainer} is not one that `tengen run` knows; {advice}"])
+    with importing.told(config.trainer):
+        return importing.load(config.trainer, "a trainer")(config)
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:

@@ -112,7 +112,7 @@ def shapes(game: Game) -> dict[str, tuple[int, ...]]:
     return targets | known
 
 
-def _by_name(outputs: Outputs) -> dict[str, Any]:
+def _by_name(outputs: Any) -> dict[str, Any]:
     found = {**outputs._asdict(), **(outputs.extra or {})}
     return {name: output for name, output in found.items() if output is not None and name != "extra"}
 

@@ -97,24 +97,28 @@ class PythonModel:
             yield name, part
 
     def _array(self, name: str, value: Any) -> Array:
-        """The array of any framework as JAX's, without a copy where there is a way."""
-        if isinstance(value, Array):
-            return value
-        if hasattr(value, "detach"):  # PyTorch does not export what it could still differentiate
-            value = value.detach()
-        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-            try:
-                return jax.dlpack.from_dlpack(value)
-            except (TypeError, ValueError, RuntimeError, BufferError):
-                pass  # of a type, a layout or a device that JAX does not know
         try:
-            return jnp.asarray(np.asarray(value, np.float32))
+            return to_jax(value)
         except Exception as error:
             self._wrong(f"{name}: {type(value).__name__} cannot be read as an array of numbers ({error})")
 
     def _wrong(self, text: str) -> NoReturn:
         call = self.model if hasattr(self.model, "__code__") else type(self.model).__call__
         raise TengenError(f"{self.text}: {importing.where(call)}: {text}")
+
+
+def to_jax(value: Any) -> Array:
+    """An array of any framework as JAX's, without a copy where there is a way. Raises whatever that framework does."""
+    if isinstance(value, Array):
+        return value
+    if hasattr(value, "detach"):  # PyTorch does not export what it could still differentiate
+        value = value.detach()
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        try:
+            return jax.dlpack.from_dlpack(value)
+        except (TypeError, ValueError, RuntimeError, BufferError):
+            pass  # of a type, a layout or a device that JAX does not know
+    return jnp.asarray(np.asarray(value, np.float32))
 
 
 @jax.jit

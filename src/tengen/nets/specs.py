@@ -12,6 +12,7 @@ Activation = Literal["relu", "mish", "silu"]
 Head = str
 HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
 """Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
+HEAD_NAME = "[a-z][a-z0-9_]{0,39}"
 Dtype = Literal["bfloat16", "float32"]
 FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
@@ -88,7 +89,7 @@ class Spec(Architecture):
     heads: tuple[Head, ...] = setting(
         REQUIRED,
         "what is predicted besides policy and value",
-        pattern="[a-z][a-z0-9_]{0,39}",
+        pattern=HEAD_NAME,
         words="the name of a head, such as ownership",
     )
     function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")

@@ -1,31 +1,31 @@
 """`DQNTrainer`: every learning role by deep Q-learning. See docs/trainers.md."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from tengen.config.settings.roles import DQNRoleSettings
+from tengen.config.trainers import DQNConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.roles.q_learning import Nets, QLearner
 from tengen.roles.role import Role
 from tengen.roles.trainer import Trainer
+from tengen.train import schedules
 from tengen.train.base import Metrics
-
-if TYPE_CHECKING:
-    from tengen.config.trainers import DQNConfig
+from tengen.train.schedules import Schedule
 
 _LEARN = 100  # what random keys are for; see `Trainer`
 
 
-class DQNTrainer(Trainer["DQNConfig"]):
+class DQNTrainer(Trainer[DQNConfig]):
     """Double DQN on the device: a role's samples go into its buffer, and batches of them teach its network.
 
     What happens at a step depends on its number alone, so 20 steps are 10 steps and 10 more, whatever was in between.
     """
 
-    def __init__(self, config: "DQNConfig", **given: Any) -> None:
+    def __init__(self, config: DQNConfig, **given: Any) -> None:
         """As `Trainer`: the game, networks, players and reward may be given."""
         super().__init__(config, **given)
         for role in self.roles.values():
@@ -54,11 +54,12 @@ class DQNTrainer(Trainer["DQNConfig"]):
         """The update of a role, as pure functions."""
         assert isinstance(role.settings, DQNRoleSettings)
         assert role.optimizer is not None
-        assert role.lr_scheduler is not None
-        assert role.beta_scheduler is not None
-        return QLearner(
-            role.graph, tuple(role.others), role.settings, role.optimizer, role.lr_scheduler, role.beta_scheduler
+        # Other schedules than Tengen's are asked on the host.
+        lr, beta = (
+            each if isinstance(each, Schedule) else Schedule.constant(0)
+            for each in (role.lr_scheduler, role.beta_scheduler)
         )
+        return QLearner(role.graph, tuple(role.others), role.settings, role.optimizer, lr, beta)
 
     def _train(self, steps: int) -> Metrics:
         goal = self.step + steps
@@ -96,12 +97,22 @@ class DQNTrainer(Trainer["DQNConfig"]):
         key = jax.random.fold_in(self._base, _LEARN + self.game.roles.index(role.name))
         buffer = role.replay_buffer
         nets, buffer.state, figures = self.learner(role).many(
-            nets, role.others, buffer.state, key, jnp.int32(self.step), jnp.int32(steps)
+            *(nets, role.others, buffer.state, key, jnp.int32(self.step), jnp.int32(steps)),
+            *(self._asked(role, part, steps) for part in ("lr_scheduler", "beta_scheduler")),
         )
         role.parameters, self.extra[role.name], role.optimizer_state, role.others = nets
         assert role.er_scheduler is not None
-        figures = {**figures, "exploration": role.er_scheduler(self.step)}
+        figures["exploration"] = schedules.number(role.er_scheduler, self.step, f"{role.name}_er_scheduler")
         return {f"{role.name}_{name}": figure for name, figure in figures.items()} if named else figures
+
+    def _asked(self, role: Role, part: str, steps: int) -> Any:
+        """Float32[N]: the numbers of a user's schedule for the next steps; None for one of Tengen's."""
+        schedule: Any = getattr(role, part)
+        if isinstance(schedule, Schedule):
+            return None
+        interval: int = role.settings.roll_out_interval  # type: ignore[union-attr]
+        found = [schedules.number(schedule, self.step + step, f"{role.name}_{part}") for step in range(steps)]
+        return jnp.pad(jnp.stack(found), (0, interval - steps))
 
     def _checked(self, figures: dict[str, Any]) -> Metrics:
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}

@@ -94,12 +94,12 @@ class QLearner:
         return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played, others)
 
     def learn(
-        self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array
+        self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array, rate: Array | None = None
     ) -> tuple[Nets, Array, dict[str, Array]]:
-        """One step: the networks after it, the errors Float32[B], figures."""
+        """One step: the networks after it, the errors Float32[B], figures. `rate` takes the place of the schedule's."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, (errors, played, others)), change = gradient(nets.parameters, others, nets.target, drawn)
-        rate = self.lr(step)
+        rate = self.lr(step) if rate is None else rate
         parameters, optimizer = optimizers.step(self.optimizer, change, nets.optimizer, nets.parameters, rate)
         target = self.follow(nets.target, {**parameters, **others}, step)
         figures = {
@@ -126,18 +126,29 @@ class QLearner:
 
     @partial(jax.jit, static_argnames=("self",), donate_argnames=("buffer",))
     def many(
-        self, nets: Nets, others: Parameters, buffer: Replay, key: Array, first: Array, count: Array
+        self,
+        nets: Nets,
+        others: Parameters,
+        buffer: Replay,
+        key: Array,
+        first: Array,
+        count: Array,
+        rates: Array | None = None,
+        betas: Array | None = None,
     ) -> tuple[Nets, Replay, dict[str, Array]]:
         """`count` steps, the first of them number `first`; figures are means.
 
-        What a step draws follows from its number.
+        What a step draws follows from its number. `rates` and `betas` (Float32[N], one for each step) replace the
+        schedules'.
         """
 
         def one(number: Array, carry: Any) -> Any:
             nets, buffer, sums = carry
             step = first + number
-            drawn = replay.draw(buffer, jax.random.fold_in(key, step), self.settings.batch, self.beta(step))
-            nets, errors, figures = self.learn(nets, nets.others, drawn, step)
+            beta = self.beta(step) if betas is None else betas[number]
+            drawn = replay.draw(buffer, jax.random.fold_in(key, step), self.settings.batch, beta)
+            rate = None if rates is None else rates[number]
+            nets, errors, figures = self.learn(nets, nets.others, drawn, step, rate)
             assert self.settings.buffer is not None
             buffer = replay.renew(buffer, drawn.places, errors, self.settings.buffer.alpha, self.settings.buffer.least)
             return nets, buffer, jax.tree.map(jnp.add, sums, figures)

@@ -23,8 +23,8 @@ from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
 from tengen.roles.rules import GreedyRule, Parameters
 from tengen.run import networks
-from tengen.train import optimizers
-from tengen.train.schedules import Schedule
+from tengen.train import optimizers, schedules
+from tengen.train.schedules import AnySchedule, Schedule
 
 AnyNet = nnx.Module | Path | str
 """A module that is called on (planes, scalars) and gives a number per action, or `Outputs`; or where one is saved."""
@@ -40,14 +40,16 @@ class Role:
         self.rule_of: Callable[[Any, Game], Rule] = (
             GreedyRule  # how a network (its graph) plays; `rules.Drawn` is another
         )
-        self.graph: Any = None
+        self.graph: Any = None  # in training mode while it learns
+        self.playing_graph: Any = None  # in evaluation mode
         self.parameters: Parameters = {}  # what gradients change
         self.others: Parameters = {}  # the other variables of the network
         self.optimizer: optax.GradientTransformation | None = None  # for a learning rate of 1
         self.optimizer_state: Any = ()
-        self.lr_scheduler: Schedule | None = None
-        self.er_scheduler: Schedule | None = None
-        self.beta_scheduler: Schedule | None = None
+        self.lr_scheduler: AnySchedule | None = None
+        self.er_scheduler: AnySchedule | None = None
+        self.beta_scheduler: AnySchedule | None = None
+        self.own_schedules: set[str] = set()  # which of these the program has set
         self.replay_buffer: ReplayBuffer | None = None
         self.lane: RoleLane | None = None
         if settings is not None:
@@ -72,8 +74,10 @@ class Role:
         # Copies, because what is learned must not change the caller's network, nor the other way round.
         state = jax.tree.map(jnp.copy, nnx.state(net))
         graph = nnx.graphdef(net)
-        learned = saving.named(nnx.state(nnx.merge(graph, state), nnx.Param))
-        self.graph, self.player = graph, None
+        own = nnx.merge(graph, state)
+        learned = saving.named(nnx.state(own, nnx.Param))
+        own.eval()
+        self.graph, self.playing_graph, self.player = graph, nnx.graphdef(own), None
         self.others = {name: leaf for name, leaf in saving.named(state).items() if name not in learned}
         self.parameters = learned
         if self.optimizer is not None:
@@ -87,10 +91,21 @@ class Role:
             raise OptionError(f"{self.name}_player: {self.name} has a section and learns; give it a network instead")
         self.player = player
 
+    def set_schedule(self, part: str, schedule: AnySchedule) -> None:
+        """Use a schedule of the user's; `part` is lr_scheduler, er_scheduler or beta_scheduler."""
+        _ = self.learning  # raises the error
+        what = f"{self.name}_{part}"
+        if not schedules.has_state(schedule):  # asking one with a state may change it
+            first = float(schedules.number(schedule, 0, what))
+            if part != "lr_scheduler" and not 0 <= first <= 1:
+                raise OptionError(f"{what}: expected numbers from 0 to 1, got {first:g} at step 0")
+        setattr(self, part, schedule)
+        self.own_schedules.add(part)
+
     @property
     def rule(self) -> Rule:
         """The rule that it plays by. Equal for networks with the same graph."""
-        return self.player.rule if self.player else self.rule_of(self.graph, self.game)
+        return self.player.rule if self.player else self.rule_of(self.playing_graph, self.game)
 
     @property
     def params(self) -> Any:
@@ -113,7 +128,7 @@ class Role:
         """One step down the gradient of `loss(net, *data)`; the figures. TengenError if it does not learn."""
         _ = self.learning  # raises the error
         assert self.lr_scheduler is not None
-        rate = self.lr_scheduler(step)
+        rate = schedules.number(self.lr_scheduler, step, f"{self.name}_lr_scheduler")
         self.parameters, self.others, self.optimizer_state, figures = _descend(
             self.graph, self.optimizer, loss, self.parameters, self.others, self.optimizer_state, rate, data
         )

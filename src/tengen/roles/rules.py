@@ -58,7 +58,7 @@ class GreedyRule:
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
         del key, which
         look = jax.vmap(self.game.look)(states)
-        found = scores(playing(self.graph, params)(look.observation.planes, look.observation.scalars))
+        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
         return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
 
 
@@ -69,7 +69,7 @@ class SampledRule(GreedyRule):
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
         del which
         look = jax.vmap(self.game.look)(states)
-        found = scores(playing(self.graph, params)(look.observation.planes, look.observation.scalars))
+        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
         # In a finished game nothing is legal, and anything will do.
         legal = look.legal | look.over[:, None]
         return jax.random.categorical(key, jnp.where(legal, found, -jnp.inf)).astype(jnp.int32)

@@ -6,10 +6,10 @@ a fixed player and never learns.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,23 +18,23 @@ from flax import nnx
 from jax import Array
 
 from tengen import games, nets
+from tengen.config.loading import from_dict
+from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
 from tengen.games.players import Player
 from tengen.nets import saving
 from tengen.roles import role as roles
-from tengen.roles import rules
+from tengen.roles import rules, trainer_state
 from tengen.roles.evaluation import RoleEvaluation
 from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
 from tengen.roles.role import AnyNet, Role
+from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 
-if TYPE_CHECKING:
-    from tengen.config.trainers import TrainerConfig
-
-C = TypeVar("C", bound="TrainerConfig")
+C = TypeVar("C", bound=TrainerConfig)
 Report = Callable[[str, Mapping[str, Any]], None]
 """(kind, figures by name): `run.metrics.Metrics(folder).write` is one."""
 
@@ -42,8 +42,11 @@ _INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
 
 
 def _of(role: str, part: str) -> Any:
-    """`trainer.host_net` is `trainer.role("host").net`, and so on."""
-    return property(lambda trainer: getattr(trainer.role(role), part))
+    """`trainer.host_net` is `trainer.role("host").net`, and so on; schedules can be set."""
+    found = property(lambda trainer: getattr(trainer.role(role), part))
+    if not part.endswith("_scheduler"):
+        return found
+    return found.setter(lambda trainer, schedule: trainer.role(role).set_schedule(part, schedule))
 
 
 class Trainer(BaseTrainer[C]):
@@ -52,16 +55,32 @@ class Trainer(BaseTrainer[C]):
     - `trainer.host_net`, `host_optimizer`, `host_lr_scheduler`, `host_er_scheduler`, `host_replay_buffer`, and the same
       for `agent`; `trainer.roles["host"]` has all of them; `trainer.fused_game`
     - `roll_out(role, n)`: samples; `update(role, loss, *data)`: a step down a gradient; `next_key()`
-    - `extra`: a pytree of arrays that checkpoints keep
+    - `extra`: a pytree of arrays that checkpoints keep. They keep schedules too: those set in place of the above, and
+      attributes whose names contain `schedule`, if they have `state_dict` and `load_state_dict` or are a `Schedule`
 
     `_train` calls `self.advance()` after each step. One that never does is taken to have made all its steps.
     """
+
+    Config: ClassVar[type] = TrainerConfig
+    """The class of its configuration: C of `Trainer[C]`, which subclasses need not repeat."""
 
     host_net, agent_net = _of("host", "net"), _of("agent", "net")
     host_optimizer, agent_optimizer = _of("host", "optimizer"), _of("agent", "optimizer")
     host_lr_scheduler, agent_lr_scheduler = _of("host", "lr_scheduler"), _of("agent", "lr_scheduler")
     host_er_scheduler, agent_er_scheduler = _of("host", "er_scheduler"), _of("agent", "er_scheduler")
     host_replay_buffer, agent_replay_buffer = _of("host", "replay_buffer"), _of("agent", "replay_buffer")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in getattr(cls, "__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type) and issubclass(argument, TrainerConfig) and "Config" not in vars(cls):
+                    cls.Config = argument
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], overrides: Iterable[str] = (), **given: Any) -> Self:
+        """The trainer with a configuration from a dictionary, which is checked as a file is."""
+        return cls(from_dict(data, overrides, cls.Config), **given)
 
     def __init__(
         self,
@@ -184,9 +203,10 @@ class Trainer(BaseTrainer[C]):
         while self._step < goal:
             self.set_training(True)
             step, count = self._step, min(goal - self._step, interval - self._step % interval)
-            figures = _numbers(self._train(count))
+            found = self._train(count)
             if self._step == step:
                 self.advance(count)
+            figures = trainer_state.numbers(self, found)
             self._report("training", {"steps": self._step, **figures})
             if self._step // interval > step // interval:  # also if `_train` made more steps than it was asked for
                 measured = self.evaluate()
@@ -270,23 +290,18 @@ class Trainer(BaseTrainer[C]):
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
         """Everything that a resumed training needs; `extras` is JSON data of the caller."""
-        state = self._state()  # which may start games with the next random key
-        about = {
-            "trainer": self.config.trainer,
-            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
-            "games": self.games,
-            "samples": self.samples,
-            "trainable": {name: role.trainable for name, role in self.roles.items()},
-            "extras": extras or {},
-        }
-        return Checkpoint(self._step, state, about)
+        for role in self.roles.values():
+            if role.settings is not None:
+                self._lane(role)  # starts its games with the next random key
+        return trainer_state.take(self, extras)
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
         """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
         if not checkpoints.steps():
             return None
-        found = checkpoints.restore(self._state(), "network or optimiser, buffer, n_step or number of games")
-        return None if found is None else (self._restore(found[0]), found[1])
+        like = self.checkpoint().state
+        found = checkpoints.restore(like, "network or optimiser, buffer, n_step or number of games")
+        return None if found is None else (trainer_state.restore(self, found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:
         """Put the network of a role in training, or not, in whichever mode it came."""
@@ -297,32 +312,6 @@ class Trainer(BaseTrainer[C]):
 
     def _replaced(self, role: str) -> None:
         """The network of a role was replaced from outside; for subclasses that keep something about it."""
-
-    def _state(self) -> dict[str, Any]:
-        learning = [role for role in self.roles.values() if role.settings is not None]
-        for role in learning:
-            self._lane(role)
-        return {"roles": {role.name: role.state() for role in learning}, "extra": self.extra}
-
-    def _restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        about = checkpoint.about
-        try:
-            if about["trainer"] != self.config.trainer:
-                raise ValueError(f"by the trainer {about['trainer']}, not {self.config.trainer}")
-            key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
-            trainable = {name: bool(about["trainable"][name]) for name in self.roles}
-            self.games, self.samples = int(about["games"]), int(about["samples"])
-            extras = dict(about["extras"])
-        except (KeyError, TypeError, ValueError) as error:
-            what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
-            raise TengenError(f"{what}: {error}") from None
-        state = jax.tree.map(jnp.asarray, checkpoint.state)
-        for name, role in self.roles.items():
-            role.trainable = trainable[name]
-            if role.settings is not None:
-                role.restore(state["roles"][name])
-        self.extra, self._key, self._step = state["extra"], key, checkpoint.step
-        return extras
 
     def _lane(self, role: Role) -> Any:
         """The games of a role, started if they have not been."""
@@ -338,7 +327,8 @@ class Trainer(BaseTrainer[C]):
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)
-        return role.er_scheduler(self._step), jnp.float32(role.learning.others_er)
+        rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler")
+        return rate, jnp.float32(role.learning.others_er)
 
     def _seat(self, given: Mapping[str, AnyNet | None], players: Mapping[str, Player | None]) -> None:
         """Assign every role its network or player."""
@@ -373,19 +363,6 @@ def _whole(what: str, number: Any, least: int) -> None:
     """OptionError unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
-
-
-def _numbers(figures: Any) -> Metrics:
-    """What a subclass's `_train` returned, as numbers by name. OptionError if it is something else."""
-    if not isinstance(figures, Mapping | None):
-        raise OptionError(f"_train: expected figures by name, or None, got {type(figures).__name__}")
-    found: Metrics = {}
-    for name, figure in jax.device_get(dict(figures or {})).items():
-        try:
-            found[str(name)] = float(figure)
-        except (TypeError, ValueError):
-            raise OptionError(f"_train: {name}: expected a number, got {type(figure).__name__}") from None
-    return found
 
 
 def _no_rule(params: Any, key: Array, states: Any, which: Array) -> Array:

@@ -26,9 +26,12 @@ def check(config: Config | TrainerConfig, base: Path) -> None:
         if net.start_from is not None and not (base / _COPY / FILE_NAME).exists():  # a trainer that begins anew
             from tengen.nets import growing
 
-            found = _find(key, net.start_from)
+            found, where = _find(key, net.start_from), f"{key}.start_from: {net.start_from}"
+            if config.game is not None and config.game.name != found.saved.game:
+                game = config.game.name
+                raise TengenError(f"{where}: a network for {found.saved.game} cannot be the start of one for {game}")
             if problem := growing.unfit(found.saved.spec, net.architecture()):
-                raise TengenError(f"{key}.start_from: {net.start_from}: cannot be the start of this network: {problem}")
+                raise TengenError(f"{where}: cannot be the start of this network: {problem}")
 
 
 def local(config: Any, base: Path, trainer: str = _MAIN) -> Any:

@@ -121,6 +121,14 @@ class PlayRounds:
         self._pace = self._pace.after(phases, seconds)
         return played
 
+    def change(self, lanes: Lanes) -> None:
+        """Go on with the same games in other lanes, with other settings; the next call compiles."""
+        actors, self._actors = list(self._actors or ()), None
+        self._lanes = lanes
+        if actors:
+            self._actors = lanes.adopt(actors)
+        self._pace = Pace(_SECONDS, most=MOST_PHASES)
+
     def board(self) -> str:
         """The current board of the first game; empty if there is none."""
         if self._actors is None:

@@ -8,7 +8,6 @@ from jax import Array
 
 from tengen.data.format.rows import RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
-from tengen.games.targets import Target
 from tengen.selfplay.openings import PreparedGames
 
 
@@ -137,22 +136,13 @@ def make_rows(
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
-    rows |= {target.name: seen_by(target, targets[target.name], history.player) for target in wanted}
+    rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
     count = games * moves
     flat = {
         name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
     }
     return flat, kept.reshape(-1)
-
-
-def seen_by(target: Target, value: Array, player: Array) -> Array:
-    """[E, M, ...]: the target of E games for the player of each move, Int8[E, M]."""
-    if target.sides == "each":
-        return value[jnp.arange(len(value))[:, None], player]
-    value = jnp.broadcast_to(value[:, None], (*player.shape, *value.shape[1:]))
-    sign = (1 - 2 * player).reshape(*player.shape, *[1] * (value.ndim - 2))
-    return value if target.sides == "same" else value * sign.astype(value.dtype)
 
 
 def _next(table: Array) -> Array:

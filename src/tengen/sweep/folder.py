@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tengen import config as configuration
-from tengen import files
+from tengen import files, importing
 from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
 from tengen.sweep.plan import PlannedTrial, SweepPlan, load
@@ -38,7 +38,7 @@ class SweepFolder:
         """Write the plan, or check that it is the one already there; the plan to go on with."""
         text = configuration.render(planned.config)
         if not self.exists:
-            self.write(_CONFIG, text)
+            self.write(_CONFIG, "".join(f"# {line}\n" for line in importing.noted_folders()) + text)
             self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
             return self.open()
         there = self.open()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 import jax
@@ -85,6 +85,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.plateau = schedules.Plateau()
         self.failed = 0  # steps in a row, up to now, that were not finite and changed nothing
         self.progress = 0.0  # share of the run's goal that is reached, set by the caller for schedules that need it
+        self.schedule: schedules.AnySchedule | None = None
+        """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
         self._data: Any = None
         self._step = 0
@@ -102,6 +104,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def affordable(self) -> int:
         """Steps that the rows so far allow now."""
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
+
+    def change(self, settings: TrainSettings) -> bool:
+        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.changed`."""
+        before, self.learner = self.learner, self.learner.changed(settings)
+        self.config = replace(self.config, train=settings)
+        return not self.learner.shares_programs(before)
 
     def feed(self, data: Any, rows: int) -> None:
         """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""
@@ -163,6 +171,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         about = {
             "bucket": asdict(self.bucket),
             "plateau": asdict(self.plateau),
+            "schedule": None if self.schedule is None else schedules.saved(self.schedule, "schedule"),
             "key": np.asarray(jax.random.key_data(self._key)).tolist(),
             "extras": extras or {},
         }
@@ -183,6 +192,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         except (KeyError, TypeError, ValueError) as error:
             what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
             raise TengenError(f"{what}: {error}") from None
+        if kept := about.get("schedule"):
+            self.schedule = schedules.restored(kept, self.schedule, "schedule", self.schedule is not None)
         self.state: LearnerState = self.learner.place(checkpoint.state)
         self.bucket, self.plateau, self._key = bucket, plateau, key
         self._step = checkpoint.step
@@ -216,7 +227,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
     def _scale_rate(self) -> None:
         """Set the factor of the learning rate that does not follow from the step."""
-        factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
+        settings = self.config.train
+        factor = settings.lr_scale * self.plateau.scale * schedules.fall_with_run(settings.schedule, self.progress)
+        if self.schedule is not None:
+            factor *= float(schedules.number(self.schedule, self._step, "schedule"))
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
         self.state = self.state._replace(rate_scale=scale)
 

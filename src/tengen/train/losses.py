@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Float32, Int8
+from jaxtyping import Array, Bool, Float, Float32, Int8, Shaped
 
 from tengen.config.settings.train import LossSettings
+from tengen.data.format.rows import is_unknown
 from tengen.errors import OptionError
 from tengen.games.targets import Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
@@ -56,9 +57,10 @@ def losses(
         reply_weight = weight * batch["opponent_weight"]
         found["opponent_policy"], _ = _policy(outputs.opponent_policy, batch["opponent_policy"], reply_weight)
     if outputs.ownership is not None:
-        found["ownership"] = _ownership(outputs.ownership, batch["ownership"], batch["planes"][..., 0], weight)
+        owned, known = _known(batch["ownership"], weight)
+        found["ownership"] = _ownership(outputs.ownership, owned, batch["planes"][..., 0], known)
     if outputs.score is not None:
-        more, figures["score_error"] = _score(outputs.score, batch["score"], weight)
+        more, figures["score_error"] = _score(outputs.score, *_known(batch["score"], weight))
         found |= more
     if outputs.moves_left is not None:
         missed = outputs.moves_left - batch["moves_left"]
@@ -73,6 +75,14 @@ def losses(
             weights = {**weights, **dict.fromkeys(more, target.weight if chosen is None else chosen)}
     total = jnp.sum(jnp.stack([weights[name] * loss for name, loss in found.items()]))
     return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
+
+
+def _known(target: Shaped[Array, "batch ..."], weight: Rows) -> tuple[Array, Rows]:
+    """The target with zeros where it is unknown, and the weights of the rows, 0 for those that do not know it."""
+    unknown = is_unknown(target)
+    return jnp.where(unknown, jnp.zeros_like(target), target), jnp.where(
+        unknown.reshape(len(target), -1).any(-1), 0, weight
+    )
 
 
 def mean(values: Rows, weight: Rows) -> Scalar:
@@ -171,7 +181,8 @@ def _extra(
     target: Target, output: Float32[Array, "batch ..."], batch: Batch, weight: Rows
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The losses of a target that a game declares, and other figures."""
-    wanted = batch[target.name].astype(jnp.float32)
+    wanted, weight = _known(batch[target.name], weight)
+    wanted = wanted.astype(jnp.float32)
     if target.loss == "score":
         found, error = _score(output, wanted, weight, target.name)
         return found, {f"{target.name}_error": error}

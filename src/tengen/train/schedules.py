@@ -14,21 +14,29 @@ With t the step, and `left` the share of the way from `initial` to `final` that 
     steps        left = rate ** (number of boundaries that t has reached)
 
 AlphaZero's learning rate also warms up, may fall with the progress of the run, and may wait for plateaus of the loss.
+
+Trainers also take schedules of the user's (`trainer.host_lr_scheduler = function`): any callable from the step to a
+number. One with `state_dict()` and `load_state_dict(state)`, as PyTorch has them, is saved with its state.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from tengen import schema
+from tengen import importing, schema
 from tengen.config.settings.roles import NumberSettings
 from tengen.config.settings.train import ScheduleSettings
-from tengen.errors import OptionError
+from tengen.errors import OptionError, TengenError
 from tengen.schema import setting
+
+AnySchedule = Callable[[Any], Any]
+"""From the step, the first being 0, to a number."""
 
 # How much of a plateau's smoothed loss a new report replaces: single reports are too noisy to compare.
 _NEW_SHARE = 0.2
@@ -99,6 +107,65 @@ class Schedule:
         if not isinstance(scale, int | float) or not math.isfinite(scale):
             raise OptionError(f"schedule.scale: expected a number, got {schema.quote(scale)}")
         return Schedule(settings, float(scale))
+
+
+def number(schedule: AnySchedule, step: int, what: str) -> Array:
+    """Float32[]: the number at this step. `what` names the schedule in the errors about one of the user's."""
+    if isinstance(schedule, Schedule):
+        return schedule(step)
+    if not callable(schedule):
+        raise OptionError(f"{what}: expected a function of the step, got {schema.quote(schedule)}")
+    with importing.told(what):
+        found = schedule(step)
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        defined = importing.defined_at(schedule if hasattr(schedule, "__code__") else type(schedule))
+        raise OptionError(f"{what}: expected a finite number at step {step}, got {schema.quote(found)} ({defined})")
+    return jnp.float32(value)
+
+
+def saved(schedule: Any, what: str) -> dict[str, Any] | None:
+    """What checkpoints keep of a schedule, as JSON data; None for a function without state."""
+    if isinstance(schedule, Schedule):
+        return {"schedule": schedule.to_dict()}
+    if not has_state(schedule):
+        return None
+    with importing.told(what):
+        state = schedule.state_dict()
+    try:
+        return {"state": json.loads(json.dumps(state, default=_number_or_list, allow_nan=False))}
+    except (TypeError, ValueError) as error:
+        defined = importing.defined_at(type(schedule))
+        raise OptionError(
+            f"{what}: state_dict: expected finite numbers, texts, lists and dictionaries: {error} ({defined})"
+        ) from None
+
+
+def has_state(schedule: Any) -> bool:
+    """Whether it has a state that checkpoints keep."""
+    methods = (getattr(schedule, name, None) for name in ("state_dict", "load_state_dict"))
+    return not isinstance(schedule, type) and all(map(callable, methods))
+
+
+def restored(kept: Mapping[str, Any], schedule: Any, what: str, own: bool) -> Any:
+    """The schedule with what `saved` kept. A `Schedule` is the checkpoint's, unless the program has set its `own`."""
+    if "schedule" in kept:
+        return schedule if own else Schedule.from_dict(kept["schedule"])
+    if not has_state(schedule):
+        raise TengenError(f"{what}: the checkpoint has its state, so the program must set it before it loads that")
+    with importing.told(what):
+        schedule.load_state_dict(kept["state"])
+    return schedule
+
+
+def _number_or_list(value: Any) -> Any:
+    """Arrays of NumPy and JAX for JSON."""
+    if isinstance(value, Array | np.ndarray | np.generic):
+        return np.asarray(value).tolist()
+    raise TypeError(f"got {type(value).__name__}")
 
 
 def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:

@@ -179,8 +179,10 @@ def test_targets_that_a_game_declares() -> None:
         Field((), np.dtype(np.int8)),
     ]
     assert RowFormat.from_dict(json.loads(json.dumps(form.to_dict()))) == form
-    with pytest.raises(OptionError, match="has no territory to learn from"):
-        RowFormat.of(game, ("territory",))
+    with pytest.raises(OptionError, match="has no score to learn from"):
+        RowFormat.of(game, ("score",))
+    with pytest.raises(OptionError, match="stone: unknown target, did you mean stones"):
+        RowFormat.of(game, ("stone",))
     for wrong in (["mine:point:int8", "score"], ["mine:square:int8"], ["mine:point:int8", "mine:number:int8"]):
         with pytest.raises(OptionError, match="extras: expected some of"):
             RowFormat.from_dict({**form.to_dict(), "extras": wrong})

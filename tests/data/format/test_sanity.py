@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tengen.data.format import sanity
+from tengen.data.format.rows import UNKNOWN
 from tests.helpers import rows as made
 
 
@@ -27,14 +28,15 @@ def test_good_rows() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, value) for name in ("scalars", "score") for value in (np.nan, np.inf)),
+        *(("scalars", value) for value in (np.nan, np.inf)),
+        ("score", np.inf),
         *((name, value) for name in ("weight", "opponent_weight") for value in (np.nan, np.inf, -1)),
         *(("outcome", value) for value in ([0.5, 0.5, 0.5], [2, -1, 0], np.nan, 0)),
         *(("search_value", value) for value in (np.nan, 1.1, -1.1, np.inf)),
         *(("to_play", value) for value in (2, -1)),
         ("ply", -1),
         ("moves_left", -1),
-        *(("ownership", value) for value in (2, -128)),
+        *(("ownership", value) for value in (2, -127)),
         *(("opponent_policy", value) for value in (np.nan, 0.2, 0, [1.5, -0.5] + [0] * 8)),
         ("planes", 255),
     ],
@@ -57,3 +59,7 @@ def test_policies() -> None:
 def test_many_moves_in_half_precision_still_add_up() -> None:
     form = made.RowFormat((1, 1, 8), 0, 4672)
     assert list(sanity.problems(form, made.rows(50, form=form))) == []
+
+
+def test_unknown_targets_are_possible() -> None:
+    assert found(score=np.nan, ownership=UNKNOWN) == []

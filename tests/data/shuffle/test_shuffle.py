@@ -202,6 +202,7 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
     assert hashes(1, 2) != hashes(2, 2)
 
 
+@pytest.mark.slow
 def test_every_row_is_as_likely_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)  # for speed
     for n in range(4):

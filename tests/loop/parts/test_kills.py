@@ -239,6 +239,7 @@ def survive(base: Path, victims: Sequence[str], seed: int, longest: float) -> di
     }
 
 
+@pytest.mark.slow
 def test_self_play_that_is_killed_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
     """The quick one of these: a driver with one part, which is killed once."""
     base = tmp_path / "run"

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from tengen import nets
+from tengen.nets.specs import HEAD_NAME
 from tengen.schema import REQUIRED, setting
+
+_FIXED = (
+    "the checkpoints of this run have the shape of its network; "
+    "begin a new run, with net.start_from to start from this run's network"
+)
 
 
 @dataclass(frozen=True)
@@ -15,12 +21,18 @@ class RoleNetSettings:
         REQUIRED,
         "architecture (null: by `spec`)",
         words="a name as `tengen nets` explains them, PACKAGE.MODULE:FUNCTION",
+        fixed=_FIXED,
     )
-    spec: nets.Architecture | None = setting(REQUIRED, "architecture in detail (null: by `name`)", before=None)
+    spec: nets.Architecture | None = setting(
+        REQUIRED, "architecture in detail (null: by `name`)", before=None, fixed=_FIXED
+    )
     start_from: str | None = setting(
-        REQUIRED, "network or run whose parameters to begin with (null: random ones)", before=None
+        REQUIRED,
+        "network or run whose parameters to begin with (null: random ones)",
+        before=None,
+        fixed="parameters are taken over only at the beginning of a run; begin a new one",
     )
-    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
+    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32", change="start")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         if (self.name is None) == (self.spec is None):
@@ -51,6 +63,8 @@ class NetSection(RoleNetSettings):
     heads: tuple[nets.Head, ...] = setting(
         REQUIRED,
         "outputs besides policy and value",
+        pattern=HEAD_NAME,
+        fixed=_FIXED,
         words=f"one of {', '.join(nets.HEADS)}, or another target of the game",
     )
 

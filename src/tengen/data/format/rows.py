@@ -23,6 +23,9 @@ and, for networks with such heads:
     score            Float32[N]                at the game's end
 
 and other targets that the game declares (`games.targets.Target`), under their names: [N, H, W], [N, A] or [N].
+
+A target of the game's end (`ownership`, `score` and those that games declare) may be unknown in some rows, such as
+those of a game that was resigned: `unknown` fills its entries, and the row does not teach it.
 """
 
 import json
@@ -49,6 +52,8 @@ Rows = dict[str, Any]
 
 EXTRAS = ("opponent_policy", "ownership", "score")
 """Heads that need additional fields, besides targets of a game. The others are trained on fields of every row."""
+UNKNOWN = -128
+"""The entries of a target of whole numbers that is unknown; other targets have NaN there."""
 _TARGET = re.compile(r"([a-z][a-z0-9_]*):(point|action|number):(int8|float16|float32)")
 
 
@@ -72,9 +77,12 @@ class RowFormat:
     def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
         """The rows for a network with these extra heads. OptionError if the game has no target for one of them."""
         heads = tuple(heads)
+        known = {"opponent_policy", "moves_left", *(target.name for target in game.extra_targets)}
         for head in heads:
-            if head not in ("opponent_policy", "moves_left") and game.target(head) is None:
+            if head not in known and head in EXTRAS:
                 raise OptionError(f"{game.name} has no {head} to learn from")
+            if head not in known:
+                raise OptionError(f"{head}: {schema.unknown('target', head, sorted({*known, *EXTRAS}))}")
         extras = tuple(name for name in EXTRAS if name in heads)
         others = (target for target in game.extra_targets if target.name in heads and target.name not in EXTRAS)
         extras += tuple(f"{target.name}:{target.per}:{target.dtype}" for target in others)
@@ -173,6 +181,16 @@ def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
         if found[0] != count:
             raise OptionError(f"rows: {name}: expected {count} rows as in the fields before it, got {found[0]}")
     return count or 0
+
+
+def unknown(dtype: Any) -> Any:
+    """What fills a target of this type in rows that do not know it."""
+    return UNKNOWN if np.issubdtype(dtype, np.integer) else np.nan
+
+
+def is_unknown(target: Any) -> Any:
+    """Bool[...]: where a target (NumPy or JAX) is unknown."""
+    return target == UNKNOWN if np.issubdtype(target.dtype, np.integer) else target != target
 
 
 def blank(form: RowFormat, count: int, xp: Any = np) -> Rows:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.data.format.rows import RowFormat
+from tengen.data.format.rows import UNKNOWN, RowFormat
 
 # Half precision rounds each probability by up to one part in 2048, and drops what is below 6e-8.
 _POLICY_SLACK = 0.01
@@ -19,7 +19,7 @@ def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Problems with rows that have the shapes and types of `form`: `field: message`."""
     count = len(rows["ply"])
     wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields}
-    wanted |= {name: (_finite(name), "finite numbers") for name, _, _ in form.targets}
+    wanted |= {name: (_target(name), "finite numbers, or unknown") for name, _, _ in form.targets}
     bad = dict.fromkeys(wanted, 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
         part = {name: values[begin : begin + _STEP] for name, values in rows.items()}
@@ -51,8 +51,8 @@ def _outcome(outcome: np.ndarray) -> np.ndarray:
     return possible & (abs(outcome.sum(-1) - 1) <= _SLACK)
 
 
-def _finite(name: str) -> "_Check":
-    return lambda rows: np.isfinite(rows[name]).reshape(len(rows[name]), -1).all(-1)
+def _target(name: str) -> "_Check":
+    return lambda rows: (~np.isinf(rows[name])).reshape(len(rows[name]), -1).all(-1)
 
 
 _Check = Callable[[Mapping[str, Any]], np.ndarray]
@@ -71,6 +71,9 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         "probabilities that sum to 1",
     ),
     "opponent_weight": (lambda r: _weight(r["opponent_weight"]), "finite numbers of at least 0"),
-    "ownership": (lambda r: (abs(r["ownership"].astype(np.int16)) <= 1).all((-1, -2)), "-1, 0 or 1"),
-    "score": (lambda r: np.isfinite(r["score"]), "finite numbers"),
+    "ownership": (
+        lambda r: ((abs(r["ownership"].astype(np.int16)) <= 1) | (r["ownership"] == UNKNOWN)).all((-1, -2)),
+        "-1, 0 or 1, or unknown",
+    ),
+    "score": (_target("score"), "finite numbers, or unknown"),
 }

@@ -61,7 +61,7 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
                 raise RecordError(f"move {ply + 1}: {record.game}: no move is called {move.name!r}")
             actions.append(numbers[move.name.lower()])
         return tuple(actions)
-    step, state, actions = _step(game), _start(game, record), []
+    step, state, actions = _step(game), start(game, record), []
     for ply, move in enumerate(moves):
         _check_player(ply, move, int(game.to_play(state)))
         try:
@@ -75,7 +75,7 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
 def replay(record: Record) -> Iterator[Any]:
     """The positions of the game, from the start to the end. RecordError if a move was not legal."""
     game = game_of(record)
-    step, legal, state = _step(game), _legal(game), _start(game, record)
+    step, legal, state = _step(game), _legal(game), start(game, record)
     yield state
     for ply, action in enumerate(record.actions):
         if not (0 <= action < game.num_actions and bool(legal(state)[action])):
@@ -97,7 +97,8 @@ def _check_player(ply: int, move: RecordMove, expected: int) -> None:
         raise RecordError(f"move {ply + 1}: expected a move of player {expected}, got one of player {move.player}")
 
 
-def _start(game: Game, record: Record) -> Any:
+def start(game: Game, record: Record) -> Any:
+    """The position in which the game of a record began. RecordError if it is none of `game`."""
     if record.start is None:
         return _init(game)(jax.random.key(0))
     try:
@@ -107,7 +108,7 @@ def _start(game: Game, record: Record) -> Any:
 
 
 def _first_player(game: Game, record: Record) -> int:
-    return 0 if record.start is None else int(game.to_play(_start(game, record)))
+    return 0 if record.start is None else int(game.to_play(start(game, record)))
 
 
 @_kept

@@ -8,7 +8,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -76,6 +76,24 @@ def load_records(path: Path) -> list[Record]:
         return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def read_each(path: Path) -> Iterator[Record | RecordError]:
+    """The games in a file one by one, with an error in the place of each that cannot be read. Raises FileError.
+
+    A file called `.sgfs` has a game on each line, as KataGo writes them.
+    """
+    from tengen.data.records import sgf_reader, text
+
+    content = files.read_bytes(path)
+    try:
+        if not is_sgf(content):
+            yield from text.read(_utf8(content))
+            return
+        for part in content.splitlines() if path.suffix.lower() == ".sgfs" else [content]:
+            yield from sgf_reader.read_each(part)
+    except RecordError as error:
+        yield error
 
 
 def is_sgf(content: bytes) -> bool:

@@ -9,6 +9,7 @@ with its line.
 import codecs
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tengen.data.records.records import (
@@ -29,9 +30,11 @@ Node = dict[str, list[str]]
 """Property -> its values, unescaped but for what depends on their type."""
 
 _BEGIN = re.compile(r"\(\s*;")
+_NEXT = re.compile(r"\n\(\s*;")
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[A-Za-z]{1,40}")
 _VALUE = re.compile(r"\[([^\]\\]*(?:\\.[^\]\\]*)*)\]", re.DOTALL)
+_RANDOM = re.compile(r"startTurnIdx=(\d{1,4})\b")  # KataGo's self-play: the first move that the players chose
 _ESCAPE = re.compile(r"\\(\r\n|\n\r|.)", re.DOTALL)
 
 
@@ -46,6 +49,23 @@ def read(content: bytes | str) -> list[Record]:
         except RecordError as error:
             raise RecordError(f"game {number}: {error}" if len(games) > 1 else str(error)) from error
     return records
+
+
+def read_each(content: bytes) -> Iterator[Record | RecordError]:
+    """The games in an SGF file one by one, with an error in the place of each that cannot be read.
+
+    After a game that is cut short, reading goes on at the next line that begins a game.
+    """
+    text, place = decode(content), 0
+    while begin := _BEGIN.search(text, place):
+        try:
+            nodes, place = _main_line(text, begin.start())
+            yield _read(nodes)
+        except RecordError as error:
+            yield error
+            if place <= begin.start():
+                following = _NEXT.search(text, begin.end())
+                place = len(text) if following is None else following.start() + 1
 
 
 def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
@@ -97,6 +117,7 @@ def _read(nodes: list[Node]) -> Record:
         players=(_line(root, "PB"), _line(root, "PW")),
         date=_line(root, "DT"),
         id=_line(root, "GN"),
+        opening=min(int(random[1]), len(actions)) if (random := _RANDOM.match(comment[0])) else 0,
         start=start,
         notes=notes,
         **_result(_line(root, "RE")),

@@ -82,6 +82,11 @@ class Shuffle:
         """The name of its folder; later shuffles of a run have later names."""
         return self.folder.name
 
+    @property
+    def number(self) -> int:
+        """Its number in the run."""
+        return int(self.name.partition("-")[0])
+
     @staticmethod
     def load(folder: Path) -> "Shuffle":
         """Read index.json. ShuffleGone if there is none, TengenError if it is damaged."""

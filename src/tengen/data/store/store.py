@@ -76,7 +76,7 @@ class Store:
 
     def reserve(self, network: str) -> Path:
         """The path for the next chunk with games of `network`. Later calls give later names."""
-        if not _NETWORK.fullmatch(network):
+        if not is_network(network):
             raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
         self._last = self.last() + 1
         return self.folder / network / f"{self._last:010d}-{self.worker}.npz"
@@ -174,10 +174,15 @@ class Store:
         return target
 
     def files(self) -> Iterator[Path]:
-        """All files in the folders of the networks."""
+        """All files in the folders of the networks, apart from folders that are still being filled."""
         for folder in files.inside(self.folder):
-            if folder.is_dir():
+            if is_network(folder.name) and folder.is_dir():
                 yield from files.inside(folder)
+
+
+def is_network(name: str) -> bool:
+    """Whether chunks can lie in a folder of that name."""
+    return _NETWORK.fullmatch(name) is not None
 
 
 def last_number(taken: Iterable[int], numbers: int) -> int:

@@ -15,7 +15,7 @@ import jax
 from tengen.config.sections import Config
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Job, Writer
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
@@ -72,6 +72,22 @@ class SelfplayPart(Part):
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
         self._rounds = PlayRounds(self._playing.lanes, self._session, key)
+
+    def change(self, config: Config) -> None:
+        """The games go on; another search or other settings of self-play are compiled, and all searches begin again."""
+        before, self._config = self._config, config
+        self._collector.settings = config.data
+        if (before.search, before.selfplay) == (config.search, config.selfplay):
+            return
+        playing = SelfplayDriver(config, self._playing.spec)
+        try:
+            check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
+        except OptionError as error:
+            self._say(f"self-play stays as it is: {error}")
+            return
+        self._collect()
+        self._playing = playing
+        self._rounds.change(playing.lanes)
 
     def run_once(self) -> Progress:
         """A call of about a second to the games."""

@@ -10,10 +10,12 @@ from tengen.data.shuffle.folders import Shuffle, clean, newest
 from tengen.data.shuffle.plan import ShufflePlan, WindowSurvey, plan
 from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
+from tengen.data.store.window import explained
 from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.run.part import Part, Progress, Stop, waiting
+from tengen.words import counted
 
 _NAMED = 5  # chunks that are not used are named at once
 
@@ -25,30 +27,60 @@ class ShufflePart(Part):
 
     def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
         """`single`: make one shuffle, however few rows are new."""
-        self._settings, self._window = config.shuffle, config.data.window
-        self._first = config.data.first_rows
-        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
+        self._single = single
+        self.change(config)
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
         self._survey = WindowSurvey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
         self._watch = LeaseWatch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
 
+    def change(self, config: Config) -> None:
+        self._config, self._settings, self._window = config, config.shuffle, config.data.window
+        self._first = config.data.first_rows
+        self._after = 1 if self._single else config.ring.shuffle_rows
+
     def plan(self) -> ShufflePlan:
         """What a shuffle would do now; `str` describes it."""
         return plan(self._survey, self._settings, self._window)
 
-    def run_once(self) -> Progress:
-        """One shuffle, if there are enough new rows."""
+    def explain(self) -> str:
+        """The window with the numbers of this run, and how often shuffles use its rows."""
+        config, what = self._config, self.plan()
+        window, drawn, after = what.window_rows, what.rows, config.ring.shuffle_rows
+        passes = config.ring.passes_per_shuffle
+        uses = passes * drawn / after
+        least = (
+            ""
+            if uses >= config.train.samples_per_row
+            else (
+                "; that is fewer, so training will wait for shuffles: lower ring.shuffle_rows, or raise "
+                "shuffle.keep_target_rows or ring.passes_per_shuffle"
+            )
+        )
+        return "\n".join(
+            [
+                explained(what.total_rows, self._window),
+                "",
+                f"A shuffle now draws {drawn:,} of the {window:,} rows in the window (shuffle.keep_target_rows = "
+                f"{config.shuffle.keep_target_rows:,}).",
+                f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used "
+                f"{counted(passes, 'time')} (ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.",
+                f"Training uses at most train.samples_per_row = {config.train.samples_per_row:g}{least}.",
+            ]
+        )
+
+    def run_once(self, *, again: bool = False) -> Progress:
+        """One shuffle, if there are enough new rows, or in any case if the same rows are wanted `again`."""
         what, last = self.plan(), newest(self._base, self._survey.game)
         self._name_problems(problem.reason for problem in what.problems)
         total = what.total_rows
         if total < self._first:
             return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
         fresh = total - (0 if last is None else last.total_rows)
-        if last is not None and 0 <= fresh < self._after:
+        if last is not None and 0 <= fresh < self._after and not again:
             return waiting(f"{fresh:,} of {self._after:,} new rows until the next shuffle", fresh, self._after)
-        made = self._make(what)
+        made = self._make(what, 0 if last is None or fresh else last.number + 1)
         if made is None:
             return waiting("stopped in the middle of a shuffle, which is removed")
         self._name_problems(made.index["not_used"])
@@ -62,11 +94,13 @@ class ShufflePart(Part):
         figures = {"shuffle": made.name, "rows": total}
         return Progress(words, event=True, ended=self._single, figures=figures)
 
-    def _make(self, what: ShufflePlan) -> Shuffle | None:
+    def _make(self, what: ShufflePlan, times: int) -> Shuffle | None:
+        """`times`: how often these rows may have been shuffled before, each time in another order."""
+
         def tell(step: ShuffleProgress) -> None:
             self.show(Progress(f"{step.doing}: {step.rows:,} of {step.of:,} rows", done=step.rows, of=step.of))
 
-        return shuffle(what, self._base, self._seed + what.total_rows, tell, self._stop)
+        return shuffle(what, self._base, self._seed + what.total_rows + times * 2**40, tell, self._stop)
 
     def _name_problems(self, reasons: Iterable[str]) -> None:
         """Name each chunk that is not used once."""

@@ -1,0 +1,153 @@
+"""Many games at once as a vector environment of gymnasium."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tengen import games
+from tengen.errors import OptionError
+from tengen.games.core import Game
+from tengen.gym.library import AutoresetMode, batch_space, gymnasium, seeding, spaces
+from tengen.gym.opponents import AnyOpponent, find_opponent
+from tengen.gym.program import EnvGames, EnvProgram, EnvStep
+
+_AGAIN = {AutoresetMode.NEXT_STEP: "next", AutoresetMode.SAME_STEP: "same", AutoresetMode.DISABLED: "never"}
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class GameVectorEnv(gymnasium.vector.VectorEnv):
+    """`num_envs` games of a learner against an opponent.
+
+    Observations are `planes` (UInt8[H, W, C], 0 or 1) and `scalars` (Float32[S]) of the player to move: a dictionary,
+    or one of them if the game has no other. The reward is the game's result for the learner at its end, and 0 before.
+    `info["action_mask"]` (Bool[num_envs, A]) marks the legal actions; an illegal one loses the game.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012, as gymnasium has it
+
+    def __init__(
+        self,
+        game: str | Game,
+        num_envs: int = 1,
+        opponent: AnyOpponent = "random",
+        *,
+        player: int | None = 0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        """`player` is the learner: 0 moves first, 1 second, None draws for every game. `options` are the game's."""
+        if player not in (0, 1, None) or isinstance(player, bool):
+            raise OptionError(f"player: expected 0, 1 or None, got {player!r}")
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise OptionError(f"num_envs: expected a whole number of at least 1, got {num_envs!r}")
+        if render_mode not in (None, "ansi"):
+            raise OptionError(f"render_mode: expected ansi or None, got {render_mode!r}")
+        self.game = games.make(game, **options) if isinstance(game, str) else game
+        self.num_envs, self.render_mode = int(num_envs), render_mode
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = observation_space(self.game)
+        self.single_action_space = spaces.Discrete(self.game.num_actions)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.opponent = seated = find_opponent(opponent, self.game, player, self._shown)
+        self._program = EnvProgram(self.game, seated.rule, player, seated.on_host)
+        self._games: EnvGames | None = None
+        self._legal = np.zeros((self.num_envs, self.game.num_actions), bool)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """New games; with `options={"reset_mask": Bool[num_envs]}` only in these places."""
+        if isinstance(seed, Sequence):
+            if len(seed) != self.num_envs:
+                raise OptionError(f"seed: expected one number or {self.num_envs} of them, got {len(seed)}")
+            seed = None if None in seed else int(np.random.SeedSequence(list(seed)).generate_state(1)[0])  # type: ignore[arg-type]
+        if seed is not None:
+            self._np_random, self._np_random_seed = seeding.np_random(seed)
+        mask = (options or {}).get("reset_mask")
+        if mask is None or self._games is None:
+            self._games, found = self._program.start(self.num_envs, self.opponent.params, self._key())
+        else:
+            mask = np.asarray(mask)
+            if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+                raise OptionError(f"reset_mask: expected bool[{self.num_envs}], got {mask.dtype}{list(mask.shape)}")
+            self._games, found = self._program.restart(
+                self._games, jnp.asarray(mask), self.opponent.params, self._key()
+            )
+        found = self._fetched(found)
+        return self._shown(*found.observation), self._info(found)
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """A move of the learner in every game, and the opponent's answers."""
+        if self._games is None:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        chosen = np.asarray(actions)
+        if chosen.shape != (self.num_envs,) or not np.issubdtype(chosen.dtype, np.integer):
+            got = f"{chosen.dtype}{list(chosen.shape)}"
+            raise OptionError(f"actions: expected whole numbers of the shape [{self.num_envs}], got {got}")
+        again = _AGAIN[self.autoreset_mode]
+        if again == "never" and bool(self._games.done.any()):
+            raise gymnasium.error.ResetNeeded("a game is over: call reset(options={'reset_mask': ...}) first")
+        self._games, found = self._program.step(
+            self._games, jnp.asarray(chosen, jnp.int32), self.opponent.params, self._key(), again
+        )
+        found = self._fetched(found)
+        info = self._info(found)
+        if found.final is not None and found.terminated.any():
+            info |= {"final_obs": self._shown(*found.final), "_final_obs": found.terminated}
+            final = {"action_mask": found.final_legal, "illegal": found.illegal}
+            info |= {"final_info": _marked(final, found.terminated), "_final_info": found.terminated}
+        truncated = np.zeros(self.num_envs, bool)
+        return self._shown(*found.observation), found.reward.astype(np.float64), found.terminated, truncated, info
+
+    def action_masks(self) -> np.ndarray:
+        """Bool[num_envs, A]: the legal actions now, as sb3-contrib's maskable algorithms ask for them."""
+        return self._legal.copy()
+
+    def render(self) -> tuple[str, ...] | None:
+        """The positions as text."""
+        if self.render_mode is None or self._games is None:
+            return None
+        states = jax.device_get(self._games.states)
+        each = (jax.tree.map(lambda leaf, n=n: leaf[n], states) for n in range(self.num_envs))
+        return tuple(self.game.render(state) for state in each)
+
+    def _key(self) -> jax.Array:
+        return jax.random.key(int(self.np_random.integers(2**32)))
+
+    def _fetched(self, found: EnvStep) -> Any:
+        """The same with NumPy arrays."""
+        host = jax.device_get(found)
+        self._legal = np.asarray(host.legal)
+        return host
+
+    def _info(self, found: Any) -> dict[str, Any]:
+        assert self._games is not None
+        facts = {"action_mask": self._legal.copy(), "illegal": found.illegal, "player": np.asarray(self._games.player)}
+        return _marked(facts, np.ones(self.num_envs, bool))
+
+    def _shown(self, planes: Any, scalars: Any) -> Any:
+        """An observation as the spaces declare it."""
+        found = {"planes": np.asarray(planes).astype(np.uint8), "scalars": np.asarray(scalars, np.float32)}
+        if isinstance(self.single_observation_space, spaces.Dict):
+            return found
+        return found["planes"] if self.game.num_scalars == 0 else found["scalars"]
+
+
+def observation_space(game: Game) -> Any:
+    """The space of one observation: planes, scalars, or a dictionary of both."""
+    planes = spaces.Box(0, 1, game.planes_shape, np.uint8)
+    scalars = spaces.Box(-_LARGEST, _LARGEST, (game.num_scalars,), np.float32)
+    if not np.prod(game.planes_shape):
+        return scalars
+    return planes if not game.num_scalars else spaces.Dict({"planes": planes, "scalars": scalars})
+
+
+def _marked(facts: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
+    """As gymnasium has infos of several games: `_name` tells for which of them `name` means something."""
+    return {**facts, **{f"_{name}": where.copy() for name in facts}}

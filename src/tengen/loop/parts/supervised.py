@@ -1,0 +1,70 @@
+"""Supervised training: the train part of a run whose rows all come from `tengen data from-games`.
+
+No other part works on this run, so the trainer also shuffles, as often as `train.samples_per_row` allows, and exports.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tengen.config.sections import Config
+from tengen.data.records.from_games import WORKER
+from tengen.data.shuffle.folders import newest
+from tengen.data.store.store import Store
+from tengen.loop.parts.export import ExportPart
+from tengen.loop.parts.running import Say
+from tengen.loop.parts.shuffle import ShufflePart
+from tengen.loop.parts.train import TrainPart
+from tengen.run import part_status
+from tengen.run.part import Part, Progress, Stop
+
+
+def is_supervised(base: Path) -> bool:
+    """Whether the run has rows, all of them from games of others, and no other part is at work on it."""
+    chunks = Store(base / "selfplay").chunks()
+    others = (part for part in part_status.look(base) if part.alive and part.kind in ("shuffle", "export"))
+    return bool(chunks) and all(chunk.worker == WORKER for chunk in chunks) and not any(others)
+
+
+class SupervisedPart(Part):
+    """A trainer that makes its own shuffles and exports its networks."""
+
+    kind = "train"
+
+    def __init__(
+        self, config: Config, base: Path, stop: Stop, say: Say, train: Callable[..., TrainPart], *, ends: bool
+    ) -> None:
+        """`train` makes the trainer, which never ends by itself; `ends`: end when no more samples are allowed."""
+        self._train = train(end_when_limited=False)
+        self.name, self._base, self._stop, self._say, self._ends = self._train.name, base, stop, say, ends
+        self._batch = config.train.batch
+        # There will be no more rows to wait for, and no gate.
+        alone = replace(config, data=replace(config.data, first_rows=1), gate=replace(config.gate, kind="none"))
+        self._shuffle = ShufflePart(alone, self._train.trainer.config.game, base, stop, say, single=True)
+        self._export = ExportPart(alone, base, stop, say, name=self.name)
+
+    def run_once(self) -> Progress:
+        """A second of learning, a shuffle, or an export."""
+        self._train.show = self._shuffle.show = self.show
+        progress = self._train.run_once()
+        if progress.worked:
+            exported = self._export.run_once()
+            return exported if exported.worked else progress
+        trainer, last = self._train.trainer, newest(self._base)
+        if last is None or (trainer.affordable and sum(file.rows for file in last.train) >= self._batch):
+            return replace(self._shuffle.run_once(again=last is not None), ended=False)
+        if not self._ends or progress.ended:
+            return progress
+        words = f"learned {trainer.samples:,} samples of {trainer.bucket.rows:,} rows; more would take {progress.words}"
+        return Progress(words, ended=True)
+
+    def flush(self) -> None:
+        """Write a checkpoint, and export the network as it is."""
+        if self._train.trainer.step:
+            self._train.export_now()
+        while not self._stop() and (made := self._export.run_once()).worked:
+            self._say(made.words)
+        self._train.flush()
+
+    def close(self) -> None:
+        self._train.close()
