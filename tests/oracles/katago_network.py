@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.interop.katago.model_file import (
+from tengen.interop.katago.model import (
     AnyBlock,
     ConvWeights,
     KataGoModel,

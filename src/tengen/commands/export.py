@@ -9,8 +9,9 @@ from tengen.commands.part import add_part, drive
 from tengen.errors import TengenError
 
 _FORMATS = ("katago",)
-_ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that turns what trainers leave into networks: for the gate, or aside for trainers whose networks do not
-play. Ends with Ctrl-C."""
+_ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that
+turns what trainers leave into networks: for the gate, or aside for trainers whose networks do not play. Ends with
+Ctrl-C."""
 
 
 def add(subparsers: Any) -> None:

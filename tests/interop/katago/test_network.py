@@ -16,12 +16,6 @@ from tengen.interop.katago import network
 from tests.interop.katago.test_model_file import KINDS
 from tests.oracles import katago_network as oracle
 
-def SG():
-    g = games.make("go", size=5, ko="simple")
-    g.planes_shape = (5, 5, 22)
-    g.num_scalars = 19
-    return g
-
 OURS = [*range(7), *range(9, 14)], [*range(9), 14, 18]
 
 
@@ -33,17 +27,14 @@ def inputs(size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def katago_game() -> Any:
-    g = games.make("go", size=5)
-    g.planes_shape = (5, 5, 22)
-    g.num_scalars = 19
-    return g
+    return games.make("go", size=5, observation="katago")
 
 
 def with_statistics(net: nets.Network) -> nets.Network:
     """The network with random running statistics, as training leaves them."""
     rng = np.random.default_rng(1)
-    state = jax.tree.map(lambda x: x + jnp.asarray(rng.uniform(0.1, 0.5, x.shape), x.dtype), nnx.state(net, nnx.BatchStat))
-    nnx.update(net, state)
+    found = nnx.state(net, nnx.BatchStat)
+    nnx.update(net, jax.tree.map(lambda x: x + jnp.asarray(rng.uniform(0.1, 0.5, x.shape), x.dtype), found))
     return net
 
 
@@ -64,7 +55,7 @@ def test_networks_in(version: int, options: dict[str, Any]) -> None:
 
 def test_no_result_is_a_draw_under_simple_ko() -> None:
     model = oracle.random_model(8)
-    net = network.from_katago(model, SG())
+    net = network.from_katago(model, games.make("go", size=5, ko="simple", observation="katago"))
     planes, scalars = inputs(5)
     expected = oracle.evaluate(model, planes[0], scalars[0])["value"]
     np.testing.assert_allclose(net(planes, scalars).value[0], expected[[0, 2, 1]], atol=2e-4)

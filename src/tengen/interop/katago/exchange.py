@@ -13,6 +13,7 @@ from tengen import games
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.interop.katago import model_file
+from tengen.interop.katago.model import KataGoModel
 from tengen.interop.katago.network import from_katago, to_katago
 from tengen.nets import saving
 from tengen.nets.network import Network
@@ -38,7 +39,7 @@ def export(network: Path, name: str, out: Path) -> list[str]:
     return [note for note in notes if note]
 
 
-def import_network(file: Path, out: Path, options: dict[str, Any]) -> tuple[model_file.KataGoModel, Path]:
+def import_network(file: Path, out: Path, options: dict[str, Any]) -> tuple[KataGoModel, Path]:
     """Writes a network of KataGo as one of Tengen for Go with these options, and returns both."""
     model = model_file.read(file)
     game = games.make("go", **{"size": 19, **options, "observation": "katago"})
@@ -76,7 +77,7 @@ def _draws(net: Network, game: Game) -> str:
     )
 
 
-def describe(model: model_file.KataGoModel, game: Game) -> str:
+def describe(model: KataGoModel, game: Game) -> str:
     """The imported network in one line."""
     channels = len(model.tip_norm.mean)
     rules = ", ".join(f"{key} {value}" for key, value in asdict(game.options).items() if key in ("size", "komi", "ko"))

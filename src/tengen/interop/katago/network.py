@@ -12,7 +12,7 @@ from flax import nnx
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.interop.katago import model_file
-from tengen.interop.katago.model_file import (
+from tengen.interop.katago.model import (
     AnyBlock,
     ConvWeights,
     KataGoModel,

@@ -1,0 +1,106 @@
+"""A network of KataGo as plain data: layers in the order of its file."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+MULTIPLIERS = (20.0, 20.0, 20.0, 20.0, 40.0, 0.25, 30.0)  # of files without them: score mean and so on
+
+
+@dataclass(frozen=True)
+class ConvWeights:
+    """A convolution without bias; `kernel` is Float32[height, width, inputs, outputs]."""
+
+    kernel: np.ndarray
+
+
+@dataclass(frozen=True)
+class NormWeights:
+    """Batch normalisation with fixed statistics; arrays are Float32[channels]."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    scale: np.ndarray
+    bias: np.ndarray
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class OrdinaryBlock:
+    """Norm, activation and convolution, twice."""
+
+    norms: tuple[NormWeights, NormWeights]
+    convs: tuple[ConvWeights, ConvWeights]
+    activations: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PoolBlock:
+    """A block with global pooling: `pooled` channels add a bias to the `regular` ones."""
+
+    norm: NormWeights
+    regular: ConvWeights
+    pooled: ConvWeights
+    pooled_norm: NormWeights
+    to_bias: np.ndarray  # Float32[3 * pooled, regular]
+    second_norm: NormWeights
+    second: ConvWeights
+    activations: tuple[str, str, str]  # before the convolutions, of the pooled channels, before the last convolution
+
+
+@dataclass(frozen=True)
+class NestedBottleneck:
+    """A convolution to fewer channels, blocks there, and a convolution back."""
+
+    norms: tuple[NormWeights, NormWeights]
+    convs: tuple[ConvWeights, ConvWeights]
+    activations: tuple[str, str]
+    blocks: "tuple[AnyBlock, ...]"
+
+
+AnyBlock = OrdinaryBlock | PoolBlock | NestedBottleneck
+
+
+@dataclass(frozen=True)
+class PolicyWeights:
+    """The policy head. Channel 0 of the last layers is the policy; version 12 and later have more."""
+
+    regular: ConvWeights
+    pooled: ConvWeights
+    pooled_norm: NormWeights
+    to_bias: np.ndarray  # Float32[3 * pooled, regular]
+    norm: NormWeights
+    points: ConvWeights
+    passes: tuple[
+        np.ndarray, ...
+    ]  # [3 * pooled, outputs]; from version 15 [3 * pooled, hidden], [hidden], [hidden, outputs]
+    activations: tuple[str, ...]  # of the pooled channels, before the last convolution, and in the pass's layers
+
+
+@dataclass(frozen=True)
+class ValueWeights:
+    """The value head: win, loss and no result; score values; ownership."""
+
+    conv: ConvWeights
+    norm: NormWeights
+    hidden: tuple[np.ndarray, np.ndarray]  # Float32[3 * channels, hidden], [hidden]
+    value: tuple[np.ndarray, np.ndarray]  # Float32[hidden, 3], [3]
+    score: tuple[np.ndarray, np.ndarray]  # Float32[hidden, 4 or 6], [4 or 6]
+    ownership: ConvWeights
+    activations: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class KataGoModel:
+    """A network of KataGo."""
+
+    name: str
+    version: int
+    stem: ConvWeights  # of the 22 planes
+    stem_globals: np.ndarray  # Float32[19, channels]
+    blocks: tuple[AnyBlock, ...]
+    tip_norm: NormWeights
+    tip_activation: str
+    policy: PolicyWeights
+    value: ValueWeights
+    multipliers: tuple[float, ...] = field(default=MULTIPLIERS)
