@@ -38,7 +38,7 @@ class Engine:
         self.found = found
         self.settings = EngineSettings() if settings is None else settings
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
-        self.game = found.saved.make_game() if game is None else game
+        self.game = (found.saved.make_game() if game is None else game).exact
         self.leaves = device.leaves(self.settings)
         self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
         self.params = jax.device_put(params)  # once, not with every call

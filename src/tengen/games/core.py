@@ -92,6 +92,11 @@ class Game(abc.ABC, Generic[State]):
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    @property
+    def exact(self) -> "Game[State]":
+        """The same game for looking at few positions, without the bounds that make thousands of games fast."""
+        return self
+
     # The rules
 
     @abc.abstractmethod

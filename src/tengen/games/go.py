@@ -1,8 +1,9 @@
 """Go on square boards, area scoring (Tromp-Taylor), with three ko rules. See docs/games/go.md."""
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
-from tengen.games import go_gpu
+from tengen.games import go_gpu, go_katago, go_ladders
 from tengen.games.core import Game, Observation, PositionInfo, RandomKey, Symmetry, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.targets import OWNERSHIP, SCORE
@@ -46,6 +47,9 @@ class GoOptions:
         low=1,
         high=10000,
     )
+    observation: Literal["tengen", "katago"] = setting(
+        "tengen", "what a network sees: 12 planes, or all 22 of KataGo, with ladders and pass-alive areas"
+    )
 
 
 class GoState(NamedTuple):
@@ -60,6 +64,7 @@ class GoState(NamedTuple):
     hash: UInt32[Array, "*batch 2"]  # the sum of the random numbers of all stones
     recent: UInt32[Array, "*batch recent 2"]  # the newest positions, this one first; empty under simple ko
     history: UInt32[Array, "*batch history 2"]  # all positions; empty in tree nodes and under simple ko
+    ladders: UInt32[Array, "*batch 4 words"] | tuple[()] = ()  # see go_katago; only with its observation
 
 
 class Marks(NamedTuple):
@@ -106,13 +111,25 @@ class Go(Game[GoState]):
         self.superko = options.ko != "simple"
         self.num_actions = self.points + 1
         self.max_moves = options.max_moves or max(2 * self.points, 50)
-        self.planes_shape = (self.size, self.size, len(PLANES))
-        self.num_scalars = len(SCALARS)
+        self.katago = options.observation == "katago"
+        planes, scalars = (go_katago.PLANES, go_katago.SCALARS) if self.katago else (PLANES, SCALARS)
+        self.planes_shape = (self.size, self.size, len(planes))
+        self.num_scalars = len(scalars)
+        self._ladder_limits = go_ladders.limits(self.size)
         self._dtype = rules.chain_dtype(self.size)
         numbers = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
         self._keys = numbers
         self._stone_keys = numbers[:, :, : self.points]  # [word, colour, point]
         self._turn_keys = numbers[:, :, self.points]  # [word, colour]
+
+    @cached_property
+    def exact(self) -> "Go":
+        """The game with every ladder read to its end."""
+        if not self.katago:
+            return self
+        other = copy.copy(self)
+        other._ladder_limits = go_ladders.full_limits(self.size)
+        return other
 
     # The rules
 
@@ -127,8 +144,8 @@ class Go(Game[GoState]):
         komi = jnp.clip(jnp.round(2 * drawn), -800, 800)  # the limits of the option
         return self.init(key)._replace(komi=komi.astype(jnp.int16))
 
-    def position(self, chains: np.ndarray | Array, turn: int) -> GoState:
-        """A game that starts from these chains, which must all have liberties."""
+    def position(self, chains: np.ndarray | Array, turn: int, ko: int | Array = NO_POINT) -> GoState:
+        """A game that starts from these chains, which must all have liberties; simple ko bans the point `ko`."""
         chains = jnp.asarray(chains, self._dtype)
         stones = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
         total = jnp.where(stones, jnp.asarray(self._stone_keys), 0).sum((1, 2), dtype=jnp.uint32)
@@ -138,13 +155,21 @@ class Go(Game[GoState]):
             turn=jnp.int8(turn),
             moves=jnp.int16(0),
             last=jnp.full(5, NO_POINT, jnp.int16),
-            ko=jnp.int16(NO_POINT),
+            ko=jnp.int16(ko),
             komi=jnp.int16(round(2 * self.options.komi)),
             hash=total,
             recent=jnp.full((kept, 2), NEVER, jnp.uint32),
             history=jnp.full((all_, 2), NEVER, jnp.uint32),
         )
-        return self._remember(state)
+        return self._remember(self._with_ladders(state, None))
+
+    def _with_ladders(self, state: GoState, before: Any) -> GoState:
+        """The state with its ladders, if a network sees them; `before` are those of one move ago."""
+        if not self.katago:
+            return state
+        limits = self._ladder_limits
+        found = go_katago.ladders(before, state.chains, state.ko, self.to_play(state), self.size, limits)
+        return state._replace(ladders=found)
 
     def _remember(self, state: GoState) -> GoState:
         """The state with its own position on the lists that superko uses."""
@@ -187,7 +212,7 @@ class Go(Game[GoState]):
             ko=ko.astype(jnp.int16),
             hash=total,
         )
-        return self._remember(moved)
+        return self._remember(self._with_ladders(moved, state.ladders))
 
     def _mark(self, state: GoState) -> Marks:
         me = self.to_play(state)
@@ -218,9 +243,18 @@ class Go(Game[GoState]):
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
         planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
-        observation = Observation(planes.reshape(self.planes_shape), self._scalars(state))
+        observation = self._observation(state, planes)
         over = self.is_over(state)
         return PositionInfo(jnp.append(marks.legal, ~over), observation, over, returns)
+
+    def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
+        """What a network sees, given the planes of Tengen's own observation."""
+        scalars = self._scalars(state)
+        if self.katago:
+            suicide = self.options.suicide
+            planes = go_katago.planes(planes, state.ladders, state.chains, state.turn, state.last, self.size, suicide)
+            scalars = go_katago.scalars(scalars)
+        return Observation(planes.reshape(self.planes_shape), scalars)
 
     def step_and_look(
         self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
@@ -244,11 +278,15 @@ class Go(Game[GoState]):
         after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
         moved = states._replace(**after._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
+        if self.katago:
+            read = jax.vmap(self._with_ladders)(moved, states.ladders)
+            rests = moved.moves == states.moves
+            moved = moved._replace(ladders=jnp.where(rests[:, None, None], states.ladders, read.ladders))
         over = seen.ended > 0
         black = jnp.where(over, jnp.sign(2 * seen.area - states.komi), 0).astype(jnp.float32)
         planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
         legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)
-        observation = Observation(planes.reshape(-1, *self.planes_shape), jax.vmap(self._scalars)(moved))
+        observation = jax.vmap(self._observation)(moved, planes)
         return moved, PositionInfo(legal, observation, over, jnp.stack([black, -black], -1))
 
     def _scalars(self, state: GoState) -> Float32[Array, " scalars"]:
@@ -352,8 +390,7 @@ class Go(Game[GoState]):
         point = names[notes["ko"]]
         if point != NO_POINT and chains[point] != EMPTY:
             raise ValueError(f"go: ko: there is a stone on {notes['ko']}")
-        state = self.position(chains, turn)
-        return state._replace(komi=jnp.int16(int(half_points)), ko=jnp.int16(point))
+        return self.position(chains, turn, point)._replace(komi=jnp.int16(int(half_points)))
 
     def _action_name(self, state: GoState | None, action: int) -> str:
         del state

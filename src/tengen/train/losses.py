@@ -40,8 +40,9 @@ def losses(
 ) -> tuple[Scalar, dict[str, Array]]:
     """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
-    `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has needs its target there.
-    `targets` are those of the game, for the outputs `extra`; `halves_draws` counts a draw as half a win and half a loss.
+    `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has needs its target
+    there. `targets` are those of the game, for the outputs `extra`; `halves_draws` makes a draw half a win and half a
+    loss.
     """
     weights = vars(settings)
     weight = batch["weight"].astype(jnp.float32)

@@ -40,8 +40,7 @@ def running(game: Go, state: Any) -> Any:
     if not bool(game.is_over(state)):
         return state
     if int(state.moves) >= game.max_moves:
-        fresh = game.position(state.chains, int(state.turn))
-        return fresh._replace(komi=state.komi, ko=state.ko)
+        return game.position(state.chains, int(state.turn), state.ko)._replace(komi=state.komi)
     return unpassed(state)
 
 

@@ -1,0 +1,166 @@
+"""KataGo's inputs (version 7) of a position: 22 planes and 19 scalars, for area scoring without tax and button."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32, UInt, UInt32
+
+from tengen.games import go_chains as rules
+from tengen.games import go_ladders
+from tengen.games.go_chains import EMPTY
+
+PLANES = (
+    "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
+    "chain with 3 liberties", "banned by ko", "unused (encore)", "unused", "move 1 ago", "move 2 ago", "move 3 ago",
+    "move 4 ago", "move 5 ago", "captured in a ladder", "in a ladder 1 move ago", "in a ladder 2 moves ago",
+    "starts a ladder", "own area", "opponent's area", "unused (encore, own)", "unused (encore, opponent's)",
+)  # fmt: skip
+SCALARS = (
+    "pass 1 ago", "pass 2 ago", "pass 3 ago", "pass 4 ago", "pass 5 ago", "own komi / 20", "superko",
+    "positional or situational", "suicide of several stones", "territory scoring", "tax", "tax on all groups",
+    "encore 1", "encore 2", "a pass ends the game", "asymmetric visits", "their size", "button", "komi parity wave",
+)  # fmt: skip
+_FROM_TENGEN = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)  # the scalars of KataGo that Tengen's own observation has
+_NOW, _ATTACKS = 0, 3  # rows of the packed ladders; rows 1 and 2 are those of one and two moves ago
+
+PackedLadders = UInt32[Array, "4 words"]
+
+
+def ladders(
+    before: PackedLadders | None, chains: Array, ko: Array, turn: Array, size: int, limits: go_ladders.LadderLimits
+) -> PackedLadders:
+    """What a state stores about ladders; `before` is that of the state one move ago."""
+    found = go_ladders.read(chains, ko, turn, size, limits)
+    captured, attacks = _pack(found.captured), _pack(found.attacks)
+    past = jnp.stack([captured, captured]) if before is None else before[_NOW : _NOW + 2]
+    return jnp.concatenate([captured[None], past, attacks[None]])
+
+
+def planes(
+    plain: Bool[Array, "points 12"],
+    packed: PackedLadders,
+    chains: UInt[Array, " points"],
+    turn: Array,
+    last: Array,
+    size: int,
+    suicide: bool,
+) -> Bool[Array, "points 22"]:
+    """All planes, given those of Tengen's own observation."""
+    now, one, two, attacks = _unpack(packed, size * size)
+    one = jnp.where(last[0] >= 0, one, now)
+    two = jnp.where(last[1] >= 0, two, one)
+    area = areas(chains, size, suicide)
+    mine, theirs = jnp.where(turn == 0, area, area[::-1])
+    nothing = jnp.zeros_like(mine)
+    columns = [nothing, nothing, *plain[:, 7:].T, now, one, two, attacks, mine, theirs, nothing, nothing]
+    return jnp.concatenate([plain[:, :7], jnp.stack(columns, -1)], -1)
+
+
+def scalars(plain: Float32[Array, " 11"]) -> Float32[Array, " 19"]:
+    """All scalars, given those of Tengen's own observation; the rest belongs to rules that Tengen does not have."""
+    return jnp.zeros(len(SCALARS), jnp.float32).at[jnp.array(_FROM_TENGEN)].set(plain)
+
+
+def words(points: int) -> int:
+    """The number of 32-bit words that hold a bit for every point."""
+    return -(-points // 32)
+
+
+def _pack(mask: Bool[Array, " points"]) -> UInt32[Array, " words"]:
+    padded = jnp.pad(mask, (0, -mask.shape[0] % 32)).reshape(-1, 32).astype(jnp.uint32)
+    return (padded << jnp.arange(32, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
+
+
+def _unpack(packed: UInt32[Array, "rows words"], points: int) -> Bool[Array, "rows points"]:
+    bits = (packed[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
+    return bits.reshape(packed.shape[0], -1)[:, :points] > 0
+
+
+# Areas
+
+
+def areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Array, "2 points"]:
+    """The points that Black and White own as the board stands.
+
+    Stones, and empty regions that touch one colour only (Tromp-Taylor); but a stone that is dead inside pass-alive
+    territory belongs to the owner of that territory.
+    """
+    both = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
+    found: _Territory = jax.vmap(lambda own: _territory(jnp.where(own, chains, EMPTY), chains == EMPTY, size, suicide))(
+        both
+    )
+    safe, held = found.safe, found.plain | both
+    white = safe[1] | (held[1] & ~safe[0])
+    return jnp.stack([(safe[0] | held[0]) & ~white, white])
+
+
+class _Territory(NamedTuple):
+    """The points of one colour."""
+
+    safe: Bool[Array, " points"]  # pass-alive chains and what they surround
+    plain: Bool[Array, " points"]  # empty regions that only this colour touches
+
+
+def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], size: int, suicide: bool) -> _Territory:
+    """Benson's algorithm for one colour; `chains` has only its stones.
+
+    A region is a maximal set of connected points without them. It is vital for a chain if each of its points (if
+    suicide is illegal, each empty one) touches the chain. Chains live if they keep two vital regions that only
+    living chains border.
+    """
+    points = chains.shape[0]
+    own = chains != EMPTY
+    outside = ~own
+    near = rules.around(chains, size, EMPTY)
+    region = _regions(outside, size)
+
+    def any_of(mask: Array) -> Array:
+        """At every point outside, whether the mask holds anywhere in its region."""
+        return jnp.zeros(points + 1, bool).at[jnp.where(mask, region, points)].set(True)[region] & outside
+
+    here = jnp.arange(points, dtype=jnp.int32)
+    touching = jnp.stack([beside != EMPTY for beside in near]).any(0) & outside
+    # Every vital region touches the chain with its first empty point, which has at most four neighbours.
+    first = jnp.full(points + 1, points).at[region].min(jnp.where(outside & empty, here, points))[region]
+    choices = [jnp.append(beside, jnp.zeros(1, beside.dtype))[first] for beside in near]
+    needed = outside & (empty | suicide)
+    vital = []
+    for choice, distinct in zip(choices, rules.first_of_its_chain(rules.Around(*choices)), strict=True):
+        reaches = jnp.stack([beside == choice for beside in near]).any(0)
+        is_vital = distinct & (choice != EMPTY) & ~any_of(needed & ~reaches)
+        vital.append(jnp.where(is_vital & (here == first), (choice.astype(jnp.int32) - 1) >> 1, points))
+    for_chain = jnp.stack(vital)  # [4, P]: at the first empty point of a region, the root of a chain it is vital for
+    root = jnp.where(own, (chains.astype(jnp.int32) - 1) >> 1, points)
+
+    def shared(alive: Array) -> Array:
+        """Points of regions that a chain borders which is not alive."""
+        return any_of(jnp.stack(rules.around(own & ~alive, size, False)).any(0))
+
+    def survive(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        alive = carry[0]
+        counted = jnp.where(shared(alive), points, for_chain)
+        eyes = jnp.zeros(points + 1, jnp.int32).at[counted].add(1)
+        left = alive & (eyes[root] >= 2)
+        return left, (left != alive).any()
+
+    alive, _ = lax.while_loop(lambda carry: carry[1], survive, (own, own.any()))
+    inner = jnp.zeros(points + 1, jnp.int32).at[region].add(outside & ~touching)[region]
+    pure = outside & ~any_of(outside & ~empty) & any_of(touching)
+    surrounded = outside & ~shared(alive) & any_of(touching)
+    return _Territory(alive | (surrounded & (pure | (inner <= 1))), pure)
+
+
+def _regions(outside: Bool[Array, " points"], size: int) -> Int32[Array, " points"]:
+    """The smallest point of the region at every point outside; the number of points elsewhere."""
+    points = outside.shape[0]
+    start = jnp.where(outside, jnp.arange(points, dtype=jnp.int32), points)
+
+    def join(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        label = carry[0]
+        lowest = jnp.where(outside, jnp.stack([label, *rules.around(label, size, points)]).min(0), points)
+        jumped = jnp.append(lowest, points)[lowest]
+        return jumped, (jumped != label).any()
+
+    return lax.while_loop(lambda carry: carry[1], join, (start, jnp.bool_(True)))[0]

@@ -1,0 +1,339 @@
+"""Reading ladders on many boards at once, as KataGo does for its inputs.
+
+A chain with one liberty is read with its owner to move; a chain with two, after each move of the attacker on one of
+them. Each of these is a task. The owner (the defender) takes a chain in atari next to his own, or extends; the
+attacker plays on one of two liberties. Three liberties are an escape, and so is a ko, which the defender is assumed to
+win.
+
+The tasks of all boards form one queue. A number of readers, each with a stack of boards, take tasks from it and search
+depth first; in every round each reader makes one move. So a long ladder on one board does not keep the others waiting.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt8
+
+from tengen.games import go_chains as rules
+from tengen.games.go_chains import EMPTY
+
+NOWHERE = -1
+_READERS = 8  # at least
+
+
+class LadderLimits(NamedTuple):
+    """How far one ladder is read; beyond that its chain is not captured."""
+
+    moves: int
+    depth: int  # moves in a row
+
+
+class Ladders(NamedTuple):
+    """The ladders of a board."""
+
+    captured: Bool[Array, "*batch points"]  # stones of chains that a ladder captures
+    attacks: Bool[Array, "*batch points"]  # moves of the player to move that start a ladder
+
+
+class _Node(NamedTuple):
+    """A position of a ladder."""
+
+    chains: UInt[Array, " points"]
+    ko: Int16[Array, ""]
+    priority: UInt8[Array, " points"]  # of the moves that may decide it; the highest is tried first, 0 not at all
+    captured: Bool[Array, ""]
+    escaped: Bool[Array, ""]
+    cramped: Bool[Array, ""]  # the attacker moves, and neither of the two liberties has room
+
+
+class _Readers(NamedTuple):
+    """The readers' stacks, of which entry `depth` is the newest, and the queue."""
+
+    chains: UInt[Array, "readers frames points"]
+    ko: Int16[Array, "readers frames"]
+    priority: UInt8[Array, "readers frames points"]
+    open: Bool[Array, "readers frames"]  # there is a move that was not tried
+    depth: Int32[Array, " readers"]
+    moves: Int32[Array, " readers"]
+    task: Int32[Array, " readers"]  # or NOWHERE
+    taken: Int32[Array, ""]  # tasks that were taken from the queue
+    captured: Bool[Array, " tasks"]
+
+
+def limits(size: int) -> LadderLimits:
+    """What self-play reads: all but a few ladders in ten thousand."""
+    return LadderLimits(moves=200, depth=32) if size < 14 else LadderLimits(moves=400, depth=96)
+
+
+def full_limits(size: int) -> LadderLimits:
+    """KataGo's own limits, which no real ladder reaches."""
+    return LadderLimits(moves=25_000, depth=-(-3 * size * size // 2))
+
+
+def read(chains: UInt[Array, " points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
+    """The ladders of one board, where `ko` is banned and `turn` is to move. Under `vmap` all boards share the work."""
+    return Ladders(*(x[0] for x in _reading(size, limits)(chains[None], ko[None], turn[None])))
+
+
+@cache
+def _reading(size: int, limits: LadderLimits) -> custom_vmap:
+    """`read` for a batch of boards; `vmap` makes the batch larger."""
+
+    @custom_vmap
+    def reading(chains: Array, ko: Array, turn: Array) -> Ladders:
+        return _read_all(chains, ko, turn, size, limits)
+
+    @reading.def_vmap
+    def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Ladders]:
+        wide = [x if b else jnp.broadcast_to(x, (axis_size, *x.shape)) for x, b in zip(given, batched, strict=True)]
+        found = reading(*(x.reshape(-1, *x.shape[2:]) for x in wide))
+        return Ladders(*(x.reshape(axis_size, -1, size * size) for x in found)), Ladders(True, True)
+
+    return reading
+
+
+def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
+    batch, points = chains.shape
+    wanted = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P]
+    count = wanted.sum(dtype=jnp.int32)
+    (queue,) = jnp.nonzero(wanted.reshape(-1), size=wanted.size, fill_value=0)
+    readers = max(batch // 4, _READERS)  # few, because most tasks are short and the last ones are waited for
+    frames = min(limits.depth, limits.moves)
+    start = _Readers(
+        chains=jnp.zeros((readers, frames, points), chains.dtype),
+        ko=jnp.full((readers, frames), NOWHERE, jnp.int16),
+        priority=jnp.zeros((readers, frames, points), jnp.uint8),
+        open=jnp.zeros((readers, frames), bool),
+        depth=jnp.zeros(readers, jnp.int32),
+        moves=jnp.zeros(readers, jnp.int32),
+        task=jnp.full(readers, NOWHERE, jnp.int32),
+        taken=jnp.int32(0),
+        captured=jnp.zeros(wanted.size, bool),
+    )
+
+    def working(now: _Readers) -> Array:
+        return (now.taken < count) | (now.task >= 0).any()
+
+    def round_(now: _Readers) -> _Readers:
+        return _round(now, chains, queue.astype(jnp.int32), count, size, limits)
+
+    done = lax.while_loop(working, round_, start)
+    found = done.captured.reshape(wanted.shape)
+    return jax.vmap(lambda board, hits, player: _ladders(board, hits, player, size))(chains, found, turn)
+
+
+def _tasks(chains: UInt[Array, " points"], ko: Array, size: int) -> Bool[Array, "4 points"]:
+    """What must be read: at an empty point, the attack on the chain above, below, left and right of it.
+
+    At one stone of a chain with one liberty, the first of the four stands for that chain. An attack that leaves a
+    liberty with three empty neighbours is hopeless.
+    """
+    empty = chains == EMPTY
+    near = rules.around(chains, size, EMPTY)
+    here = jnp.arange(chains.shape[0])
+    liberties, total = _liberties(chains, near, size)
+    room = _room(empty, size)
+    tasks = []
+    for beside, first, count, both in zip(
+        near,
+        rules.first_of_its_chain(near),
+        rules.around(liberties, size, 0),
+        rules.around(total, size, 0),
+        strict=True,
+    ):
+        other = jnp.where(count == 2, both - here, 0)
+        left = room[other] - _adjacent(here, other, size)
+        tasks.append(empty & (beside != EMPTY) & first & (count == 2) & (left < 3) & (here != ko))
+    one = ~empty & (_root(chains) == here) & (liberties == 1)
+    tasks[0] |= one & (room[jnp.where(one, total, 0)] < 3)
+    return jnp.stack(tasks)
+
+
+def _ladders(chains: UInt[Array, " points"], found: Bool[Array, "4 points"], turn: Array, size: int) -> Ladders:
+    """The captured chains and the attacks, given which tasks succeeded."""
+    near = jnp.stack(rules.around(chains, size, EMPTY))
+    stone = (chains != EMPTY)[None]
+    target = jnp.where(stone, chains, near)
+    points = chains.shape[0]
+    fallen = jnp.zeros(points + 1, bool).at[jnp.where(found, _root(target), points)].set(True)
+    captured = (chains != EMPTY) & fallen[_root(chains)]
+    return Ladders(captured, (found & ~stone & rules.colour_is(near, 1 - turn)).any(0))
+
+
+def _round(now: _Readers, boards: Array, queue: Array, count: Array, size: int, limits: LadderLimits) -> _Readers:
+    """One move of every reader: the first of a new task, or the next one of its newest position."""
+    points = boards.shape[1]
+    readers, frames = now.open.shape
+    each = jnp.arange(readers)
+    idle = now.task < 0
+    number = now.taken + jnp.cumsum(idle, dtype=jnp.int32) - 1
+    begins = idle & (number < count)
+    task = jnp.where(begins, queue[jnp.where(begins, number, 0)], now.task)
+    at = jnp.maximum(task, 0)
+    board, side, point = at // (4 * points), at // points % 4, at % points
+    first = boards[board]  # [R, P]
+    attack = first[each, point] == EMPTY
+    stone = jnp.where(attack, point + jnp.array([-size, size, -1, 1])[side], point)
+    defender = ((first[each, stone] - 1) & 1).astype(jnp.int32)
+
+    before = jnp.where(begins[:, None], first, now.chains[each, now.depth])
+    priority = now.priority[each, now.depth]
+    best = priority.argmax(1)
+    move = jnp.where(begins, jnp.where(attack, point, points), best).astype(jnp.int32)
+    attacks = begins | (now.depth % 2 == 1)
+    banned = jnp.where(begins, NOWHERE, now.ko[each, now.depth])
+    node: _Node = jax.vmap(lambda *given: _after(*given, size=size))(before, move, banned, stone, defender, attacks)
+    double_ko = lax.cond(
+        node.cramped.any(),
+        lambda: node.cramped & jax.vmap(lambda *given: _double_ko(*given, size=size))(node.chains, stone),
+        lambda: jnp.zeros(readers, bool),
+    )
+    left = priority.at[each, best].set(0)
+    left_open = left.any(1) & ~begins
+
+    depth = jnp.where(begins, 0, now.depth + 1)
+    moves = jnp.where(begins, 0, now.moves + 1)
+    # At KataGo's own limit of depth the chain counts as captured; below it the reading is given up.
+    exact = frames >= full_limits(size).depth
+    escaped = node.escaped | (attacks & ~begins & (node.ko >= 0))
+    captured = node.captured | double_ko
+    too_deep = ~captured & ~escaped & (depth >= frames)
+    captured |= too_deep & exact
+    gives_up = (moves >= limits.moves) | (too_deep & (not exact))
+    decided = captured | escaped
+    # A decided position decides those before it, up to one where the side that it is bad for has another move.
+    waiting = now.open.at[each, jnp.where(begins, frames, now.depth)].set(left_open, mode="drop")
+    parity = jnp.where(captured, 0, 1)
+    older = jnp.arange(frames)[None]
+    usable = waiting & (older % 2 == parity[:, None]) & (older < depth[:, None]) & ~begins[:, None]
+    back = jnp.where(usable, older, NOWHERE).max(1)
+    over = ~(idle & ~begins) & (gives_up | (decided & (back < 0)))
+    hit = over & captured & ~gives_up
+    goes_on = ~decided & ~gives_up & ~(idle & ~begins)
+    put = jnp.where(goes_on, depth, frames)
+    tried = jnp.where(begins | idle, frames, now.depth)
+    return _Readers(
+        chains=now.chains.at[each, put].set(node.chains, mode="drop"),
+        ko=now.ko.at[each, put].set(jnp.where(begins, NOWHERE, node.ko).astype(jnp.int16), mode="drop"),
+        priority=now.priority.at[each, tried].set(left, mode="drop").at[each, put].set(node.priority, mode="drop"),
+        open=waiting.at[each, put].set(True, mode="drop"),
+        depth=jnp.where(goes_on, depth, jnp.maximum(back, 0)),
+        moves=moves,
+        task=jnp.where(over, NOWHERE, task),
+        taken=now.taken + begins.sum(dtype=jnp.int32),
+        captured=now.captured.at[jnp.where(hit, task, now.captured.shape[0])].set(True, mode="drop"),
+    )
+
+
+def _after(
+    before: UInt[Array, " points"],
+    move: Int32[Array, ""],
+    banned: Array,
+    stone: Array,
+    defender: Array,
+    attacks: Array,
+    *,
+    size: int,
+) -> _Node:
+    """The position after a move of the attacker or the defender, and whether it is decided."""
+    mover = jnp.where(attacks, 1 - defender, defender)
+    played = rules.move(before, move, mover, size, suicide=True)
+    legal = ~played.died.any() & (move != banned)
+    chains = played.chains
+    empty = chains == EMPTY
+    near = rules.around(chains, size, EMPTY)
+    own = chains == chains[stone]
+    beside = _any_around(own, size)
+    liberties = empty & beside
+    count = liberties.sum()
+    room = _room(empty, size)
+    (of_chain,) = rules.chain_sums(chains, (rules.own_liberties(chains, near, size),))
+    in_atari = rules.colour_is(chains, 1 - defender) & (of_chain == 1)
+    (touching,) = rules.chain_sums(chains, ((in_atari & beside).astype(jnp.int32),))
+    rescues = empty & _any_around(in_atari & (touching > 0), size)
+
+    here = jnp.arange(chains.shape[0])
+    low = jnp.argmax(liberties)
+    high = jnp.where(liberties, here, 0).max()
+    other = jnp.where(here == low, high, low)
+    room_beside = room - _adjacent(low, high, size)
+    attacker = jnp.where(liberties & (room_beside[other] < 3), 1 + room_beside, 0)
+    defence = jnp.where(rescues, 2, liberties)
+
+    escaped = jnp.where(
+        attacks, (count >= 2) | (liberties & (room >= 3)).any(), (count >= 3) | ((count == 2) & ~attacker.any())
+    )
+    return _Node(
+        chains=chains,
+        ko=played.ko.astype(jnp.int16),
+        priority=jnp.where(attacks, defence, attacker).astype(jnp.uint8),
+        captured=jnp.where(legal, ~attacks & (count <= 1), ~attacks),
+        escaped=jnp.where(legal, escaped, attacks),
+        cramped=legal & ~attacks & (count == 2) & ~(liberties & (room > 0)).any() & ~rescues.any(),
+    )
+
+
+def _double_ko(chains: UInt[Array, " points"], stone: Array, *, size: int) -> Bool[Array, ""]:
+    """Whether both liberties of a chain are mouths of kos, and connecting one leaves at most two liberties.
+
+    The defender cannot win both kos.
+    """
+    defender = ((chains[stone] - 1) & 1).astype(jnp.int32)
+    empty, mine = chains == EMPTY, rules.colour_is(chains, defender)
+    near = rules.around(chains, size, EMPTY)
+    (of_chain,) = rules.chain_sums(chains, (rules.own_liberties(chains, near, size),))
+    in_atari = mine & (of_chain == 1)
+    alone = in_atari & ~_any_around(mine, size)
+    mouth = empty & (_room(in_atari, size) == 1) & (_room(alone, size) == 1)
+    mouth &= ~_any_around(~empty & ~mine, size) & ~_any_around(empty, size)
+    liberties = empty & _any_around(chains == chains[stone], size)
+
+    def connected(point: Array) -> Array:
+        """The liberties of the chain after a move there."""
+        around = jnp.stack(near)[:, point]
+        joined = mine & (chains[:, None] == around).any(1)
+        return (empty & _any_around(joined, size)).sum() - 1
+
+    low, high = jnp.argmax(liberties), liberties.shape[0] - 1 - jnp.argmax(liberties[::-1])
+    return (mouth | ~liberties).all() & (connected(low) <= 2) & (connected(high) <= 2)
+
+
+def _root(chains: UInt[Array, "*points"]) -> Int32[Array, "*points"]:
+    """A stone of the chain; meaningless on an empty point."""
+    return jnp.maximum(chains.astype(jnp.int32) - 1, 0) >> 1
+
+
+def _liberties(chains: Array, near: rules.Around, size: int) -> tuple[Array, Array]:
+    """At every stone, the number of its chain's liberties and the sum of their points."""
+    empty = chains == EMPTY
+    here = jnp.arange(chains.shape[0], dtype=jnp.int32)
+    firsts = rules.first_of_its_chain(near)
+    # The stone above an empty point finds that point below itself, and so on.
+    claims = [
+        rules.around(empty & first, size, False)[opposite] & ~empty
+        for first, opposite in zip(firsts, (1, 0, 3, 2), strict=True)
+    ]
+    steps = (size, -size, 1, -1)
+    count = sum(claim.astype(jnp.int32) for claim in claims)
+    total = sum(jnp.where(claim, here + step, 0) for claim, step in zip(claims, steps, strict=True))
+    found = rules.chain_sums(chains, (jnp.asarray(count), jnp.asarray(total)))
+    return found[0], found[1]
+
+
+def _room(mask: Array, size: int) -> Int32[Array, " points"]:
+    """How many of the neighbours of every point are in the mask."""
+    return jnp.stack(rules.around(mask, size, False)).sum(0, dtype=jnp.int32)
+
+
+def _any_around(mask: Array, size: int) -> Bool[Array, " points"]:
+    return jnp.stack(rules.around(mask, size, False)).any(0)
+
+
+def _adjacent(one: Array, other: Array, size: int) -> Array:
+    """1 where two points are neighbours."""
+    rows, columns = abs(one // size - other // size), abs(one % size - other % size)
+    return (rows + columns == 1).astype(jnp.int32)
