@@ -1,5 +1,6 @@
 """A slow and obvious KataGo network in NumPy, computed from its file's layers, and random networks."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,8 @@ def random_model(version: int, *, nested: bool = False, activation: str = "relu"
         f"random-{version}", version, layer(stem, 22, 8), numbers(19, 8), blocks, normed(8), activation, policy, value,
         multipliers,
     )  # fmt: skip
+
+
+def renamed(model: KataGoModel, name: str, **changed: Any) -> KataGoModel:
+    """The model with another name and other fields."""
+    return replace(model, name=name, **changed)
