@@ -69,3 +69,41 @@ def _newest(planes: np.ndarray, scalars: np.ndarray, turn: int) -> list[int]:
     """The newest five moves of a position, the oldest of them first, as its planes and scalars show them."""
     points = planes.shape[1]
     return [points if scalars[ago] else int(planes[9 + ago].argmax()) for ago in range(min(turn, 5))][::-1]
+
+
+def read_folder(folder: Path) -> list[KatagoRow | None]:
+    """All rows of a folder of KataGo's self-play, which has npz and .sgfs files."""
+    games: dict[str, KatagoGame] = {}
+    for path in sorted(folder.glob("**/*.sgfs")):
+        games |= read_games(path.read_text())
+    return [row for path in sorted(folder.glob("**/*.npz")) for row in read_rows(path, games)]
+
+
+def save_sample(path: Path, rows: list[KatagoRow]) -> None:
+    """Writes rows of area games on boards of one size, with their moves, as a small file for tests."""
+    longest = max(len(row.actions) for row in rows)
+    np.savez_compressed(
+        path,
+        planes=np.packbits(np.stack([row.planes for row in rows]), axis=2),
+        scalars=np.stack([row.scalars for row in rows]),
+        komi=np.array([row.komi for row in rows], np.float32),
+        ko=np.array([row.game.ko for row in rows]),
+        suicide=np.array([row.game.suicide for row in rows]),
+        length=np.array([len(row.actions) for row in rows], np.int16),
+        actions=np.array([row.actions + [0] * (longest - len(row.actions)) for row in rows], np.int16),
+    )
+
+
+def load_sample(path: Path, size: int = 9) -> list[KatagoRow]:
+    """The rows of such a file."""
+    with np.load(path) as data:
+        planes = np.unpackbits(data["planes"], axis=2)[:, :, : size**2].astype(bool)
+        scalars, komi, ko, suicide, length, actions = (
+            data[key] for key in ("scalars", "komi", "ko", "suicide", "length", "actions")
+        )
+    rows = []
+    for row in range(len(planes)):
+        played = actions[row, : length[row]].tolist()
+        game = KatagoGame(size, str(ko[row]), bool(suicide[row]), "area", False, played)
+        rows.append(KatagoRow(game, played, planes[row], scalars[row], float(komi[row])))
+    return rows

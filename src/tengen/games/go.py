@@ -135,7 +135,8 @@ class Go(Game[GoState]):
 
     def init(self, key: RandomKey) -> GoState:
         del key
-        return self.position(np.zeros(self.points, self._dtype), 0)
+        nothing = go_katago.no_ladders(self.points) if self.katago else ()
+        return self._begin(jnp.zeros(self.points, self._dtype), 0, NO_POINT, nothing)
 
     def init_varied(self, key: RandomKey, komi_spread: float) -> GoState:
         if komi_spread == 0:
@@ -146,7 +147,10 @@ class Go(Game[GoState]):
 
     def position(self, chains: np.ndarray | Array, turn: int, ko: int | Array = NO_POINT) -> GoState:
         """A game that starts from these chains, which must all have liberties; simple ko bans the point `ko`."""
-        chains = jnp.asarray(chains, self._dtype)
+        chains, point = jnp.asarray(chains, self._dtype), jnp.asarray(ko, jnp.int16)
+        return self._begin(chains, turn, point, self._ladders((), chains, point, jnp.int32(turn)))
+
+    def _begin(self, chains: Array, turn: int, ko: int | Array, ladders: Any) -> GoState:
         stones = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
         total = jnp.where(stones, jnp.asarray(self._stone_keys), 0).sum((1, 2), dtype=jnp.uint32)
         kept, all_ = (REMEMBERED, self.max_moves) if self.superko else (0, 0)
@@ -160,16 +164,13 @@ class Go(Game[GoState]):
             hash=total,
             recent=jnp.full((kept, 2), NEVER, jnp.uint32),
             history=jnp.full((all_, 2), NEVER, jnp.uint32),
+            ladders=ladders,
         )
-        return self._remember(self._with_ladders(state, None))
+        return self._remember(state)
 
-    def _with_ladders(self, state: GoState, before: Any) -> GoState:
-        """The state with its ladders, if a network sees them; `before` are those of one move ago."""
-        if not self.katago:
-            return state
-        limits = self._ladder_limits
-        found = go_katago.ladders(before, state.chains, state.ko, self.to_play(state), self.size, limits)
-        return state._replace(ladders=found)
+    def _ladders(self, before: Any, chains: Array, ko: Array, turn: Array) -> Any:
+        """What a state stores about ladders, if a network sees them; `before` is that of one move ago, if any."""
+        return go_katago.ladders(before, chains, ko, turn, self.size, self._ladder_limits) if self.katago else ()
 
     def _remember(self, state: GoState) -> GoState:
         """The state with its own position on the lists that superko uses."""
@@ -211,8 +212,9 @@ class Go(Game[GoState]):
             last=jnp.concatenate([action[None].astype(jnp.int16), state.last[:-1]]),
             ko=ko.astype(jnp.int16),
             hash=total,
+            ladders=self._ladders(state.ladders, chains, ko, 1 - self.to_play(state)),
         )
-        return self._remember(self._with_ladders(moved, state.ladders))
+        return self._remember(moved)
 
     def _mark(self, state: GoState) -> Marks:
         me = self.to_play(state)
@@ -279,9 +281,9 @@ class Go(Game[GoState]):
         moved = states._replace(**after._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
         if self.katago:
-            read = jax.vmap(self._with_ladders)(moved, states.ladders)
-            rests = moved.moves == states.moves
-            moved = moved._replace(ladders=jnp.where(rests[:, None, None], states.ladders, read.ladders))
+            found = jax.vmap(self._ladders)(states.ladders, moved.chains, moved.ko, jax.vmap(self.to_play)(moved))
+            rests = (moved.moves == states.moves)[:, None, None]
+            moved = moved._replace(ladders=jnp.where(rests, states.ladders, found))
         over = seen.ended > 0
         black = jnp.where(over, jnp.sign(2 * seen.area - states.komi), 0).astype(jnp.float32)
         planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
@@ -292,15 +294,10 @@ class Go(Game[GoState]):
     def _scalars(self, state: GoState) -> Float32[Array, " scalars"]:
         """KataGo's global inputs 0-8, 14 and 18."""
         komi = jnp.where(state.turn == 1, 1, -1) * state.komi.astype(jnp.float32) / 2
-        bound = self.points + 20
-        komi = jnp.clip(komi, -bound, bound)
+        scaled, wave = go_katago.komi_inputs(komi, self.points)
         superko = {"simple": (0.0, 0.0), "positional": (1.0, 0.5), "situational": (1.0, -0.5)}[self.options.ko]
         passes = state.last == self.points
-        # Area scores differ by two if no point is neutral: the wave is the distance of komi from the nearest draw.
-        odd = self.points % 2
-        above = komi - (jnp.floor((komi - odd) / 2) * 2 + odd)
-        wave = jnp.where(above < 0.5, above, jnp.where(above < 1.5, 1 - above, above - 2))
-        rest = jnp.stack([komi / 20, *map(jnp.float32, superko), jnp.float32(self.options.suicide)])
+        rest = jnp.stack([scaled, *map(jnp.float32, superko), jnp.float32(self.options.suicide)])
         return jnp.concatenate([passes, rest, jnp.stack([passes[0], wave])]).astype(jnp.float32)
 
     def to_play(self, state: GoState) -> Int32[Array, ""]:

@@ -23,19 +23,34 @@ SCALARS = (
     "encore 1", "encore 2", "a pass ends the game", "asymmetric visits", "their size", "button", "komi parity wave",
 )  # fmt: skip
 _FROM_TENGEN = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)  # the scalars of KataGo that Tengen's own observation has
-_NOW, _ATTACKS = 0, 3  # rows of the packed ladders; rows 1 and 2 are those of one and two moves ago
 
 PackedLadders = UInt32[Array, "4 words"]
+"""A bit for every point: the stones captured in a ladder now, one and two moves ago, and the moves that start one."""
 
 
 def ladders(
-    before: PackedLadders | None, chains: Array, ko: Array, turn: Array, size: int, limits: go_ladders.LadderLimits
+    before: PackedLadders | tuple[()], chains: Array, ko: Array, turn: Array, size: int, limits: go_ladders.LadderLimits
 ) -> PackedLadders:
-    """What a state stores about ladders; `before` is that of the state one move ago."""
+    """What a state stores about ladders; `before` is that of the state one move ago, or () if there is none."""
     found = go_ladders.read(chains, ko, turn, size, limits)
     captured, attacks = _pack(found.captured), _pack(found.attacks)
-    past = jnp.stack([captured, captured]) if before is None else before[_NOW : _NOW + 2]
+    past = jnp.stack([captured, captured]) if isinstance(before, tuple) else before[:2]
     return jnp.concatenate([captured[None], past, attacks[None]])
+
+
+def komi_inputs(komi: Float32[Array, ""], points: int) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
+    """KataGo's scalars 5 and 18 for the komi of the player to move."""
+    bound = points + 20
+    komi = jnp.clip(komi, -bound, bound)
+    # Area scores differ by two if no point is neutral: the wave is the distance of komi from the nearest draw.
+    odd = points % 2
+    above = komi - (jnp.floor((komi - odd) / 2) * 2 + odd)
+    return komi / 20, jnp.where(above < 0.5, above, jnp.where(above < 1.5, 1 - above, above - 2))
+
+
+def no_ladders(points: int) -> PackedLadders:
+    """What the state of an empty board stores."""
+    return jnp.zeros((4, -(-points // 32)), jnp.uint32)
 
 
 def planes(
@@ -61,11 +76,6 @@ def planes(
 def scalars(plain: Float32[Array, " 11"]) -> Float32[Array, " 19"]:
     """All scalars, given those of Tengen's own observation; the rest belongs to rules that Tengen does not have."""
     return jnp.zeros(len(SCALARS), jnp.float32).at[jnp.array(_FROM_TENGEN)].set(plain)
-
-
-def words(points: int) -> int:
-    """The number of 32-bit words that hold a bit for every point."""
-    return -(-points // 32)
 
 
 def _pack(mask: Bool[Array, " points"]) -> UInt32[Array, " words"]:
@@ -115,40 +125,38 @@ def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], si
     outside = ~own
     near = rules.around(chains, size, EMPTY)
     region = _regions(outside, size)
-
-    def any_of(mask: Array) -> Array:
-        """At every point outside, whether the mask holds anywhere in its region."""
-        return jnp.zeros(points + 1, bool).at[jnp.where(mask, region, points)].set(True)[region] & outside
-
     here = jnp.arange(points, dtype=jnp.int32)
-    touching = jnp.stack([beside != EMPTY for beside in near]).any(0) & outside
-    # Every vital region touches the chain with its first empty point, which has at most four neighbours.
+    touching = (near.up != EMPTY) | (near.down != EMPTY) | (near.left != EMPTY) | (near.right != EMPTY)
+    # A vital region touches the chain with its first empty point, which has at most four neighbours.
     first = jnp.full(points + 1, points).at[region].min(jnp.where(outside & empty, here, points))[region]
-    choices = [jnp.append(beside, jnp.zeros(1, beside.dtype))[first] for beside in near]
-    needed = outside & (empty | suicide)
-    vital = []
-    for choice, distinct in zip(choices, rules.first_of_its_chain(rules.Around(*choices)), strict=True):
-        reaches = jnp.stack([beside == choice for beside in near]).any(0)
-        is_vital = distinct & (choice != EMPTY) & ~any_of(needed & ~reaches)
-        vital.append(jnp.where(is_vital & (here == first), (choice.astype(jnp.int32) - 1) >> 1, points))
-    for_chain = jnp.stack(vital)  # [4, P]: at the first empty point of a region, the root of a chain it is vital for
+    choices = rules.Around(*(jnp.append(beside, jnp.zeros(1, beside.dtype))[first] for beside in near))
+
+    def misses(choice: Array) -> Array:
+        """The points that keep a region from being vital for the chosen chain."""
+        near_it = (near.up == choice) | (near.down == choice) | (near.left == choice) | (near.right == choice)
+        return (empty | suicide) & ~near_it
+
+    counted = jnp.stack([*map(misses, choices), ~empty, touching, ~touching], -1).astype(jnp.int32)
+    totals = jnp.zeros((points + 1, counted.shape[1]), jnp.int32).at[region].add(counted)[region]
+    missed, stones, border, inner = totals[:, :4].T, totals[:, 4], totals[:, 5], totals[:, 6]
+    distinct = jnp.stack(rules.first_of_its_chain(choices))
+    chosen = jnp.stack(choices).astype(jnp.int32)
+    vital = distinct & (chosen != EMPTY) & (missed == 0) & (here == first)
+    # [4, P]: at the first empty point of a region, the root of a chain that it is vital for
+    for_chain = jnp.where(vital, (chosen - 1) >> 1, points)
     root = jnp.where(own, (chains.astype(jnp.int32) - 1) >> 1, points)
 
-    def shared(alive: Array) -> Array:
-        """Points of regions that a chain borders which is not alive."""
-        return any_of(jnp.stack(rules.around(own & ~alive, size, False)).any(0))
-
-    def survive(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def survive(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         alive = carry[0]
-        counted = jnp.where(shared(alive), points, for_chain)
-        eyes = jnp.zeros(points + 1, jnp.int32).at[counted].add(1)
+        doubtful = jnp.stack(rules.around(own & ~alive, size, False)).any(0)
+        shared = jnp.zeros(points + 1, bool).at[jnp.where(doubtful, region, points)].set(True)[region]
+        eyes = jnp.zeros(points + 1, jnp.int32).at[jnp.where(shared, points, for_chain)].add(1)
         left = alive & (eyes[root] >= 2)
-        return left, (left != alive).any()
+        return left, shared, (left != alive).any()
 
-    alive, _ = lax.while_loop(lambda carry: carry[1], survive, (own, own.any()))
-    inner = jnp.zeros(points + 1, jnp.int32).at[region].add(outside & ~touching)[region]
-    pure = outside & ~any_of(outside & ~empty) & any_of(touching)
-    surrounded = outside & ~shared(alive) & any_of(touching)
+    alive, shared, _ = lax.while_loop(lambda carry: carry[2], survive, (own, own, own.any()))
+    pure = outside & (stones == 0) & (border > 0)
+    surrounded = outside & ~shared & (border > 0)
     return _Territory(alive | (surrounded & (pure | (inner <= 1))), pure)
 
 

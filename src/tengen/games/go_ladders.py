@@ -9,8 +9,8 @@ The tasks of all boards form one queue. A number of readers, each with a stack o
 depth first; in every round each reader makes one move. So a long ladder on one board does not keep the others waiting.
 """
 
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from tengen.games.go_chains import EMPTY
 
 NOWHERE = -1
 _READERS = 8  # at least
+_SHIFT = 512  # more than the points of a board
 
 
 class LadderLimits(NamedTuple):
@@ -39,10 +40,17 @@ class Ladders(NamedTuple):
     attacks: Bool[Array, "*batch points"]  # moves of the player to move that start a ladder
 
 
+class _Board(NamedTuple):
+    """A board, with what is needed to play on it."""
+
+    chains: UInt[Array, "*batch points"]
+    liberties: UInt8[Array, "*batch points"]  # of the chain at each stone, at most 3
+
+
 class _Node(NamedTuple):
     """A position of a ladder."""
 
-    chains: UInt[Array, " points"]
+    board: _Board
     ko: Int16[Array, ""]
     priority: UInt8[Array, " points"]  # of the moves that may decide it; the highest is tried first, 0 not at all
     captured: Bool[Array, ""]
@@ -53,9 +61,9 @@ class _Node(NamedTuple):
 class _Readers(NamedTuple):
     """The readers' stacks, of which entry `depth` is the newest, and the queue."""
 
-    chains: UInt[Array, "readers frames points"]
+    frames: UInt[Array, "readers frames 2 points"]  # chains; 4 * priority + liberties
     ko: Int16[Array, "readers frames"]
-    priority: UInt8[Array, "readers frames points"]
+    tried: Int32[Array, "readers frames"]  # the rank of the last move that was tried, see `_ranks`
     open: Bool[Array, "readers frames"]  # there is a move that was not tried
     depth: Int32[Array, " readers"]
     moves: Int32[Array, " readers"]
@@ -66,7 +74,7 @@ class _Readers(NamedTuple):
 
 def limits(size: int) -> LadderLimits:
     """What self-play reads: all but a few ladders in ten thousand."""
-    return LadderLimits(moves=200, depth=32) if size < 14 else LadderLimits(moves=400, depth=96)
+    return LadderLimits(moves=256, depth=40) if size < 14 else LadderLimits(moves=512, depth=96)
 
 
 def full_limits(size: int) -> LadderLimits:
@@ -88,7 +96,7 @@ def _reading(size: int, limits: LadderLimits) -> custom_vmap:
         return _read_all(chains, ko, turn, size, limits)
 
     @reading.def_vmap
-    def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Ladders]:
+    def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Any]:
         wide = [x if b else jnp.broadcast_to(x, (axis_size, *x.shape)) for x, b in zip(given, batched, strict=True)]
         found = reading(*(x.reshape(-1, *x.shape[2:]) for x in wide))
         return Ladders(*(x.reshape(axis_size, -1, size * size) for x in found)), Ladders(True, True)
@@ -96,61 +104,59 @@ def _reading(size: int, limits: LadderLimits) -> custom_vmap:
     return reading
 
 
+@partial(jax.jit, static_argnames=("size", "limits"))
 def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     batch, points = chains.shape
-    wanted = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P]
+    wanted, liberties = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P], [B, P]
     count = wanted.sum(dtype=jnp.int32)
     (queue,) = jnp.nonzero(wanted.reshape(-1), size=wanted.size, fill_value=0)
     readers = max(batch // 4, _READERS)  # few, because most tasks are short and the last ones are waited for
-    frames = min(limits.depth, limits.moves)
+    depth = min(limits.depth, limits.moves)
     start = _Readers(
-        chains=jnp.zeros((readers, frames, points), chains.dtype),
-        ko=jnp.full((readers, frames), NOWHERE, jnp.int16),
-        priority=jnp.zeros((readers, frames, points), jnp.uint8),
-        open=jnp.zeros((readers, frames), bool),
+        frames=jnp.zeros((readers, depth, 2, points), chains.dtype),
+        ko=jnp.full((readers, depth), NOWHERE, jnp.int16),
+        tried=jnp.zeros((readers, depth), jnp.int32),
+        open=jnp.zeros((readers, depth), bool),
         depth=jnp.zeros(readers, jnp.int32),
         moves=jnp.zeros(readers, jnp.int32),
         task=jnp.full(readers, NOWHERE, jnp.int32),
         taken=jnp.int32(0),
         captured=jnp.zeros(wanted.size, bool),
     )
+    boards = _Board(chains, liberties)
 
     def working(now: _Readers) -> Array:
         return (now.taken < count) | (now.task >= 0).any()
 
     def round_(now: _Readers) -> _Readers:
-        return _round(now, chains, queue.astype(jnp.int32), count, size, limits)
+        return _round(now, boards, queue.astype(jnp.int32), count, size, limits)
 
     done = lax.while_loop(working, round_, start)
     found = done.captured.reshape(wanted.shape)
     return jax.vmap(lambda board, hits, player: _ladders(board, hits, player, size))(chains, found, turn)
 
 
-def _tasks(chains: UInt[Array, " points"], ko: Array, size: int) -> Bool[Array, "4 points"]:
-    """What must be read: at an empty point, the attack on the chain above, below, left and right of it.
+def _tasks(chains: UInt[Array, " points"], ko: Array, size: int) -> tuple[Bool[Array, "4 points"], Array]:
+    """What must be read, and the liberties of all chains, at most 3.
 
-    At one stone of a chain with one liberty, the first of the four stands for that chain. An attack that leaves a
-    liberty with three empty neighbours is hopeless.
+    At an empty point, that is the attack on the chain above, below, left and right of it. At one stone of a chain with
+    one liberty, the first of the four stands for that chain. An attack that leaves a liberty with three empty
+    neighbours is hopeless.
     """
     empty = chains == EMPTY
     near = rules.around(chains, size, EMPTY)
     here = jnp.arange(chains.shape[0])
-    liberties, total = _liberties(chains, near, size)
+    packed = _liberties(chains, near, size)
     room = _room(empty, size)
     tasks = []
-    for beside, first, count, both in zip(
-        near,
-        rules.first_of_its_chain(near),
-        rules.around(liberties, size, 0),
-        rules.around(total, size, 0),
-        strict=True,
-    ):
-        other = jnp.where(count == 2, both - here, 0)
+    for first, beside in zip(rules.first_of_its_chain(near), rules.around(packed, size, 0), strict=True):
+        two = empty & (beside % _SHIFT == 2)  # a chain that is not there has no liberties
+        other = jnp.where(two, beside // _SHIFT - here, 0)
         left = room[other] - _adjacent(here, other, size)
-        tasks.append(empty & (beside != EMPTY) & first & (count == 2) & (left < 3) & (here != ko))
-    one = ~empty & (_root(chains) == here) & (liberties == 1)
-    tasks[0] |= one & (room[jnp.where(one, total, 0)] < 3)
-    return jnp.stack(tasks)
+        tasks.append(two & first & (left < 3) & (here != ko))
+    one = ~empty & (_root(chains) == here) & (packed % _SHIFT == 1)
+    tasks[0] |= one & (room[jnp.where(one, packed // _SHIFT, 0)] < 3)
+    return jnp.stack(tasks), jnp.minimum(packed % _SHIFT, 3).astype(jnp.uint8)
 
 
 def _ladders(chains: UInt[Array, " points"], found: Bool[Array, "4 points"], turn: Array, size: int) -> Ladders:
@@ -164,9 +170,9 @@ def _ladders(chains: UInt[Array, " points"], found: Bool[Array, "4 points"], tur
     return Ladders(captured, (found & ~stone & rules.colour_is(near, 1 - turn)).any(0))
 
 
-def _round(now: _Readers, boards: Array, queue: Array, count: Array, size: int, limits: LadderLimits) -> _Readers:
+def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int, limits: LadderLimits) -> _Readers:
     """One move of every reader: the first of a new task, or the next one of its newest position."""
-    points = boards.shape[1]
+    points = boards.chains.shape[1]
     readers, frames = now.open.shape
     each = jnp.arange(readers)
     idle = now.task < 0
@@ -174,26 +180,28 @@ def _round(now: _Readers, boards: Array, queue: Array, count: Array, size: int, 
     begins = idle & (number < count)
     task = jnp.where(begins, queue[jnp.where(begins, number, 0)], now.task)
     at = jnp.maximum(task, 0)
-    board, side, point = at // (4 * points), at // points % 4, at % points
-    first = boards[board]  # [R, P]
-    attack = first[each, point] == EMPTY
+    first, side, point = at // (4 * points), at // points % 4, at % points
+    attack = boards.chains[first, point] == EMPTY
     stone = jnp.where(attack, point + jnp.array([-size, size, -1, 1])[side], point)
-    defender = ((first[each, stone] - 1) & 1).astype(jnp.int32)
+    defender = ((boards.chains[first, stone] - 1) & 1).astype(jnp.int32)
 
-    before = jnp.where(begins[:, None], first, now.chains[each, now.depth])
-    priority = now.priority[each, now.depth]
-    best = priority.argmax(1)
+    frame = now.frames[each, now.depth]
+    new = begins[:, None]
+    before = _Board(
+        jnp.where(new, boards.chains[first], frame[:, 0]), jnp.where(new, boards.liberties[first], frame[:, 1] & 3)
+    )
+    ranks = _ranks(frame[:, 1] >> 2)
+    ranks = jnp.where(ranks < now.tried[each, now.depth][:, None], ranks, 0)
+    best, rank = ranks.argmax(1), ranks.max(1)
     move = jnp.where(begins, jnp.where(attack, point, points), best).astype(jnp.int32)
     attacks = begins | (now.depth % 2 == 1)
     banned = jnp.where(begins, NOWHERE, now.ko[each, now.depth])
     node: _Node = jax.vmap(lambda *given: _after(*given, size=size))(before, move, banned, stone, defender, attacks)
     double_ko = lax.cond(
         node.cramped.any(),
-        lambda: node.cramped & jax.vmap(lambda *given: _double_ko(*given, size=size))(node.chains, stone),
+        lambda: node.cramped & jax.vmap(lambda *given: _double_ko(*given, size=size))(node.board, stone, defender),
         lambda: jnp.zeros(readers, bool),
     )
-    left = priority.at[each, best].set(0)
-    left_open = left.any(1) & ~begins
 
     depth = jnp.where(begins, 0, now.depth + 1)
     moves = jnp.where(begins, 0, now.moves + 1)
@@ -206,52 +214,50 @@ def _round(now: _Readers, boards: Array, queue: Array, count: Array, size: int, 
     gives_up = (moves >= limits.moves) | (too_deep & (not exact))
     decided = captured | escaped
     # A decided position decides those before it, up to one where the side that it is bad for has another move.
-    waiting = now.open.at[each, jnp.where(begins, frames, now.depth)].set(left_open, mode="drop")
-    parity = jnp.where(captured, 0, 1)
-    older = jnp.arange(frames)[None]
-    usable = waiting & (older % 2 == parity[:, None]) & (older < depth[:, None]) & ~begins[:, None]
+    older = jnp.arange(frames)
+    newest = ~begins[:, None] & (older == now.depth[:, None])
+    waiting = jnp.where(newest, ((ranks > 0) & (ranks < rank[:, None])).any(1)[:, None], now.open)
+    usable = waiting & (older % 2 == jnp.where(captured, 0, 1)[:, None]) & (older < depth[:, None]) & ~new
     back = jnp.where(usable, older, NOWHERE).max(1)
-    over = ~(idle & ~begins) & (gives_up | (decided & (back < 0)))
-    hit = over & captured & ~gives_up
-    goes_on = ~decided & ~gives_up & ~(idle & ~begins)
-    put = jnp.where(goes_on, depth, frames)
-    tried = jnp.where(begins | idle, frames, now.depth)
+    busy = begins | ~idle
+    over = busy & (gives_up | (decided & (back < 0)))
+    goes_on = busy & ~decided & ~gives_up
+    put = (older == depth[:, None]) & goes_on[:, None]
+    content = jnp.stack([node.board.chains, (node.priority * 4 + node.board.liberties).astype(frame.dtype)], 1)
     return _Readers(
-        chains=now.chains.at[each, put].set(node.chains, mode="drop"),
-        ko=now.ko.at[each, put].set(jnp.where(begins, NOWHERE, node.ko).astype(jnp.int16), mode="drop"),
-        priority=now.priority.at[each, tried].set(left, mode="drop").at[each, put].set(node.priority, mode="drop"),
-        open=waiting.at[each, put].set(True, mode="drop"),
+        frames=now.frames.at[each, jnp.where(goes_on, depth, frames)].set(content, mode="drop"),
+        ko=jnp.where(put, jnp.where(begins, NOWHERE, node.ko)[:, None], now.ko).astype(jnp.int16),
+        tried=jnp.where(put, jnp.iinfo(jnp.int32).max, jnp.where(newest, rank[:, None], now.tried)),
+        open=waiting | put,
         depth=jnp.where(goes_on, depth, jnp.maximum(back, 0)),
         moves=moves,
         task=jnp.where(over, NOWHERE, task),
         taken=now.taken + begins.sum(dtype=jnp.int32),
-        captured=now.captured.at[jnp.where(hit, task, now.captured.shape[0])].set(True, mode="drop"),
+        captured=now.captured.at[jnp.where(over & captured & ~gives_up, task, now.captured.shape[0])].set(
+            True, mode="drop"
+        ),
     )
 
 
+def _ranks(priority: UInt[Array, "*batch points"]) -> Int32[Array, "*batch points"]:
+    """Numbers for the order in which moves are tried, the highest first: by priority, then by point; 0 is no move."""
+    points = priority.shape[-1]
+    return jnp.where(priority > 0, priority.astype(jnp.int32) * points + points - jnp.arange(points), 0)
+
+
 def _after(
-    before: UInt[Array, " points"],
-    move: Int32[Array, ""],
-    banned: Array,
-    stone: Array,
-    defender: Array,
-    attacks: Array,
-    *,
-    size: int,
+    before: _Board, move: Int32[Array, ""], banned: Array, stone: Array, defender: Array, attacks: Array, *, size: int
 ) -> _Node:
     """The position after a move of the attacker or the defender, and whether it is decided."""
-    mover = jnp.where(attacks, 1 - defender, defender)
-    played = rules.move(before, move, mover, size, suicide=True)
-    legal = ~played.died.any() & (move != banned)
-    chains = played.chains
+    chains, ko, legal = _play(before, move, jnp.where(attacks, 1 - defender, defender), size)
+    legal &= move != banned
     empty = chains == EMPTY
     near = rules.around(chains, size, EMPTY)
-    own = chains == chains[stone]
-    beside = _any_around(own, size)
+    beside = _any_around(chains == chains[stone], size)
     liberties = empty & beside
     count = liberties.sum()
     room = _room(empty, size)
-    (of_chain,) = rules.chain_sums(chains, (rules.own_liberties(chains, near, size),))
+    of_chain = _liberties(chains, near, size) % _SHIFT
     in_atari = rules.colour_is(chains, 1 - defender) & (of_chain == 1)
     (touching,) = rules.chain_sums(chains, ((in_atari & beside).astype(jnp.int32),))
     rescues = empty & _any_around(in_atari & (touching > 0), size)
@@ -259,17 +265,16 @@ def _after(
     here = jnp.arange(chains.shape[0])
     low = jnp.argmax(liberties)
     high = jnp.where(liberties, here, 0).max()
-    other = jnp.where(here == low, high, low)
-    room_beside = room - _adjacent(low, high, size)
-    attacker = jnp.where(liberties & (room_beside[other] < 3), 1 + room_beside, 0)
+    close = _adjacent(low, high, size)
+    attacker = jnp.where(liberties & (room[jnp.where(here == low, high, low)] - close < 3), 1 + room - close, 0)
     defence = jnp.where(rescues, 2, liberties)
 
     escaped = jnp.where(
         attacks, (count >= 2) | (liberties & (room >= 3)).any(), (count >= 3) | ((count == 2) & ~attacker.any())
     )
     return _Node(
-        chains=chains,
-        ko=played.ko.astype(jnp.int16),
+        board=_Board(chains, jnp.minimum(of_chain, 3).astype(jnp.uint8)),
+        ko=ko.astype(jnp.int16),
         priority=jnp.where(attacks, defence, attacker).astype(jnp.uint8),
         captured=jnp.where(legal, ~attacks & (count <= 1), ~attacks),
         escaped=jnp.where(legal, escaped, attacks),
@@ -277,24 +282,42 @@ def _after(
     )
 
 
-def _double_ko(chains: UInt[Array, " points"], stone: Array, *, size: int) -> Bool[Array, ""]:
+def _play(board: _Board, move: Int32[Array, ""], me: Array, size: int) -> tuple[Array, Array, Array]:
+    """The chains after a move (a pass is any number that is not a point), the ko point, and whether it is legal."""
+    chains, points = board.chains, size * size
+    row, column = move // size, move % size
+    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (move < points)
+    at = jnp.clip(jnp.stack([move - size, move + size, move - 1, move + 1]), 0, points - 1)
+    beside, liberties = jnp.where(inside, chains[at], EMPTY), board.liberties[at]
+    mine, theirs = rules.colour_is(beside, me), rules.colour_is(beside, 1 - me)
+    taken = theirs & (liberties == 1)
+    legal = (inside & (beside == EMPTY)).any() | taken.any() | (mine & (liberties > 1)).any() | (move >= points)
+
+    def members(which: Array) -> Array:
+        return (chains != EMPTY) & ((chains[:, None] == beside) & which).any(1)
+
+    captured = members(taken)
+    joined = members(mine) | (jnp.arange(points) == move)
+    after = jnp.where(joined, (1 + 2 * move + me).astype(chains.dtype), jnp.where(captured, EMPTY, chains))
+    alone = (captured.sum() == 1) & (theirs | ~inside).all()
+    return after, jnp.where(alone, jnp.argmax(captured), NOWHERE), legal
+
+
+def _double_ko(board: _Board, stone: Array, defender: Array, *, size: int) -> Bool[Array, ""]:
     """Whether both liberties of a chain are mouths of kos, and connecting one leaves at most two liberties.
 
     The defender cannot win both kos.
     """
-    defender = ((chains[stone] - 1) & 1).astype(jnp.int32)
+    chains = board.chains
     empty, mine = chains == EMPTY, rules.colour_is(chains, defender)
-    near = rules.around(chains, size, EMPTY)
-    (of_chain,) = rules.chain_sums(chains, (rules.own_liberties(chains, near, size),))
-    in_atari = mine & (of_chain == 1)
+    in_atari = mine & (board.liberties == 1)
     alone = in_atari & ~_any_around(mine, size)
-    mouth = empty & (_room(in_atari, size) == 1) & (_room(alone, size) == 1)
-    mouth &= ~_any_around(~empty & ~mine, size) & ~_any_around(empty, size)
+    mouth = (_room(in_atari, size) == 1) & (_room(alone, size) == 1) & ~_any_around(~mine, size)
     liberties = empty & _any_around(chains == chains[stone], size)
 
     def connected(point: Array) -> Array:
         """The liberties of the chain after a move there."""
-        around = jnp.stack(near)[:, point]
+        around = jnp.stack(rules.around(chains, size, EMPTY))[:, point]
         joined = mine & (chains[:, None] == around).any(1)
         return (empty & _any_around(joined, size)).sum() - 1
 
@@ -307,21 +330,18 @@ def _root(chains: UInt[Array, "*points"]) -> Int32[Array, "*points"]:
     return jnp.maximum(chains.astype(jnp.int32) - 1, 0) >> 1
 
 
-def _liberties(chains: Array, near: rules.Around, size: int) -> tuple[Array, Array]:
-    """At every stone, the number of its chain's liberties and the sum of their points."""
+def _liberties(chains: Array, near: rules.Around, size: int) -> Int32[Array, " points"]:
+    """At every stone, the number of its chain's liberties plus _SHIFT times the sum of their points."""
     empty = chains == EMPTY
     here = jnp.arange(chains.shape[0], dtype=jnp.int32)
-    firsts = rules.first_of_its_chain(near)
-    # The stone above an empty point finds that point below itself, and so on.
     claims = [
-        rules.around(empty & first, size, False)[opposite] & ~empty
-        for first, opposite in zip(firsts, (1, 0, 3, 2), strict=True)
+        # The stone above an empty point finds that point below itself, and so on.
+        jnp.where(rules.around(empty & first, size, False)[opposite] & ~empty, 1 + _SHIFT * (here + step), 0)
+        for first, opposite, step in zip(
+            rules.first_of_its_chain(near), (1, 0, 3, 2), (size, -size, 1, -1), strict=True
+        )
     ]
-    steps = (size, -size, 1, -1)
-    count = sum(claim.astype(jnp.int32) for claim in claims)
-    total = sum(jnp.where(claim, here + step, 0) for claim, step in zip(claims, steps, strict=True))
-    found = rules.chain_sums(chains, (jnp.asarray(count), jnp.asarray(total)))
-    return found[0], found[1]
+    return rules.chain_sums(chains, (claims[0] + claims[1] + claims[2] + claims[3],))[0]
 
 
 def _room(mask: Array, size: int) -> Int32[Array, " points"]:
