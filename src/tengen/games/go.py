@@ -48,7 +48,9 @@ class GoOptions:
         high=10000,
     )
     observation: Literal["tengen", "katago"] = setting(
-        "tengen", "what a network sees: 12 planes, or all 22 of KataGo, with ladders and pass-alive areas"
+        "tengen",
+        "what a network sees: 12 planes, or all 22 of KataGo, with ladders and pass-alive areas",
+        before="tengen",
     )
 
 

@@ -73,8 +73,9 @@ class _Readers(NamedTuple):
 
 
 def limits(size: int) -> LadderLimits:
-    """What self-play reads: all but a few ladders in ten thousand."""
-    return LadderLimits(moves=256, depth=40) if size < 14 else LadderLimits(moves=512, depth=96)
+    """What self-play reads: nearly every ladder of real games, to its end."""
+    moves, depth = (256, 40) if size < 14 else (512, 96)
+    return LadderLimits(moves, min(depth, full_limits(size).depth))
 
 
 def full_limits(size: int) -> LadderLimits:

@@ -15,7 +15,7 @@ one of its sections is `section.key`. It is called only when each setting is val
 """
 
 from tengen.schema.checking import Problem, check, from_data, from_options
-from tengen.schema.declaration import REQUIRED, Described, describe, setting, values, variant
+from tengen.schema.declaration import REQUIRED, Described, before, describe, setting, values, variant
 from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
 
@@ -24,6 +24,7 @@ __all__ = [
     "Described",
     "Path",
     "Problem",
+    "before",
     "check",
     "describe",
     "dotted",
