@@ -121,7 +121,7 @@ def test_what_a_state_stores() -> None:
     plain, katago = (
         jax.eval_shape(make("go", observation=which).init, jax.random.key(0)) for which in ("tengen", "katago")
     )
-    assert plain.ladders == ()
+    assert plain.ladders is None
     assert (katago.ladders.shape, katago.ladders.dtype) == ((4, 3), jnp.uint32)
     game = make("go", observation="katago")
     assert game.planes_shape == (9, 9, 22)

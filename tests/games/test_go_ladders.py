@@ -68,7 +68,7 @@ def positions_of_games(size: int, games: int, every: int, seed: int) -> list[tup
 
 @cache
 def _program(size: int, limits: LadderLimits) -> Any:
-    return jax.jit(jax.vmap(lambda *given: go_ladders.read(*given, size, limits)))
+    return jax.jit(jax.vmap(lambda chains, ko, turn: go_ladders.read(chains, ko, turn, size, limits)))
 
 
 def read(size: int, limits: LadderLimits, positions: list[Position], turns: list[int]) -> Ladders:

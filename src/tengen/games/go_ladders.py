@@ -100,7 +100,8 @@ def _reading(size: int, limits: LadderLimits) -> custom_vmap:
     def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Any]:
         wide = [x if b else jnp.broadcast_to(x, (axis_size, *x.shape)) for x, b in zip(given, batched, strict=True)]
         found = reading(*(x.reshape(-1, *x.shape[2:]) for x in wide))
-        return Ladders(*(x.reshape(axis_size, -1, size * size) for x in found)), Ladders(True, True)
+        together = Ladders(*(x.reshape(axis_size, -1, size * size) for x in found))
+        return together, jax.tree.map(lambda _: True, together)
 
     return reading
 
