@@ -33,17 +33,21 @@ def read_games(text: str) -> dict[str, KatagoGame]:
     """The games of an .sgfs file, by their hashes."""
     found = {}
     for line in text.splitlines():
-        size = int(re.search(r"SZ\[(\d+)\]", line)[1])
-        ko, scoring, tax, suicide, button = re.search(
-            r"RU\[ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui(\d)(button1)?", line
-        ).groups()
+        size = int(_find(r"SZ\[(\d+)\]", line)[0])
+        ko, scoring, tax, suicide, button = _find(r"RU\[ko([A-Z]+)score([A-Z]+)tax([A-Z]+)sui(\d)(button1)?", line)
         kind = scoring.lower() + (", tax" if tax != "NONE" else "") + (", button" if button else "")
         moves = re.findall(r";[BW]\[([a-z]*)\]", line)
         actions = [(ord(m[1]) - 97) * size + ord(m[0]) - 97 if m else size * size for m in moves]
         stones = bool(re.search(r"A[BW]\[", line))
         game = KatagoGame(size, ko.lower(), suicide == "1", kind, stones, actions)
-        found[re.search(r"gameHash=([0-9A-F]{32})", line)[1]] = game
+        found[_find(r"gameHash=([0-9A-F]{32})", line)[0]] = game
     return found
+
+
+def _find(pattern: str, text: str) -> tuple[str, ...]:
+    found = re.search(pattern, text)
+    assert found, f"no {pattern} in {text[:200]}"
+    return found.groups()
 
 
 def read_rows(path: Path, games: dict[str, KatagoGame]) -> Iterator[KatagoRow | None]:

@@ -107,6 +107,21 @@ def test_the_wrong_game(file: Path, game: games.Game, message: str) -> None:
         saving.load(file, game)
 
 
+def test_another_observation(file: Path) -> None:
+    with pytest.raises(TengenError, match="go with observation: tengen, expected one for observation: katago"):
+        saving.load(file, games.make("go", size=5, observation="katago"))
+    katago = {"name": "go", "version": 1, "options": {"observation": "katago"}}
+    rewrite(file, about=edited(game=katago))
+    with pytest.raises(TengenError, match="go with observation: katago, expected one for observation: tengen"):
+        saving.load(file, GO)
+
+
+def test_a_file_from_before_there_was_a_choice_of_observation(file: Path, net: nets.Network) -> None:
+    options = {name: value for name, value in vars(GO.options).items() if name != "observation"}
+    rewrite(file, about=edited(game={"name": "go", "version": 1, "options": options}))
+    assert tensors(saving.load(file, GO)).keys() == tensors(net).keys()
+
+
 def test_other_rules(file: Path) -> None:
     rewrite(file, about=edited(game={"name": "go", "version": 99, "options": {}}))
     with pytest.raises(TengenError, match="made for version 99 of go; the rules or what a network sees have changed"):

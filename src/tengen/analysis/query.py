@@ -119,8 +119,9 @@ def _rules(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> It
     Records of Tengen say all options. SGF from elsewhere says size and komi for sure, the rest is a matter of custom.
     """
     base = _options(saved, {})
-    if record.game != "go" or set(base) <= set(record.options):
-        yield _options(saved, {**record.options, **options}), ""
+    seen = {key: base[key] for key in ("observation",) if key in base}  # depends on the network, not on the players
+    if record.game != "go" or set(base) <= {*record.options, *seen}:
+        yield _options(saved, {**record.options, **seen, **options}), ""
         return
     known = {key: record.options[key] for key in ("size", "komi") if key in record.options}
     if known["size"] != base["size"]:

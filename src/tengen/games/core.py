@@ -92,7 +92,7 @@ class Game(abc.ABC, Generic[State]):
     def __init__(self, options: Any) -> None:
         self.options = options
 
-    @property
+    @cached_property
     def exact(self) -> "Game[State]":
         """The same game for looking at few positions, without the bounds that make thousands of games fast."""
         return self

@@ -48,7 +48,9 @@ class GoOptions:
         high=10000,
     )
     observation: Literal["tengen", "katago"] = setting(
-        "tengen", "what a network sees: 12 planes, or all 22 of KataGo, with ladders and pass-alive areas"
+        "tengen",
+        "what a network sees: 12 planes, or all 22 of KataGo, with ladders and pass-alive areas",
+        before="tengen",
     )
 
 
@@ -64,7 +66,7 @@ class GoState(NamedTuple):
     hash: UInt32[Array, "*batch 2"]  # the sum of the random numbers of all stones
     recent: UInt32[Array, "*batch recent 2"]  # the newest positions, this one first; empty under simple ko
     history: UInt32[Array, "*batch history 2"]  # all positions; empty in tree nodes and under simple ko
-    ladders: UInt32[Array, "*batch 4 words"] | tuple[()] = ()  # see go_katago; only with its observation
+    ladders: UInt32[Array, "*batch 4 words"] | None = None  # see go_katago; only with its observation
 
 
 class Marks(NamedTuple):
@@ -135,7 +137,7 @@ class Go(Game[GoState]):
 
     def init(self, key: RandomKey) -> GoState:
         del key
-        nothing = go_katago.no_ladders(self.points) if self.katago else ()
+        nothing = go_katago.no_ladders(self.points) if self.katago else None
         return self._begin(jnp.zeros(self.points, self._dtype), 0, NO_POINT, nothing)
 
     def init_varied(self, key: RandomKey, komi_spread: float) -> GoState:
@@ -148,7 +150,7 @@ class Go(Game[GoState]):
     def position(self, chains: np.ndarray | Array, turn: int, ko: int | Array = NO_POINT) -> GoState:
         """A game that starts from these chains, which must all have liberties; simple ko bans the point `ko`."""
         chains, point = jnp.asarray(chains, self._dtype), jnp.asarray(ko, jnp.int16)
-        return self._begin(chains, turn, point, self._ladders((), chains, point, jnp.int32(turn)))
+        return self._begin(chains, turn, point, self._ladders(None, chains, point, jnp.int32(turn)))
 
     def _begin(self, chains: Array, turn: int, ko: int | Array, ladders: Any) -> GoState:
         stones = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
@@ -170,7 +172,7 @@ class Go(Game[GoState]):
 
     def _ladders(self, before: Any, chains: Array, ko: Array, turn: Array) -> Any:
         """What a state stores about ladders, if a network sees them; `before` is that of one move ago, if any."""
-        return go_katago.ladders(before, chains, ko, turn, self.size, self._ladder_limits) if self.katago else ()
+        return go_katago.ladders(before, chains, ko, turn, self.size, self._ladder_limits) if self.katago else None
 
     def _remember(self, state: GoState) -> GoState:
         """The state with its own position on the lists that superko uses."""
@@ -252,7 +254,7 @@ class Go(Game[GoState]):
     def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
         """What a network sees, given the planes of Tengen's own observation."""
         scalars = self._scalars(state)
-        if self.katago:
+        if state.ladders is not None:
             suicide = self.options.suicide
             planes = go_katago.planes(planes, state.ladders, state.chains, state.turn, state.last, self.size, suicide)
             scalars = go_katago.scalars(scalars)
@@ -280,7 +282,7 @@ class Go(Game[GoState]):
         after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
         moved = states._replace(**after._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
-        if self.katago:
+        if states.ladders is not None:
             found = jax.vmap(self._ladders)(states.ladders, moved.chains, moved.ko, jax.vmap(self.to_play)(moved))
             rests = (moved.moves == states.moves)[:, None, None]
             moved = moved._replace(ladders=jnp.where(rests, states.ladders, found))

@@ -29,12 +29,12 @@ PackedLadders = UInt32[Array, "4 words"]
 
 
 def ladders(
-    before: PackedLadders | tuple[()], chains: Array, ko: Array, turn: Array, size: int, limits: go_ladders.LadderLimits
+    before: PackedLadders | None, chains: Array, ko: Array, turn: Array, size: int, limits: go_ladders.LadderLimits
 ) -> PackedLadders:
-    """What a state stores about ladders; `before` is that of the state one move ago, or () if there is none."""
+    """What a state stores about ladders; `before` is that of the state one move ago, or None if there is none."""
     found = go_ladders.read(chains, ko, turn, size, limits)
     captured, attacks = _pack(found.captured), _pack(found.attacks)
-    past = jnp.stack([captured, captured]) if isinstance(before, tuple) else before[:2]
+    past = jnp.stack([captured, captured]) if before is None else before[:2]
     return jnp.concatenate([captured[None], past, attacks[None]])
 
 

@@ -73,8 +73,9 @@ class _Readers(NamedTuple):
 
 
 def limits(size: int) -> LadderLimits:
-    """What self-play reads: all but a few ladders in ten thousand."""
-    return LadderLimits(moves=256, depth=40) if size < 14 else LadderLimits(moves=512, depth=96)
+    """What self-play reads: nearly every ladder of real games, to its end."""
+    moves, depth = (256, 40) if size < 14 else (512, 96)
+    return LadderLimits(moves, min(depth, full_limits(size).depth))
 
 
 def full_limits(size: int) -> LadderLimits:
@@ -99,7 +100,8 @@ def _reading(size: int, limits: LadderLimits) -> custom_vmap:
     def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Any]:
         wide = [x if b else jnp.broadcast_to(x, (axis_size, *x.shape)) for x, b in zip(given, batched, strict=True)]
         found = reading(*(x.reshape(-1, *x.shape[2:]) for x in wide))
-        return Ladders(*(x.reshape(axis_size, -1, size * size) for x in found)), Ladders(True, True)
+        together = Ladders(*(x.reshape(axis_size, -1, size * size) for x in found))
+        return together, jax.tree.map(lambda _: True, together)
 
     return reading
 

@@ -29,7 +29,7 @@ from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
 from tengen.nets.specs import FILE_NAME, Dtype, Spec
-from tengen.schema import quote
+from tengen.schema import before, quote
 
 _SCHEMA = 1
 # A single key, so that the same network gives the same bytes.
@@ -204,6 +204,13 @@ def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
         raise TengenError(
             f"{file}: made for version {saved.version} of {game.name}; the rules or what a network sees have changed "
             f"since (version {game.version})"
+        )
+    own = asdict(game.options)
+    seen = (before(type(game.options)) | saved.options).get("observation")
+    if "observation" in own and seen != own["observation"]:
+        raise TengenError(
+            f"{file}: a network for {game.name} with observation: {seen}, expected one for observation: "
+            f"{own['observation']} (the planes and scalars that a network sees)"
         )
 
 

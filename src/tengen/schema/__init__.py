@@ -16,7 +16,7 @@ maps keys of earlier versions to `section.key`, where those settings are now.
 """
 
 from tengen.schema.checking import Problem, check, from_data, from_options
-from tengen.schema.declaration import REQUIRED, Described, Rule, describe, flat, setting, values, variant
+from tengen.schema.declaration import REQUIRED, Described, Rule, before, describe, flat, setting, values, variant
 from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
 
@@ -26,6 +26,7 @@ __all__ = [
     "Path",
     "Problem",
     "Rule",
+    "before",
     "check",
     "describe",
     "dotted",

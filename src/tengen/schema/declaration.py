@@ -113,6 +113,12 @@ def describe(cls: type) -> list[Described]:
     return [_in_words(d, d.rule) for d in declared(cls) if isinstance(d.rule, Rule)]
 
 
+def before(cls: type) -> dict[str, Any]:
+    """The settings of `cls` that are newer than others, each with the value for files from before it existed."""
+    rules = ((field.name, field.rule) for field in declared(cls))
+    return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not None}
+
+
 def values(instance: Any) -> Iterator[tuple[Described, Any]]:
     """Every setting of `instance` with its value, those of a variant among the others."""
     for field in declared(type(instance)):

@@ -134,6 +134,13 @@ def test_identity_of_games(name: str) -> None:
     assert games.make(name, **identity.options).options == game.options
 
 
+def test_an_option_that_is_newer_than_the_data() -> None:
+    plain, katago = (GameIdentity.of(games.make("go", observation=which)) for which in ("tengen", "katago"))
+    older = GameIdentity("go", 1, {name: value for name, value in plain.options.items() if name != "observation"})
+    assert plain.difference(older) == older.difference(plain) == ""
+    assert katago.difference(older) == 'go: observation: expected "katago", got "tengen"'
+
+
 def test_what_cannot_be_true_is_not_written(tmp_path: Path) -> None:
     rows = made.rows(4)
     rows["search_value"][2] = np.nan

@@ -55,7 +55,15 @@ class GameIdentity:
         return f"{self.name}: {'; '.join(words)}" if words else ""
 
     def _shown(self, key: str) -> str:
-        return json.dumps(self.options[key], sort_keys=True) if key in self.options else "none"
+        options = self.options if key in self.options else _before(self.name)
+        return json.dumps(options[key], sort_keys=True) if key in options else "none"
+
+
+def _before(name: str) -> dict[str, Any]:
+    """The values of options of a game that ships which apply to data from before those options existed."""
+    from tengen import games  # here, because it needs JAX
+
+    return schema.before(games.options_class(name)) if games.ships(name) else {}
 
 
 def plain_options(game: "Game[Any]") -> dict[str, Any]:

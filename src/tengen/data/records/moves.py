@@ -113,7 +113,7 @@ def _first_player(game: Game, record: Record) -> int:
 
 @_kept
 def _made(name: str, options: str) -> Game:
-    return games.make(name, **json.loads(options))
+    return games.make(name, **json.loads(options)).exact
 
 
 @_kept
