@@ -116,7 +116,7 @@ def describe(cls: type) -> list[Described]:
 def before(cls: type) -> dict[str, Any]:
     """The settings of `cls` that are newer than others, each with the value for files from before it existed."""
     rules = ((field.name, field.rule) for field in declared(cls))
-    return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not None}
+    return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not ...}
 
 
 def values(instance: Any) -> Iterator[tuple[Described, Any]]:

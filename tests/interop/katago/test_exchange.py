@@ -45,7 +45,7 @@ def test_out_in_and_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixtu
         game = games.make("go", size=5, observation=observation)
         state = game.init(jax.random.key(0))
         for move in (12, 7, 11):
-            state = game.step(state, move)
+            state = game.step(state, jnp.int32(move))
         seen = jax.tree.map(lambda x: x[None], game.observe(state))
         outputs = saving.load(folder, game, dtype="float32")(seen.planes, seen.scalars)
         found.append((outputs.policy, jax.nn.softmax(outputs.value), outputs.score))
