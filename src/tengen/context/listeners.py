@@ -69,6 +69,8 @@ def listener(
         size = schema.from_options(ContextSettings, {"batch_size": settings.batch_size, **sizes}, where).batch_size
         chosen = None if fields is None else _checked_fields(label, fields, game)
         made = Listener(function, size, chosen, features)
+        if label == "train":
+            row_format(game, settings, made)
         taken = set(made.feature_shapes(game)) & set(_known(label, game))
     except OptionError as error:
         raise error if str(error).startswith(where) else OptionError(f"{where}: {error}") from error
