@@ -33,6 +33,7 @@ def test_so_many_samples_for_each_row() -> None:
     """And those are rows of the games: each is compared with the one that came once, in order."""
     drawn: list[dict[str, np.ndarray]] = []
     rows_before: list[int] = []
+    once: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     for replayed in (False, True):
         options: dict[str, Any] = {"replay_rows": 1000, "samples_per_row": 2.5, "min_rows": 12} if replayed else {}
         context = GameContext(TIC_TAC_TOE, 4, 2, total_games=8, **options, **OPENINGS)
