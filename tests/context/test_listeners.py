@@ -68,8 +68,8 @@ def test_features_are_those_of_the_positions(search: Any, arrays: str) -> None:
 
     def check(batch: Any) -> Any:
         count = batch.count if batch.label == "actor" else len(batch["planes"])
-        kind = jax.Array if (arrays, batch.label) == ("jax", "actor") else np.ndarray
-        assert isinstance(batch["seen"], kind)
+        for name in ("seen", "planes"):
+            assert isinstance(batch[name], jax.Array if arrays == "jax" else np.ndarray)
         assert np.array_equal(batch["seen"][:count], batch["planes"][:count])
         assert (batch["mover"][:count] == batch["player" if batch.label == "actor" else "to_play"][:count]).all()
         checked[batch.label] += count
@@ -95,6 +95,7 @@ def broken(states: Any) -> Any:
         ("actor", {"fields": "planes"}, 'on: actor: fields: expected a list of names, got "planes"'),
         ("actor", {"fields": ["plans"]}, "on: actor: fields: plans: unknown field, did you mean planes"),
         ("train", {"fields": ["ownership"]}, "tic_tac_toe has no ownership"),
+        ("train", {"fields": []}, "on: train: fields: expected at least one"),
         ("train", {"fields": ["opponent_weight"]}, "belongs to opponent_policy; add that"),
         ("game_end", {"batch_size": 3}, "on: game_end: batch_size, fields and features are for batches of positions"),
         ("train", {"features": broken}, r"on: train: features: KeyError: 'stones' \(.*test_listeners.py, line \d+, in"),

@@ -17,26 +17,27 @@ def test_the_newest_rows_are_drawn_evenly() -> None:
     replay = ReplayedRows({"n": np.zeros((6, 1), np.int32)}, 10, 400, seed=1)
     for first in range(0, 24, 4):
         replay.add({"n": np.arange(first, first + 4)[:, None]})
-    drawn = Counter(replay.sample()["n"][:, 0].tolist())
+    drawn = Counter(np.asarray(replay.sample()["n"])[:, 0].tolist())
     assert set(drawn) == set(range(14, 24))
     assert min(drawn.values()) > 15  # 40 each, on average
-    assert drawn != Counter(replay.sample()["n"][:, 0].tolist())
+    assert drawn != Counter(np.asarray(replay.sample()["n"])[:, 0].tolist())
 
 
 def test_a_game_with_more_rows_than_are_kept_leaves_its_last_ones() -> None:
     replay = ReplayedRows({"n": np.zeros((6, 1), np.int32)}, 3, 50, seed=1)
     replay.add({"n": np.arange(5)[:, None]})
-    assert set(replay.sample()["n"][:, 0].tolist()) == {2, 3, 4}
+    assert set(np.asarray(replay.sample()["n"])[:, 0].tolist()) == {2, 3, 4}
 
 
-def test_so_many_samples_for_each_row() -> None:
+@pytest.mark.parametrize("arrays", ["numpy", "jax"])
+def test_so_many_samples_for_each_row(arrays: str) -> None:
     """And those are rows of the games: each is compared with the one that came once, in order."""
     drawn: list[dict[str, np.ndarray]] = []
     rows_before: list[int] = []
     once: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     for replayed in (False, True):
         options: dict[str, Any] = {"replay_rows": 1000, "samples_per_row": 2.5, "min_rows": 12} if replayed else {}
-        context = GameContext(TIC_TAC_TOE, 4, 2, total_games=8, **options, **OPENINGS)
+        context = GameContext(TIC_TAC_TOE, 4, 2, total_games=8, arrays=arrays, **options, **OPENINGS)
         context.on("actor_black", idle)
         context.on("actor_white", idle)
 

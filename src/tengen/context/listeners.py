@@ -70,6 +70,8 @@ def listener(
         chosen = None if fields is None else _checked_fields(label, fields, game)
         made = Listener(function, size, chosen, features)
         if label == "train":
+            if chosen == () and features is None:
+                raise OptionError("fields: expected at least one")
             row_format(game, settings, made)
         taken = set(made.feature_shapes(game)) & set(_known(label, game))
     except OptionError as error:

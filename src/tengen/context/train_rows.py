@@ -1,6 +1,7 @@
 """Batches of rows to learn from: each row once, in order, or drawn from the newest."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +73,11 @@ class TrainRows:
             return None
         self.bucket = self.bucket.spent(1, self._size)
         if self._replay is not None:
-            self._fill(self._replay.sample(), 0)
+            drawn = self._replay.sample()
+            if self._settings.arrays == "jax":  # they stay on the device, but for numbers of 64 bits
+                self._batch.update({name: self._opened(name, drawn[name]) for name in self._batch})
+            else:
+                self._fill(jax.device_get(drawn), 0)
             return self._batch
         filled = 0
         while filled < self._size:
@@ -87,10 +92,15 @@ class TrainRows:
     def _fill(self, rows: Rows, start: int) -> None:
         to = slice(start, start + _count(rows))
         for name, values in self._batch.items():
-            part = rows[name]
-            if name in ("game", "version"):
-                part = np.ascontiguousarray(part).view(np.int64)[:, 0]
-            values[to] = unpack_planes(part, self._form.planes_shape) if name == "planes" else part
+            values[to] = self._opened(name, rows[name])
+
+    def _opened(self, name: str, part: Any) -> Any:
+        """A field as callbacks get it, from rows as they are stored."""
+        if name in ("game", "version"):
+            return np.ascontiguousarray(part).view(np.int64)[:, 0]
+        if name == "planes":
+            return unpack_planes(part, self._form.planes_shape)
+        return part.astype(numpy_dtype(part.dtype))
 
 
 def _count(rows: Rows) -> int:
@@ -121,7 +131,7 @@ class ReplayedRows:
             block[name][:newest] = values[len(values) - newest :]
         self._ring = self._append(self._ring, block, np.int32(newest))
 
-    def sample(self) -> Rows:
-        """The rows of a batch."""
+    def sample(self) -> dict[str, Any]:
+        """The rows of a batch, on the device."""
         self._key, now = jax.random.split(self._key)
-        return jax.device_get(self._draw(self._ring, now))
+        return self._draw(self._ring, now)

@@ -20,6 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
 from tengen.run import networks
+from tengen.search import unfinished
 from tengen.selfplay import driver
 from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds
 from tengen.selfplay.finished import on_host
@@ -146,11 +147,14 @@ def test_some_of_its_search_trees_are_written(tmp_path: Path, worker: Any) -> No
         board = text.read_text().split("to play")[0]
         assert sum(board.count(stone) for stone in "xo") == int(ply.removeprefix("ply"))
         root = json.loads(path.read_text())
-        # A search of 2 or 4 simulations, complete; the evaluation of a new root is one of them.
         assert root["visits"] >= 2
         assert 1 + sum(child["visits"] for child in root["children"]) == root["visits"]
     games = {path.stem.split("-")[2] for path in trees}
     assert len(games) == 3, "of different games"
+    rounds = one.part._rounds
+    present, found = rounds._actors[0].tree, rounds.tree(one.part._weights, place=2).tree
+    assert bool(unfinished(present)[2]), "its search has just begun"
+    assert not bool(unfinished(found)[0]), "and is completed here"
 
 
 def test_the_newest_accepted_network_plays(tmp_path: Path, saved: list[Path], worker: Any) -> None:
