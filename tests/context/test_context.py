@@ -192,10 +192,16 @@ def test_so_many_games_and_no_more(games: int, size: int, total: int) -> None:
     assert sorted(end["game"] for end in run.ends) == list(range(total))
     stats = run.context.stats()
     assert (stats.games_started, stats.games_finished) == (total, total)
+
+
+def test_results_and_lengths_are_counted() -> None:
+    run = played(TIC_TAC_TOE, None, idle, idle, games=20, temperature=1.0, **OPENINGS)
+    stats = run.context.stats()
     results, lengths = zip(*((end["result"], end["length"]) for end in run.ends), strict=True)
     assert stats.win_rate == np.mean([(result + 1) / 2 for result in results])
     assert stats.mean_length == np.mean(lengths)
     assert (stats.black_wins, stats.draws, stats.white_wins) == tuple(results.count(sign) for sign in (1, 0, -1))
+    assert stats.mean_length > stats.moves / 20, "with the moves of openings"
 
 
 def test_when_all_games_are_over_nothing_more_comes() -> None:

@@ -37,7 +37,7 @@ def test_so_many_samples_for_each_row(arrays: str) -> None:
     once: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     for replayed in (False, True):
         options: dict[str, Any] = {"replay_rows": 1000, "samples_per_row": 2.5, "min_rows": 12} if replayed else {}
-        context = GameContext(TIC_TAC_TOE, 4, 2, total_games=8, arrays=arrays, **options, **OPENINGS)
+        context = GameContext(TIC_TAC_TOE, 2, 2, total_games=8, arrays=arrays, **options, **OPENINGS)
         context.on("actor_black", idle)
         context.on("actor_white", idle)
 

@@ -148,7 +148,7 @@ def test_some_of_its_search_trees_are_written(tmp_path: Path, worker: Any) -> No
         assert sum(board.count(stone) for stone in "xo") == int(ply.removeprefix("ply"))
         root = json.loads(path.read_text())
         assert root["visits"] >= 2
-        assert 1 + sum(child["visits"] for child in root["children"]) == root["visits"]
+        assert 0 < sum(child["visits"] for child in root["children"]) < root["visits"]
     games = {path.stem.split("-")[2] for path in trees}
     assert len(games) == 3, "of different games"
     rounds = one.part._rounds
