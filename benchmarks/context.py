@@ -20,6 +20,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.context import GameContext, batches
 from tengen.context.batches import Batch
 from tengen.context.group import Group
+from tengen.context.listeners import Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import RawPolicy, TreeSearch
@@ -59,20 +60,21 @@ def plainly(game: Any, args: argparse.Namespace, settings: SearchSettings | None
     thinking = RawPolicy(game) if settings is None else TreeSearch(game, settings, True)
     numbers = itertools.count()
     options = ContextSettings(num_games=args.batch, batch_size=args.batch, temperature=1.0)
-    group = Group(program(ContextPlan(thinking, args.batch, 0, None)), lambda: next(numbers), options)
+    callback = Callback(args.callback_ms)
+    batch = batches.for_actor("actor", game, Listener(callback, args.batch))
+    plan = ContextPlan(thinking, args.batch, 0, None)
+    group = Group(program(plan), lambda: next(numbers), options, frozenset(batch))
     group.start(jax.random.key(0), args.batch)
-    batch, callback = batches.for_actor("actor_black", game, args.batch), Callback(args.callback_ms)
     count = evaluations = 0
     began = time.perf_counter()
     for turn in itertools.count():
         if turn == 50:
             began, count, evaluations = time.perf_counter(), 0, 0
-        rows = group.wanted
+        rows = group.questions.wanted
         if len(rows):
             group.show(rows, batch, 0)
             batches.pad(batch, len(rows))
-            reply = callback(batch)
-            group.hear(rows, reply, 0)
+            group.questions.hear(rows, callback(batch), 0)
             count, evaluations = count + 1, evaluations + len(rows)
         group.turn()
         if turn > 50 and time.perf_counter() > began + args.seconds:

@@ -194,6 +194,16 @@ def test_so_many_games_and_no_more(games: int, size: int, total: int) -> None:
     assert (stats.games_started, stats.games_finished) == (total, total)
 
 
+def test_results_and_lengths_are_counted() -> None:
+    run = played(TIC_TAC_TOE, None, idle, idle, games=20, temperature=1.0, **OPENINGS)
+    stats = run.context.stats()
+    results, lengths = zip(*((end["result"], end["length"]) for end in run.ends), strict=True)
+    assert stats.win_rate == np.mean([(result + 1) / 2 for result in results])
+    assert stats.mean_length == np.mean(lengths)
+    assert (stats.black_wins, stats.draws, stats.white_wins) == tuple(results.count(sign) for sign in (1, 0, -1))
+    assert stats.mean_length > stats.moves / 20, "with the moves of openings"
+
+
 def test_when_all_games_are_over_nothing_more_comes() -> None:
     with waiting(num_games=2, total_games=2) as context:
         while context.run() is not None:
@@ -206,6 +216,7 @@ def test_waiting_ends_in_time_and_says_for_what(monkeypatch: pytest.MonkeyPatch)
     hold, turn = threading.Event(), Group.turn
     monkeypatch.setattr(Group, "turn", lambda group: hold.wait(LONG) and turn(group))
     with waiting(num_games=2) as context:
+        assert context.stats().win_rate is context.stats().mean_length is None
         assert context.run(LONG) == "actor_black"
         assert context.run(0.02) is None
         assert context.stats().waiting == "the games: 1 of 1 groups are searching for what to evaluate next"
@@ -248,17 +259,19 @@ def test_one_batch_at_a_time() -> None:
 
 
 def test_an_exception_of_a_callback_comes_out_and_stops_everything() -> None:
-    for label in ("actor_black", "game_start", "game_end", "train"):
+    for label in ("actor_black", "game_start", "game_end", "train", "train_control"):
         mistake = KeyError(label)
 
         def fail(batch: Any, mistake: BaseException = mistake) -> Any:
             raise mistake
 
-        context = GameContext(TIC_TAC_TOE, 4, 2, **OPENINGS)
+        context = GameContext(TIC_TAC_TOE, 4, 2, steps_per_version=1, **OPENINGS)
         for each in ("actor_black", "actor_white"):
             context.on(each, fail if each == label else idle)
         if label != "actor_black":
             context.on(label, fail)
+        if label == "train_control":
+            context.on("train", lambda batch: None)
         context.start()
         with pytest.raises(KeyError) as raised:  # noqa: PT012
             for _ in range(200):

@@ -8,6 +8,7 @@ import pytest
 
 from tengen.context import ReplyError, batches, replies
 from tengen.context.batches import Batch
+from tengen.context.listeners import Listener
 from tests.helpers.contexts import TIC_TAC_TOE, idle
 
 ACTIONS = TIC_TAC_TOE.num_actions
@@ -16,7 +17,7 @@ ACTIONS = TIC_TAC_TOE.num_actions
 @pytest.fixture
 def batch() -> Batch:
     """Four rows, three of them real."""
-    made = batches.for_actor("actor_black", TIC_TAC_TOE, 4)
+    made = batches.for_actor("actor_black", TIC_TAC_TOE, Listener(idle, 4))
     made["legal"][:, 2:] = True
     batches.pad(made, 3)
     return made

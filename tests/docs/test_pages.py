@@ -41,3 +41,11 @@ def test_write_a_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = pages.run("write-a-game.md", tmp_path, monkeypatch)
     assert names["Nim"].name == "nim"
     assert names["BreakthroughOptions"]().size == 6
+
+
+@pytest.mark.slow
+def test_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = pages.run("context.md", tmp_path, monkeypatch)
+    assert names["result"].games == 20
+    assert names["ctx"].stats().train_batches == names["ctx"].stats().rows * 8 // 64
+    assert len(names["results"]) >= 100

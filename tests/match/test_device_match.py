@@ -242,3 +242,15 @@ def test_other_limits_need_no_new_program() -> None:
     before = matches._play._cache_size()
     given("tic_tac_toe", MatchLimits(b=7.5))
     assert matches._play._cache_size() == before
+
+
+def test_without_swapping_colours_half_of_the_games_are_played() -> None:
+    game = make("tic_tac_toe")
+    shown: list[matches.MatchStanding] = []
+    one = play(game, lowest(game), highest(game), jax.random.key(0), GAMES, swap=False, show=shown.append)
+    both = edges("tic_tac_toe")
+    assert one.finished.tolist() == [True, False] * 12
+    assert np.array_equal(one.results[::2], both.results[::2])
+    assert (one.result.games, both.result.games) == (12, 24)
+    assert all(standing.finished + standing.under_way == 12 for standing in shown)
+    assert shown

@@ -1,6 +1,7 @@
 """`tengen selfplay`: games of the newest accepted network, as a part of a run."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from tengen.commands.part import add_part, drive, positive
@@ -20,6 +21,15 @@ def add(subparsers: Any) -> None:
     add_part(parser, "end when games have ended and are written")
     parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
     parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made N rows")
+    parser.add_argument(
+        "--dump-trees",
+        type=Path,
+        metavar="DIR",
+        help="write search trees of games into DIR, one about every second, as text and as JSON",
+    )
+    parser.add_argument(
+        "--max-trees", type=positive, default=100, metavar="N", help="with --dump-trees: at most N trees (default: 100)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -30,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
         from tengen.loop.parts.selfplay import SelfplayPart
 
         max_games = 1 if args.once and not (args.max_games or args.max_rows) else args.max_games
-        return SelfplayPart(config, base, stop, say, max_games=max_games, max_rows=args.max_rows)
+        limits = {"max_games": max_games, "max_rows": args.max_rows, "max_trees": args.max_trees}
+        return SelfplayPart(config, base, stop, say, trees=args.dump_trees, **limits)
 
     return drive(args, build, free=("selfplay.games", "net.dtype"))

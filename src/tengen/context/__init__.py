@@ -1,10 +1,13 @@
 """Many games inside Tengen, and batches of their positions for your own Python functions (docs/context.md).
 
-context.py   `GameContext`, the public class; settings.py its options
-exchange.py  where the thread that plays and the one that answers meet
-group.py     games that think and move together, as the host sees them
-program.py   the device's part of a group; thinking.py finds moves, with a search or without
-batches.py   the batches that callbacks get; replies.py checks their answers
+context.py     `GameContext`, the public class; settings.py its options
+listeners.py   which function gets which batches, and what they hold
+exchange.py    where the thread that plays and the one that answers meet
+group.py       games that think and move together; questions.py has their positions to evaluate
+program.py     the device's part of a group; thinking.py finds moves, with a search or without
+batches.py     the batches that callbacks get; replies.py checks their answers
+train_rows.py  rows to learn from, in order or from a replay buffer
+evaluating.py  matches between callbacks, networks and other players
 """
 
 from tengen import lazy

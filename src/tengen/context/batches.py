@@ -1,21 +1,28 @@
 """The batches that callbacks get: dicts of named arrays, whose memory is the same every time."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from tengen.context import device_rows
-from tengen.context.group import EndedGame
-from tengen.data.format.rows import RowFormat, unpack_planes
+from tengen.context.listeners import COLOURS, Listener, numpy_dtype
 from tengen.data.records import sgf, text
 from tengen.data.records.records import Record, RecordError
 from tengen.games.core import Game
-from tengen.selfplay.finished import record_of
+from tengen.selfplay.finished import FinishedGames, record_of
 
 Reply = dict[str, np.ndarray]
-COLOURS = ("black", "white")
-"""The names of players 0 and 1 here, whatever the game calls them."""
+Versions = tuple[int, int]
+"""The versions of black's and white's network."""
+
+
+class EndedGame(NamedTuple):
+    """A game that is over."""
+
+    number: int
+    versions: Versions
+    finished: FinishedGames  # this one game, on the host
 
 
 class Batch(dict[str, Any]):
@@ -24,11 +31,16 @@ class Batch(dict[str, Any]):
     Its arrays, and those of `reply`, belong to the context: they are valid until the batch has been given back.
     """
 
-    def __init__(self, label: str, values: dict[str, Any], reply: Reply | None = None, on_device: bool = False) -> None:
+    def __init__(
+        self, label: str, values: dict[str, Any], reply: Reply | None = None, device_fields: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(values)
-        self.on_device = on_device  # planes and scalars are JAX arrays, and so are the replies
         self.label = label
         self.reply: Reply = {} if reply is None else reply
+        self.device_fields = device_fields  # JAX arrays on the device of the games; the replies are there too, then
+        self.on_device = False
+        self.params: dict[int, Any] = {}
+        """Version -> parameters, for versions of this batch that were set with parameters."""
 
     @property
     def count(self) -> int:
@@ -36,8 +48,9 @@ class Batch(dict[str, Any]):
         return int(self["count"]) if "count" in self else 1
 
 
-def for_actor(label: str, game: Game, size: int, on_device: bool = False) -> Batch:
-    """Room for `size` positions to evaluate; planes, scalars and replies may stay on the device."""
+def for_actor(label: str, game: Game, listener: Listener, on_device: bool = False) -> Batch:
+    """Room for positions to evaluate; planes, scalars, features and replies may stay on the device."""
+    size = listener.batch_size
     values = {
         "planes": np.zeros((size, *game.planes_shape), bool),
         "scalars": np.zeros((size, game.num_scalars), np.float32),
@@ -50,10 +63,15 @@ def for_actor(label: str, game: Game, size: int, on_device: bool = False) -> Bat
         "mask": np.zeros(size, bool),
         "count": np.zeros((), np.int64),
     }
+    values = {name: array for name, array in values.items() if listener.holds(name)}
+    features = listener.feature_shapes(game)
+    values |= {name: np.zeros((size, *one.shape), numpy_dtype(one.dtype)) for name, one in features.items()}
     reply = {"policy": np.zeros((size, game.num_actions), np.float32), "value": np.zeros(size, np.float32)}
-    if on_device:
-        values |= {name: jnp.asarray(values[name]) for name in ("planes", "scalars")}
-    return Batch(label, values, reply, on_device)
+    fields = tuple(name for name in ("planes", "scalars", *features) if name in values) if on_device else ()
+    values |= {name: jnp.asarray(values[name]) for name in fields}
+    batch = Batch(label, values, reply, fields)
+    batch.on_device = on_device
+    return batch
 
 
 def for_game_end(game: Game, ended: EndedGame) -> Batch:
@@ -89,9 +107,10 @@ def pad(batch: Batch, count: int) -> None:
     for name, values in batch.items():
         if name not in ("mask", "count") and isinstance(values, np.ndarray):
             values[count:] = values[count - 1]
-    if batch.on_device:
-        batch.update(device_rows.pad({name: batch[name] for name in ("planes", "scalars")}, count))
-    batch["game"][count:] = -1
+    if batch.device_fields:
+        batch.update(device_rows.pad({name: batch[name] for name in batch.device_fields}, count))
+    if "game" in batch:
+        batch["game"][count:] = -1
     forget(batch)
 
 
@@ -105,46 +124,3 @@ def forget(batch: Batch) -> None:
 def untouched(batch: Batch) -> bool:
     """Whether nothing has been written into `reply`."""
     return all(np.isnan(values).all() for values in batch.reply.values())
-
-
-class TrainRows:
-    """Rows of finished games that wait until there are enough for a batch, and that batch."""
-
-    def __init__(self, row_format: RowFormat, size: int) -> None:
-        self._format, self._size = row_format, size
-        values: dict[str, np.ndarray] = {}
-        for name, (shape, dtype) in row_format.fields.items():
-            values[name] = np.zeros((size, *shape), np.float32 if dtype == np.float16 else dtype)
-        values["planes"] = np.zeros((size, *row_format.planes_shape), bool)
-        values["game"] = np.zeros(size, np.int64)
-        values["version"] = np.zeros(size, np.int64)
-        self._batch = Batch("train", values)
-        self._parts: list[dict[str, np.ndarray]] = []
-        self._count = 0
-
-    def add(self, ended: EndedGame) -> None:
-        """Add the rows of one game."""
-        rows = {name: values[ended.finished.kept] for name, values in ended.finished.rows.items()}
-        rows["game"] = np.full(len(rows["ply"]), ended.number, np.int64)
-        rows["version"] = np.array(ended.versions, np.int64)[rows["to_play"]]
-        self._parts.append(rows)
-        self._count += len(rows["ply"])
-
-    def next(self) -> Batch | None:
-        """A batch of the oldest rows, or None if there are not enough."""
-        if self._count < self._size:
-            return None
-        filled = 0
-        while filled < self._size:
-            rows = self._parts.pop(0)
-            taken = min(self._size - filled, len(rows["ply"]))
-            for name, values in self._batch.items():
-                part = rows[name][:taken]
-                values[filled : filled + taken] = (
-                    unpack_planes(part, self._format.planes_shape) if name == "planes" else part
-                )
-            if taken < len(rows["ply"]):
-                self._parts.insert(0, {name: values[taken:] for name, values in rows.items()})
-            filled += taken
-        self._count -= self._size
-        return self._batch

@@ -3,7 +3,7 @@
 import atexit
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Literal
@@ -13,30 +13,28 @@ import numpy as np
 
 from tengen import schema, search
 from tengen.config.settings.search import SearchSettings
-from tengen.context import batches, replies
-from tengen.context.batches import COLOURS, Batch, TrainRows
+from tengen.context import batches, evaluating, listeners, replies
+from tengen.context.batches import Batch
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
 from tengen.context.group import Group, News
+from tengen.context.listeners import ACTORS, COLOURS, LABELS, Features, Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import RawPolicy, Thinking, TreeSearch
-from tengen.data.format.rows import RowFormat
+from tengen.context.train_rows import TrainRows
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
+from tengen.match.results import MatchResult
 from tengen.search.tree import check_memory
 
 Callback = Callable[[Batch], Any]
-
-ACTORS = ("actor_black", "actor_white")
-LABELS = (*ACTORS, "game_start", "game_end", "train")
 
 
 class GameContext:
     """Many games, whose positions come out as batches for callbacks.
 
     ctx = GameContext(game, num_games=256, batch_size=64, search=SearchSettings(simulations=32))
-    ctx.on("actor_black", net)     # net(batch) -> {"policy": logits [n, A], "value": [n] in [-1, 1]}
-    ctx.on("actor_white", net)
+    ctx.on("actor", net)           # net(batch) -> {"policy": logits [n, A], "value": [n] in [-1, 1]}
     with ctx:                      # start() ... stop()
         while ctx.stats().games_finished < 1000:
             ctx.run()              # wait for a batch, call its function, return its reply
@@ -52,41 +50,52 @@ class GameContext:
         given = {"num_games": num_games, "batch_size": batch_size, **options}
         self.settings = schema.from_options(ContextSettings, given, "GameContext")
         self._thinking = _thinking(game, search, self.settings.reuse)
-        self._format = RowFormat.of(game, self.settings.targets)
-        self._callbacks: dict[str, Callback] = {}
+        listeners.row_format(game, self.settings, None)  # OptionError if the game has no such target
+        self._listeners: dict[str, Listener] = {}
         self._versions = (0, 0)
+        self._params: dict[int, Any] = {}  # by version
         self._exchange: BatchExchange | None = None
         self._state: Literal["new", "starting", "started", "stopped"] = "new"
         self._lock = threading.Lock()  # of `_state`
 
-    def on(self, label: str, function: Callback | None = None) -> Any:
-        """Call `function` with the batches of that label; also a decorator: `@ctx.on("train")`."""
+    def on(
+        self,
+        label: str,
+        function: Callback | None = None,
+        *,
+        batch_size: int | None = None,
+        fields: Sequence[str] | None = None,
+        features: Features | None = None,
+    ) -> Any:
+        """Call `function` with the batches of that label; also a decorator: `@ctx.on("train")`.
+
+        For positions and rows, `batch_size` and `fields` (names) say what the batches hold, if not the usual, and
+        `features` adds to them: a function of states [N, ...] that gives arrays [N, ...] by name, in `jax.numpy`.
+        """
         if label not in LABELS:
             raise OptionError(f"on: {label}: {schema.unknown('label', str(label), LABELS)}")
         if function is None:
-            return lambda found: self.on(label, found)
-        if not callable(function):
-            raise OptionError(f"on: {label}: expected a function, got {schema.quote(function)}")
+            return lambda found: self.on(label, found, batch_size=batch_size, fields=fields, features=features)
         if self._state != "new":
             raise TengenError(f"on: {label}: the games have begun; say who listens before start()")
-        if label in self._callbacks:
+        if label in self._listeners:
             raise TengenError(f"on: {label} has a function already")
-        self._callbacks[label] = function
+        others = ACTORS if label == "actor" else ("actor",) if label in ACTORS else ()
+        if taken := [other for other in others if other in self._listeners]:
+            raise TengenError(f"on: {label}: {taken[0]} has a function already; actor is for both colours")
+        about = (batch_size, fields, features)
+        self._listeners[label] = listeners.listener(label, function, self.game, self.settings, *about)
         return function
 
     def start(self) -> None:
         """Compile, and start the games. TengenError if a callback is missing."""
-        missing = [label for label in ACTORS if label not in self._callbacks]
-        if missing:
-            hint = "; the same function may serve both colours" if len(missing) == 1 else ""
-            calls = ", ".join(f'on("{label}", ...)' for label in missing)
-            raise TengenError(f"start: nobody answers {' and '.join(missing)}: call {calls} first{hint}")
+        labels = listeners.labels(self._listeners)
         with self._lock:
             if self._state != "new":
                 raise TengenError(f"start: this context has been {self._state} before; make a new one")
             self._state = "starting"
         try:
-            exchange, begun = self._prepare()
+            exchange, begun = self._prepare(labels)
         except BaseException:
             self._state = "stopped"
             raise
@@ -98,27 +107,35 @@ class GameContext:
             exchange.begin(begun)
             atexit.register(self.stop)
 
-    def _prepare(self) -> tuple[BatchExchange, list[News]]:
+    def _prepare(self, labels: dict[str, str]) -> tuple[BatchExchange, list[News]]:
         settings, thinking = self.settings, self._thinking
+        actors = {label: self._listeners[label] for label in dict.fromkeys(labels[actor] for actor in ACTORS)}
+        train = self._listeners.get("train")
+        largest = max(listener.batch_size for listener in actors.values())
         games = min(settings.num_games, settings.total_games or settings.num_games)
-        size = -(-games // max(1, games * thinking.leaves // settings.batch_size))
+        size = -(-games // max(1, games * thinking.leaves // largest))
         count = -(-games // size)
-        row_format = self._format if "train" in self._callbacks else None
         if isinstance(thinking, TreeSearch):
             needed = search.bytes_needed(self.game, thinking.settings, count * size, thinking.slots)
             check_memory(needed, count * size)
-        compiled = program(ContextPlan(thinking, size, settings.opening_moves, row_format))
+        form = None if train is None else listeners.row_format(self.game, settings, train)
+        given = {**actors, **({} if train is None else {"train": train})}
+        features = tuple((label, one.features) for label, one in given.items() if one.features is not None)
+        compiled = program(ContextPlan(thinking, size, settings.opening_moves, form, features))
         numbers = itertools.count() if settings.total_games is None else iter(range(settings.total_games))
-        groups = [Group(compiled, lambda: next(numbers, None), settings) for _ in range(count)]
+        buffers = {
+            label: batches.for_actor(label, self.game, listener, settings.arrays == "jax")
+            for label, listener in actors.items()
+        }
+        fields = frozenset(name for batch in buffers.values() for name in batch)
+        groups = [Group(compiled, lambda: next(numbers, None), settings, fields) for _ in range(count)]
+        rows = None
+        if train is not None and form is not None:
+            rows = TrainRows(form, self.game.max_moves, train.feature_shapes(self.game), train, settings)
         keys = jax.random.split(jax.random.key(settings.seed), count)
         # A last group that is not full keeps places empty: all groups share one program.
         begun = [group.start(keys[n], min(size, games - n * size)) for n, group in enumerate(groups)]
-        labels = {label: label for label in self._callbacks}
-        if self._callbacks["actor_black"] == self._callbacks["actor_white"]:
-            labels["actor_white"] = "actor_black"  # one function gets both colours together, in fuller batches
-        rows = None if row_format is None else TrainRows(row_format, settings.batch_size)
-        on_device = settings.arrays == "jax"
-        return BatchExchange(self.game, groups, settings.batch_size, labels, rows, on_device), begun
+        return BatchExchange(self.game, groups, labels, buffers, rows, settings.steps_per_version), begun
 
     def run(self, seconds: float | None = None) -> str | None:
         """Wait for one batch, call its function and return the reply; the label of the batch.
@@ -130,7 +147,7 @@ class GameContext:
         if batch is None:
             return None
         try:
-            self.step("done", self._callbacks[batch.label](batch))
+            self.step("done", self._listeners[batch.label].function(batch))
         except BaseException:
             self.stop()
             raise
@@ -138,7 +155,10 @@ class GameContext:
 
     def wait(self, seconds: float | None = None) -> Batch | None:
         """The next batch, as `run` would get it. Return it with `step` before the next one."""
-        return self._opened("wait").wait(seconds)
+        batch = self._opened("wait").wait(seconds)
+        if batch is not None and batch.reply:
+            batch.params = self._known_params(batch["version"][: batch.count])
+        return batch
 
     def step(self, status: Literal["done", "failed"] = "done", reply: Any = None) -> None:
         """Return the batch: "done" with a reply (or with `batch.reply` filled in), "failed" to get it once more.
@@ -156,11 +176,11 @@ class GameContext:
         batch, before = out
         versions = None
         if status == "done" and batch.reply:
-            if reply is not None or batches.untouched(batch):
-                replies.take(batch, reply)
-            replies.check(batch)
+            replies.accept(batch, reply)
         elif status == "done" and batch.label == "game_start":
             versions = replies.versions(batch, reply, before, exchange.versions)
+        elif status == "done" and batch.label == "train_control":
+            self.set_version(**replies.new_version(reply))
         exchange.give_back(status == "done", versions)
 
     def stop(self) -> None:
@@ -176,14 +196,58 @@ class GameContext:
         versions = self._versions if self._exchange is None else self._exchange.versions
         return dict(zip(COLOURS, versions, strict=True))
 
-    def set_version(self, *, black: int | None = None, white: int | None = None) -> None:
-        """Set the versions of games that begin from now on, and of those in the present `game_start`."""
-        given = dict(zip(COLOURS, (black, white), strict=True))
+    def set_version(self, *, black: int | None = None, white: int | None = None, params: Any = None) -> None:
+        """Set the versions of games that begin from now on, and of those in the present `game_start`.
+
+        Batches pass `params` on to actors, as `batch.params[version]`, while games use these versions. With `params`
+        alone both colours get the next version.
+        """
         now = self.version()
+        if params is not None and black is None and white is None and self._exchange is not None:
+            black = white = max(now.values()) + 1
+        given = dict(zip(COLOURS, (black, white), strict=True))
         chosen = [now[name] if version is None else _version(name, version) for name, version in given.items()]
+        changed = [new for new, version in zip(chosen, given.values(), strict=True) if version is not None]
+        if params is not None:
+            self._params |= dict.fromkeys(changed or chosen, params)
         self._versions = (chosen[0], chosen[1])
         if self._exchange is not None:
             self._exchange.versions = self._versions
+            used = self._exchange.versions_in_use()
+            self._params = {version: params for version, params in self._params.items() if version in used}
+
+    def evaluate(
+        self,
+        *,
+        black: Any,
+        white: Any,
+        games: int = 100,
+        swap: bool = False,
+        search: SearchSettings | Literal["same"] | None = "same",
+        opening_moves: int = 2,
+        seed: int = 0,
+        black_version: int | None = None,
+        white_version: int | None = None,
+    ) -> MatchResult:
+        """Play a match, and count it for the player `black`. Nothing else happens in the meantime.
+
+        A player is a function as for `on("actor", ...)`, a network or its path, `random`, `mcts:200`,
+        `python:module:function`, or a `match.Player`. All games begin with other random moves; with `swap` each opening
+        is played twice, with the colours swapped. Networks and functions search as in this context, or with `search`,
+        without noise. A function gets batches with these versions, by default the present ones.
+        """
+        given = {"black": black_version, "white": white_version}
+        versions = {name: self.version()[name] if one is None else _version(name, one) for name, one in given.items()}
+        thinking = self._thinking if search == "same" else _thinking(self.game, search, reuse=False)
+        match = evaluating.EvaluationMatch(self.game, self.settings, thinking, tuple(self._listeners.values()))
+        players = [
+            match.player(player, name, versions[name], lambda: self._known_params(versions.values()))
+            for name, player in (("black", black), ("white", white))
+        ]
+        return match.play(players[0], players[1], games, swap, opening_moves, seed)
+
+    def _known_params(self, versions: Any) -> dict[int, Any]:
+        return {int(version): self._params[version] for version in set(versions) if version in self._params}
 
     def stats(self) -> Stats:
         """Statistics so far, and what is waited for."""

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tengen.context import batches
-from tengen.context.batches import COLOURS, Batch, TrainRows
-from tengen.context.group import Group, News, Versions
+from tengen.context.batches import Batch, EndedGame, Versions
+from tengen.context.group import Group, News
+from tengen.context.listeners import COLOURS
+from tengen.context.train_rows import TrainRows
 from tengen.errors import TengenError
 from tengen.games.core import Game
 
@@ -31,13 +33,28 @@ class Stats:
 
     games_started: int = 0
     games_finished: int = 0
-    moves: int = 0  # without those of openings
+    black_wins: int = 0
+    draws: int = 0
+    white_wins: int = 0
+    total_length: int = 0  # moves of the finished games, with those of openings
+    moves: int = 0  # of all games, without those of openings
     batches: int = 0  # of positions that were answered
     evaluations: int = 0  # positions in them
+    rows: int = 0  # of finished games, for `train`
     train_batches: int = 0
     callback_seconds: float = 0.0  # while batches were out
     waiting_seconds: float = 0.0  # spent in `wait`
     waiting: str = ""  # what is waited for now
+
+    @property
+    def win_rate(self) -> float | None:
+        """Black's share of the points, a draw being half a point; None before the first game is over."""
+        return (self.black_wins + self.draws / 2) / self.games_finished if self.games_finished else None
+
+    @property
+    def mean_length(self) -> float | None:
+        """Moves of a finished game, with those of its opening; None before the first game is over."""
+        return self.total_length / self.games_finished if self.games_finished else None
 
 
 class ExchangePart(NamedTuple):
@@ -66,20 +83,23 @@ class BatchExchange:
         self,
         game: Game,
         groups: list[Group],
-        size: int,
         labels: dict[str, str],
+        actors: dict[str, Batch],
         rows: TrainRows | None,
-        on_device: bool = False,
+        steps_per_version: int,
     ) -> None:
-        """`labels`: the label of each kind of batch; both actors have the same one if one function answers."""
+        """`labels`: the label of each kind of batch; both actors have the same one if one function answers.
+
+        `actors`: the batches of positions, by label.
+        """
         self._game, self._groups, self._labels = game, groups, labels
-        self._size, self._rows = size, rows
+        self._rows, self._steps_per_version = rows, steps_per_version
         self._changed = threading.Condition()
         self._todo: deque[Group] = deque()
         self._busy = False
         self._events: deque[_Out] = deque()
-        self._pools: dict[str, deque[ExchangePart]] = {labels[f"actor_{colour}"]: deque() for colour in COLOURS}
-        self._buffers = {label: batches.for_actor(label, game, size, on_device) for label in self._pools}
+        self._pools: dict[str, deque[ExchangePart]] = {label: deque() for label in actors}
+        self._buffers, self._sizes = actors, {label: len(batch["mask"]) for label, batch in actors.items()}
         self._out: _Out | None = None
         self._again: _Out | None = None
         self._stopped = False
@@ -136,11 +156,20 @@ class BatchExchange:
             self._count(waiting_seconds=now - began)
             if out is None:
                 return None
+            if out.batch.label == "train_control":
+                now_played = {name: getattr(self._stats, name) for name in ("games_finished", "rows", "train_batches")}
+                versions = zip(("black_version", "white_version"), self.versions, strict=True)
+                out.batch.update(now_played | dict(versions))
             out.since, out.versions, self._out = now, self.versions, out
             if out.group is not None:
                 for colour, version in zip(COLOURS, self.versions, strict=True):
                     out.batch[f"{colour}_version"] = np.full(len(out.begun), version, np.int64)
             return out.batch
+
+    def versions_in_use(self) -> set[int]:
+        """The versions of games that are played or begin now."""
+        with self._changed:
+            return set(self.versions).union(*(group.versions for group in self._groups))
 
     @property
     def out(self) -> tuple[Batch, Versions] | None:
@@ -164,6 +193,9 @@ class BatchExchange:
                 self._count(batches=1, evaluations=out.batch.count)
             if out.batch.label == "train":
                 self._count(train_batches=1)
+                due = self._stats.train_batches % self._steps_per_version == 0
+                if due and "train_control" in self._labels:
+                    self._events.appendleft(_Out(Batch("train_control", {})))
             if out.group is not None and versions is not None:
                 for number, place in enumerate(out.begun):
                     self._assign(out.group, place, (int(versions[0, number]), int(versions[1, number])))
@@ -174,9 +206,9 @@ class BatchExchange:
         """Pass the answers to the groups; those with all their answers have their next turn."""
         start = 0
         for group, rows in out.parts:
-            group.hear(rows, out.batch.reply, start)
+            group.questions.hear(rows, out.batch.reply, start)
             start += len(rows)
-            if not group.missing:
+            if not group.questions.missing:
                 self._todo.append(group)
 
     def _next(self) -> _Out | None:
@@ -190,17 +222,17 @@ class BatchExchange:
         if self._rows is not None and (batch := self._rows.next()) is not None:
             return _Out(batch)
         waiting = {label: sum(len(rows) for _, rows in pool) for label, pool in self._pools.items()}
-        label = max(waiting, key=lambda label: waiting[label])
-        enough = 1 if not (self._todo or self._busy) else _ENOUGH * self._size
+        label = max(waiting, key=lambda label: waiting[label] / self._sizes[label])
+        enough = 1 if not (self._todo or self._busy) else _ENOUGH * self._sizes[label]
         return self._filled(label) if waiting[label] >= enough else None
 
     def _filled(self, label: str) -> _Out:
-        pool, batch = self._pools[label], self._buffers[label]
+        pool, batch, size = self._pools[label], self._buffers[label], self._sizes[label]
         parts: list[ExchangePart] = []
         filled = 0
-        while pool and filled < self._size:
+        while pool and filled < size:
             group, rows = pool.popleft()
-            taken, left = rows[: self._size - filled], rows[self._size - filled :]
+            taken, left = rows[: size - filled], rows[size - filled :]
             group.show(taken, batch, filled)
             parts.append(ExchangePart(group, taken))
             filled += len(taken)
@@ -214,6 +246,10 @@ class BatchExchange:
         return nothing and not any(group.playing for group in self._groups)
 
     def _words(self) -> str:
+        more = f"; {self._rows.waiting}" if self._rows is not None and self._rows.waiting else ""
+        return self._waited_for() + more
+
+    def _waited_for(self) -> str:
         if self._error is not None:
             return f"nothing: the games have failed: {self._error}"
         if self._stopped:
@@ -235,7 +271,7 @@ class BatchExchange:
             while (group := self._take()) is not None:
                 news = group.turn()
                 # Where all leaves were ends of games there is nothing to evaluate.
-                while not group.missing and group.playing and not self._stopped:
+                while not group.questions.missing and group.playing and not self._stopped:
                     more = group.turn()
                     news = News(news.ended + more.ended, news.begun + more.begun, news.moves + more.moves)
                 self._note(group, news)
@@ -260,11 +296,12 @@ class BatchExchange:
             events = [_Out(batches.for_game_end(self._game, ended)) for ended in news.ended]
         with self._changed:
             self._busy = False
-            self._count(games_finished=len(news.ended), games_started=len(news.begun), moves=news.moves)
+            self._count(games_started=len(news.begun), moves=news.moves, **_counts(news.ended))
             self._events += events
             if self._rows is not None:
                 for ended in news.ended:
                     self._rows.add(ended)
+                self._stats = replace(self._stats, rows=self._rows.bucket.rows)
             for place in news.begun:
                 self._assign(group, place, self.versions)
             if news.begun and "game_start" in self._labels:
@@ -280,9 +317,21 @@ class BatchExchange:
     def _release(self, group: Group) -> None:
         """Let the group's positions be evaluated."""
         for player, colour in enumerate(COLOURS):
-            rows = group.of_colour(player)
+            rows = group.questions.of_colour(player)
             if len(rows):
                 self._pools[self._labels[f"actor_{colour}"]].append(ExchangePart(group, rows))
 
     def _count(self, **more: Any) -> None:
         self._stats = replace(self._stats, **{name: getattr(self._stats, name) + n for name, n in more.items()})
+
+
+def _counts(ended: list[EndedGame]) -> dict[str, int]:
+    """What these games add to the statistics."""
+    signs = [float(game.finished.result[0]) for game in ended]
+    return {
+        "games_finished": len(ended),
+        "black_wins": sum(sign > 0 for sign in signs),
+        "draws": sum(sign == 0 for sign in signs),
+        "white_wins": sum(sign < 0 for sign in signs),
+        "total_length": sum(int(game.finished.length[0]) for game in ended),
+    }

@@ -1,27 +1,15 @@
 """Games that think and move together: they live on the device, and the host knows their numbers and versions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from tengen.context import device_rows
+from tengen.context.batches import Batch, EndedGame, Versions
 from tengen.context.program import ContextProgram
+from tengen.context.questions import Questions
 from tengen.context.settings import ContextSettings
-from tengen.selfplay.finished import FinishedGames
-
-Versions = tuple[int, int]
-"""The versions of black's and white's network."""
-
-
-class EndedGame(NamedTuple):
-    """A game that is over."""
-
-    number: int
-    versions: Versions
-    finished: FinishedGames  # this one game, on the host
 
 
 class News(NamedTuple):
@@ -35,8 +23,17 @@ class News(NamedTuple):
 class Group:
     """G places for games. Not safe for two threads at the same time."""
 
-    def __init__(self, program: ContextProgram, numbers: Callable[[], int | None], settings: ContextSettings) -> None:
-        """`numbers` gives each new game its number, and None when there are to be no more games."""
+    def __init__(
+        self,
+        program: ContextProgram,
+        numbers: Callable[[], int | None],
+        settings: ContextSettings,
+        fields: frozenset[str],
+    ) -> None:
+        """`numbers` gives each new game its number, and None when there are to be no more games.
+
+        `fields` are those of positions that some batch holds.
+        """
         size, rows = program.plan.size, program.plan.size * program.thinking.leaves
         self._program, self._numbers = program, numbers
         warm = settings.temperature_moves
@@ -44,17 +41,12 @@ class Group:
         self._temperature = np.float32(settings.temperature), np.int32(most if warm is None else min(warm, most))
         self._state: Any = None
         self._notes: Any = None
-        self._shown: dict[str, np.ndarray] = {}  # [G * K, ...] the positions to evaluate, by the names of a batch
+        self.questions = Questions(
+            *(rows, program.thinking.leaves, program.game.num_actions, fields, settings.arrays == "jax")
+        )
         self.number = np.full(size, -1, np.int64)  # the game in each place; -1 for none
         self._version = np.zeros((2, size), np.int64)
         self._shared = np.zeros(size, bool)  # both colours have the same network
-        self._observation: Any = None  # on the device, if it stays there
-        self._on_device = settings.arrays == "jax"
-        zeros = jnp.zeros if self._on_device else np.zeros
-        self._logits: Any = zeros((rows, program.game.num_actions), np.float32)
-        self._value: Any = zeros(rows, np.float32)
-        self.wanted = np.zeros(0, np.int64)  # rows that have to be evaluated before the next turn
-        self.missing = 0  # how many of them are not yet
 
     def start(self, key: Any, games: int) -> News:
         """Begin this many games; the other places stay empty."""
@@ -65,8 +57,8 @@ class Group:
 
     def turn(self) -> News:
         """Go on with the answers: until something else has to be evaluated, or no game is left."""
-        program = self._program
-        self._state, ready = program.answer(self._state, self._notes, self._logits, self._value)
+        program, answers = self._program, (self.questions.logits, self.questions.value)
+        self._state, ready = program.answer(self._state, self._notes, *answers)
         ready = np.array(ready)
         news = News([], [], int(ready.sum()))
         if ready.any():
@@ -84,55 +76,24 @@ class Group:
         """Whether there is any game."""
         return bool((self.number >= 0).any())
 
-    def show(self, rows: np.ndarray, batch: dict[str, Any], start: int) -> None:
-        """Copy these rows into a batch, from the row `start` on."""
-        to = slice(start, start + len(rows))
-        for name, values in self._shown.items():
-            np.take(values, rows, 0, out=batch[name][to], mode="clip")  # which is not buffered
-        if self._on_device:
-            before = (batch["planes"], batch["scalars"])
-            batch["planes"], batch["scalars"] = device_rows.place(before, self._observation, rows, start)
-        places = rows // self._program.thinking.leaves
-        batch["game"][to] = self.number[places]
-        batch["version"][to] = self._version[self._shown["colour"][rows], places]
+    @property
+    def versions(self) -> set[int]:
+        """The versions that its games use."""
+        return set(self._version[:, self.number >= 0].ravel().tolist())
 
-    def hear(self, rows: np.ndarray, reply: Mapping[str, Any], start: int) -> None:
-        """The answers for these rows, which are those of a batch's reply from `start` on."""
-        policy, value = reply["policy"], reply["value"]
-        if self._on_device:
-            before = (self._logits, self._value)
-            self._logits, self._value = device_rows.hear(before, (policy, value), rows, start)
-        else:
-            self._logits[rows] = policy[start : start + len(rows)]
-            self._value[rows] = value[start : start + len(rows)]
-        self.missing -= len(rows)
+    def show(self, rows: np.ndarray, batch: Batch, start: int) -> None:
+        """Copy these rows of its positions into a batch, from the row `start` on."""
+        self.questions.show(rows, batch, start, self.number, self._version)
 
     def assign(self, place: int, versions: Versions, one_network: bool) -> None:
         """Set the networks of a game that has just begun; `one_network` if one function speaks for both colours."""
         self._version[:, place] = versions
         self._shared[place] = one_network and versions[0] == versions[1]
 
-    def of_colour(self, colour: int) -> np.ndarray:
-        """Those of the rows `wanted` in which that player thinks."""
-        return self.wanted[self._shown["colour"][self.wanted] == colour]
-
     def _ask(self) -> None:
-        query, ply = self._program.ask(self._state)
+        query, ply, features = self._program.ask(self._state)
         self._notes = query.notes
-        self._observation = tuple(query.observation)
-        shown = {} if self._on_device else dict(zip(("planes", "scalars"), self._observation, strict=True))
-        wanted, shown, legal, player, colour, ply = jax.device_get(
-            (query.wanted, shown, query.legal, query.player, query.colour, ply)
-        )
-        self._shown = {
-            **shown,
-            "legal": legal,
-            "player": player.astype(np.int8),
-            "colour": colour.astype(np.int8),
-            "ply": ply,
-        }
-        self.wanted = np.flatnonzero(wanted)
-        self.missing = len(self.wanted)
+        self.questions.ask(query, ply, features)
 
     def _replace(self, over: np.ndarray, moves: int) -> News:
         """Take the games that are over, Bool[G], and begin new ones in their places."""

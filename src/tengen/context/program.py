@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.context.listeners import Features
 from tengen.context.thinking import LeafQuery, Thinking
 from tengen.data.format.rows import RowFormat
 from tengen.nets.outputs import Evaluation
@@ -38,6 +39,7 @@ class ContextPlan:
     size: int  # G
     opening_moves: int
     row_format: RowFormat | None  # None if nobody wants rows
+    features: tuple[tuple[str, Features], ...] = ()  # label -> a function of the states of its batches
 
 
 @lru_cache(maxsize=16)
@@ -51,6 +53,7 @@ class ContextProgram:
 
     def __init__(self, plan: ContextPlan) -> None:
         self.plan, self.thinking, self.game = plan, plan.thinking, plan.thinking.game
+        self._features = dict(plan.features)
         self._openings = SelfplaySettings(games=plan.size, opening_moves=plan.opening_moves)
         key, which = jax.random.key(0), jax.ShapeDtypeStruct((plan.size,), bool)
         state = jax.eval_shape(self._start, key, which)
@@ -81,9 +84,13 @@ class ContextProgram:
         draw, key = jax.random.split(state.key)
         return state._replace(thinking=self.thinking.begin(state.thinking, draw, which & state.live), key=key)
 
-    def _ask(self, state: GroupState) -> tuple[LeafQuery, Array]:
-        """The positions to evaluate, and Int32[G * K] the moves made in their games."""
-        return self.thinking.ask(state.thinking), jnp.repeat(state.history.ply, self.thinking.leaves)
+    def _ask(self, state: GroupState) -> tuple[LeafQuery, Array, dict[str, dict[str, Array]]]:
+        """The positions to evaluate, Int32[G * K] the moves made in their games, and the features of each label."""
+        query = self.thinking.ask(state.thinking)
+        states = self.thinking.asked(state.thinking, query)
+        labels = ((label, function) for label, function in self._features.items() if label != "train")
+        features = {label: dict(function(states)) for label, function in labels}
+        return query, jnp.repeat(state.history.ply, self.thinking.leaves), features
 
     def _answer(self, state: GroupState, notes: Any, logits: Array, value: Array) -> tuple[GroupState, Array]:
         """Go on with the answers; Bool[G] where a move can be made."""
@@ -112,7 +119,16 @@ class ContextProgram:
         positions = self.thinking.positions(state.thinking)
         history, last = jax.tree.map(lambda leaf: leaf[place][None], (state.history, positions))
         number, extra = jnp.zeros((1, 2), jnp.uint32), jax.vmap(self.game.record_facts)(last)
-        return finish(self.game, self.plan.row_format, history, last, number, extra, jnp.ones(1, bool))
+        found = finish(self.game, self.plan.row_format, history, last, number, extra, jnp.ones(1, bool))
+        if "train" not in self._features:
+            return found
+        return found._replace(rows=found.rows | dict(self._features["train"](self._replayed(history))))
+
+    def _replayed(self, history: History) -> Any:
+        """[M, ...]: the positions before the moves of ONE game; those after its end mean nothing."""
+        start = self.game.init_varied(jax.random.wrap_key_data(history.seed[0]), self._openings.komi_spread)
+        actions = jnp.maximum(history.action[0], 0).astype(jnp.int32)
+        return lax.scan(lambda state, action: (self.game.step(state, action), state), start, actions)[1]
 
     def _renew(self, state: GroupState, over: Array, again: Array) -> GroupState:
         """Take the games `over` away, and begin new ones in the places `again`."""

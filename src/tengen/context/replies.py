@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen.context import device_rows
-from tengen.context.batches import COLOURS, Batch
+from tengen.context.batches import Batch, untouched
+from tengen.context.listeners import COLOURS
 from tengen.errors import TengenError
 from tengen.nets.models import to_jax
 from tengen.schema import unknown
@@ -18,6 +19,13 @@ _SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
 
 class ReplyError(TengenError):
     """A callback's answer cannot be used."""
+
+
+def accept(batch: Batch, reply: Any) -> None:
+    """Put a callback's answer into `batch.reply`, unless it did so itself, and check it. Raises ReplyError."""
+    if reply is not None or untouched(batch):
+        take(batch, reply)
+    check(batch)
 
 
 def take(batch: Batch, reply: Any) -> None:
@@ -90,6 +98,26 @@ def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, 
                              f"got {_shape(chosen.shape)}")  # fmt: skip
         found[side] = chosen
     return found
+
+
+def new_version(reply: Any) -> dict[str, Any]:
+    """What `train_control` returned, as arguments of `GameContext.set_version`. Raises ReplyError."""
+    if reply is None:
+        return {}
+    if isinstance(reply, int | np.integer) and not isinstance(reply, bool):
+        return {"black": reply, "white": reply}
+    known = (*COLOURS, "version", "params")
+    if not isinstance(reply, Mapping):
+        what = f"{' or '.join(known)}, as in {{'params': ...}}"
+        raise ReplyError(f"train_control: expected nothing, a version, or a dict with {what}, got a "
+                         f"{type(reply).__name__}")  # fmt: skip
+    for name in reply:
+        if name not in known:
+            raise ReplyError(f"train_control: {name}: {unknown('field in the reply', str(name), known)}")
+    if "version" in reply and any(colour in reply for colour in COLOURS):
+        raise ReplyError("train_control: version is for both colours; give it or black and white")
+    both = dict.fromkeys(COLOURS, reply["version"]) if "version" in reply else {}
+    return both | {name: value for name, value in reply.items() if name != "version"}
 
 
 def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The options of a context."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,19 @@ class ContextSettings:
     arrays: Literal["numpy", "jax"] = setting(
         "numpy", "planes, scalars and replies on the host, or as JAX arrays on the device of the games, for DLPack"
     )
+    replay_rows: int | None = setting(
+        None,
+        "newest rows that are kept, and drawn from for train (null: each row comes once, in order)",
+        low=1,
+        high=2**30,
+    )
+    samples_per_row: float = setting(4.0, "rows drawn for train for each new row", low=0.01, high=1000)
+    min_rows: int = setting(0, "rows before the first batch is drawn for train", low=0)
+    steps_per_version: int = setting(100, "batches for train between two calls of train_control", low=1)
     targets: tuple[str, ...] = setting(
         (), f"more fields of the rows to learn from: {', '.join(EXTRAS)}, and other targets of the game"
     )
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        if self.min_rows and self.replay_rows is None:
+            yield "min_rows", "only for rows that are kept: set replay_rows, too"

@@ -70,6 +70,11 @@ class TreeSearch:
         colour = jnp.repeat(_root_player(tree), self.leaves)
         return LeafQuery(wanted, leaves.observation, leaves.legal, leaves.player, colour, leaves)
 
+    def asked(self, tree: Tree, query: LeafQuery) -> Any:
+        """[G * K, ...] the positions of a query."""
+        del tree
+        return query.notes.states
+
     def answer(self, tree: Tree, notes: Leaves, evaluation: Evaluation) -> Tree:
         """Go on with the evaluation of a query."""
         return search.expand(tree, notes, evaluation)
@@ -136,6 +141,10 @@ class RawPolicy:
         states, look = self.game.step_and_look(state.positions, jnp.zeros(stay.shape, jnp.int32), stay)
         player, wanted = jax.vmap(self.game.to_play)(states), (state.stage == ASKING) & ~look.over
         return LeafQuery(wanted, look.observation, look.legal, player, player, look.legal)
+
+    def asked(self, state: PolicyState, query: LeafQuery) -> Any:
+        del query
+        return state.positions
 
     def answer(self, state: PolicyState, notes: Array, evaluation: Evaluation) -> PolicyState:
         here = state.stage == ASKING

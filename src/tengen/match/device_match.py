@@ -128,6 +128,7 @@ def play(
     stop: Stop = lambda: False,
     show: Callable[[MatchStanding], object] = lambda standing: None,
     apart: bool = False,
+    swap: bool = True,
     exit_while_compiling: bool = False,
 ) -> Match:
     """Plays a match to the end, until one of the limits, or until `stop`; about once a second `show` gets its standing.
@@ -137,6 +138,7 @@ def play(
 
     Between two players with compiled rules the moves of a second are one call of one program. With `apart` each player
     is a separate program instead: the games are the same, and a player who meets many opponents is compiled only once.
+    Without `swap` only the games are played in which A moves first, one for each opening; limits are for whole pairs.
     """
     opening, playing = jax.random.split(key)
     if start is None:
@@ -146,6 +148,8 @@ def play(
     until = MatchLimits(*(jnp.float32(points) for points in until))
     # On the players' device: what comes out of the first call is there, and another place would be compiled for again.
     playing, tables, until = _placed((playing, _set_up(game, start), until), (a.params, b.params))
+    if not swap:
+        tables = tables._replace(over=tables.over.at[1].set(True))
     most, first = 1.0, True  # rounds of moves in the next call
     while True:
         began = time.monotonic()
@@ -158,10 +162,10 @@ def play(
                 playing, tables = _play(game, *arguments)
             more = bool(_goes_on_compiled(tables, until))
         if not more or stop():
-            return _finished(game, a.name, b.name, start, tables, stopped=more)
+            return _finished(game, a.name, b.name, start, tables, stopped=more, swap=swap)
         seconds = time.monotonic() - began
         most, first = min(4 * count, max(count * _CALL / max(seconds, 1e-3), 1)), False
-        over, length = jax.device_get((tables.over, tables.length))
+        over, length = (part[: 1 + swap] for part in jax.device_get((tables.over, tables.length)))
         finished = int(over.sum())
         show(MatchStanding(finished, over.size - finished, int(length.sum()) - length.size * start.actions.shape[1]))
 
@@ -303,11 +307,14 @@ _waiting_compiled = jax.jit(_waiting)
 _move_compiled = jax.jit(_move, static_argnames="game")
 
 
-def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTables, stopped: bool) -> Match:
+def _finished(
+    game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTables, stopped: bool, swap: bool
+) -> Match:
     """The match on the host, the games of a pair next to each other."""
     kept = jax.device_get((tables.results, tables.moves, tables.length, tables.forfeits, tables.over))
     paired = [np.ascontiguousarray(part.swapaxes(0, 1)).reshape(-1, *part.shape[2:]) for part in kept]
     results, moves, length, forfeits, over = paired
+    finished = over & (swap | (np.arange(len(over)) % 2 == 0))
     return Match(
         game=game.name,
         a=a,
@@ -318,6 +325,6 @@ def _finished(game: Game, a: str, b: str, start: MatchOpenings, tables: DeviceTa
         forfeits=forfeits,
         seeds=np.repeat(np.asarray(start.seeds), 2, 0),
         opening_moves=start.actions.shape[1],
-        finished=over,
+        finished=finished,
         stopped=stopped,
     )

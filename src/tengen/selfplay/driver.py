@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from tengen import games, nets
+from tengen import games, nets, search
 from tengen.config.sections import Config
 from tengen.data.format.rows import RowFormat
 from tengen.errors import TengenError
@@ -74,6 +75,20 @@ class PlayedRound(NamedTuple):
     game: Game
 
 
+class SearchedPosition(NamedTuple):
+    """A position of self-play, and the tree of the search about its next move."""
+
+    tree: Tree  # of ONE game
+    number: int  # of the game
+    ply: int
+
+
+@partial(jax.jit, static_argnums=0)
+def _completed(evaluate: Any, weights: Any, trees: Tree, place: jax.Array) -> Tree:
+    one = jax.tree.map(lambda leaf: leaf[place][None], trees)
+    return search.finish(partial(evaluate, weights), one)
+
+
 @jax.jit
 def _first_root(tree: Tree) -> Any:
     """The state of the first game."""
@@ -135,6 +150,18 @@ class PlayRounds:
             return ""
         game = self._lanes.lanes[0].selfplay.game
         return game.render(jax.device_get(_first_root(self._actors[0].tree)))
+
+    def tree(self, weights: Any, place: int = 0) -> SearchedPosition | None:
+        """The present search of a game of the first lane, completed without changing that game.
+
+        `place` is counted in a circle. None if there are no games.
+        """
+        if self._actors is None:
+            return None
+        actor, selfplay = self._actors[0], self._lanes.lanes[0].selfplay
+        place %= len(actor.number)
+        tree = _completed(selfplay.evaluate, weights, actor.tree, jnp.int32(place))
+        return SearchedPosition(tree, int(actor.number[place]), int(actor.history.ply[place]))
 
     def marks(self) -> tuple[int, ...]:
         """For `older`: the games begun so far."""

@@ -1,5 +1,6 @@
 """Self-play: which network plays, under whose name its rows are written, and how it ends."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
 from tengen.run import networks
+from tengen.search import unfinished
 from tengen.selfplay import driver
 from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds
 from tengen.selfplay.finished import on_host
@@ -129,6 +131,30 @@ def test_limits(tmp_path: Path, worker: Any, limit: str, what: str) -> None:
     assert "(0 not written yet)" in progress.words
     assert getattr(one.part, what) >= 10
     assert Store(tmp_path / "selfplay").listing().rows == one.part.rows, "all is written when it ends"
+
+
+def test_some_of_its_search_trees_are_written(tmp_path: Path, worker: Any) -> None:
+    folder = tmp_path / "a" / "trees"
+    one = worker(tmp_path / "run", trees=folder, max_trees=3)
+    one.run(8)
+    texts, trees = sorted(folder.glob("*.txt")), sorted(folder.glob("*.json"))
+    assert [path.stem for path in texts] == [path.stem for path in trees]
+    assert len(trees) == 3
+    assert one.said[-1] == f"{folder}: 3 search trees are written, which is all that were wanted"
+    for text, path in zip(texts, trees, strict=True):
+        network, _, _, ply = path.stem.split("-")
+        assert network == networks.RANDOM
+        board = text.read_text().split("to play")[0]
+        assert sum(board.count(stone) for stone in "xo") == int(ply.removeprefix("ply"))
+        root = json.loads(path.read_text())
+        assert root["visits"] >= 2
+        assert 0 < sum(child["visits"] for child in root["children"]) < root["visits"]
+    games = {path.stem.split("-")[2] for path in trees}
+    assert len(games) == 3, "of different games"
+    rounds = one.part._rounds
+    present, found = rounds._actors[0].tree, rounds.tree(one.part._weights, place=2).tree
+    assert bool(unfinished(present)[2]), "its search has just begun"
+    assert not bool(unfinished(found)[0]), "and is completed here"
 
 
 def test_the_newest_accepted_network_plays(tmp_path: Path, saved: list[Path], worker: Any) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+from tengen import files
+from tengen.analysis.saving import save_tree
 from tengen.config.sections import Config
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Job, Writer
@@ -43,12 +45,18 @@ class SelfplayPart(Part):
         *,
         max_games: int | None = None,
         max_rows: int | None = None,
+        trees: Path | None = None,
+        max_trees: int = 100,
     ) -> None:
+        """Up to `max_trees` search trees, one for each call to the games, are written into the folder `trees`."""
         self.name = secrets.token_hex(4)
         self.network = networks.RANDOM  # that plays
         self.games = self.rows = 0  # finished by this process, in files or not
         self._config, self._base, self._say = config, base, say
         self._max_games, self._max_rows = max_games, max_rows
+        self._trees, self._max_trees, self._trees_written = trees, max_trees, 0
+        if trees is not None:
+            files.make_folder(trees)
         self._store = Store(base / "selfplay", self.name)
         self._writer = PatientWriter(stop)
         self._bad: set[str] = set()  # networks that cannot be used
@@ -112,6 +120,7 @@ class SelfplayPart(Part):
             self.evaluations += played.evaluations
             rows, games = jax.device_get((played.finished.rows_count, played.finished.games_count))
             self.rows, self.games = self.rows + int(rows), self.games + int(games)
+        self._dump_tree()
         self._switch_when_ready()
         return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
 
@@ -144,6 +153,21 @@ class SelfplayPart(Part):
 
     def close(self) -> None:
         self._writer.close()
+
+    def _dump_tree(self) -> None:
+        """Write the present search of one of the games, if trees are wanted."""
+        if self._trees is None or self._trees_written >= self._max_trees:
+            return
+        with safe_exit.possible(not self._trees_written):
+            found = self._rounds.tree(self._weights, self._trees_written)
+        if found is None or bool(found.tree.over[0, found.tree.root[0]]):  # over, and about to be replaced
+            return
+        name = f"{self.network}-{self._session:08x}-game{found.number}-ply{found.ply}"
+        for ending in (".txt", ".json"):
+            save_tree(self._trees / f"{name}{ending}", found.tree)
+        self._trees_written += 1
+        if self._trees_written == self._max_trees:
+            self._say(f"{self._trees}: {self._max_trees:,} search trees are written, which is all that were wanted")
 
     def _collect(self) -> None:
         for played in self._pending:
