@@ -1,9 +1,7 @@
 """Tengen trains game-playing networks by self-play, on one accelerator.
 
-import tengen
-
-game = tengen.games.make("connect_four")
-config = tengen.config.load("connect_four")
+    game = tengen.games.make("connect_four")
+    settings = tengen.config.load("connect_four")
 
 Everything public is found below this name, and imported when it is first used.
 """
