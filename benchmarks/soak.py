@@ -40,7 +40,7 @@ class Life:
         changes = overrides(
             "daemon.chunks_per_network=10",
             "daemon.steps_per_network=20",
-            "daemon.pool_chunks=200",
+            "daemon.loader.pool_chunks=200",
             "daemon.validation=0.1",
             "daemon.keep_networks=5",
             "daemon.upload.kind=http",

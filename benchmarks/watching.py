@@ -102,7 +102,7 @@ def main() -> int:
     args = parser.parse_args()
     changes = overrides(
         f"net.name={args.net}", "train.batch=256", "daemon.steps_per_network=100000000", "daemon.validation=0.0",
-        "train.checkpoints.interval=1000000", "daemon.reservoir_rows=4096",
+        "train.checkpoints.interval=1000000", "daemon.loader.reservoir_rows=4096",
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         base, socket = Path(folder) / "run", Path(folder) / "socket"

@@ -24,7 +24,10 @@ from tengen.schema import quote, unknown
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # Frames of these packages are never what a user has to look at.
-_NOT_THEIRS = {"tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping"}
+_NOT_THEIRS = {
+    *("tengen", "jax", "jaxlib", "flax", "optax", "orbax", "numpy", "jaxtyping"),
+    *("torch", "tensorflow", "keras"),
+}
 
 _MARK = "# modules "  # of a line in a configuration that a run or a sweep wrote
 _used: dict[str, None] = {}  # folders that modules of users were imported from
@@ -146,6 +149,16 @@ def place_of(error: BaseException) -> str:
     code, line = theirs[-1]
     function = "" if code.co_name == "<module>" else f", in {code.co_name}"
     return f"{shown(code.co_filename)}, line {line}{function}"
+
+
+def where(function: Any) -> str:
+    """Where a function or class of a user is written, as `FILE, line 12`; its name if that is unknown."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    try:
+        file, line = (code.co_filename, code.co_firstlineno) if code else (inspect.getfile(function), None)
+    except TypeError:
+        return getattr(function, "__qualname__", repr(function))
+    return shown(file) + (f", line {line}" if line else "")
 
 
 def _is_library(module: str, file: str) -> bool:

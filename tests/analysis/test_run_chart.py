@@ -12,6 +12,7 @@ from tengen import match
 from tengen.analysis import run_chart
 from tengen.analysis.run_chart import Mark
 from tengen.monitor.summary import RatingPoint
+from tengen.run.changes import SettingChange
 
 _SVG = "{http://www.w3.org/2000/svg}"
 RATINGS = match.fit([match.MatchResult("n1", "random", 8, 0, 2), match.MatchResult("n1", "mcts:50", 4, 0, 6)], "random")
@@ -109,3 +110,15 @@ def test_every_player_is_there_and_higher_is_stronger() -> None:
 def test_one_player_alone_or_none() -> None:
     assert "<circle" in run_chart.draw_ratings("r", "steps", [Mark("n", 0, 0, 5.0)])
     assert "<svg" in run_chart.draw_ratings("r", "steps", [])
+
+
+def test_changes_of_settings_are_lines_up_both_panels() -> None:
+    made = [SettingChange(f"2026-01-31 12:00:0{at} UTC", "train.lr_scale", "1.0", "0.3", "set") for at in (1, 1, 2)]
+    text = run_chart.draw("c4", LOSSES, RATINGS, CURVE, list(zip((60.0, 60.0, 1e9), made, strict=True)))
+    columns = [float(line.attrib["x1"]) for line in elements(text, "change")]
+    assert len(columns) == 4
+    assert columns[:2] == columns[2:]
+    dots = [float(dot.attrib["cx"]) for dot in elements(text, "network")]
+    assert columns[:2] == pytest.approx(dots[1:]), "at the times of the second rating, and at the end"
+    words = [element.text for element in xml.fromstring(text).iter(f"{_SVG}text")]
+    assert "1: 00:01:00  train.lr_scale: 1.0 -> 0.3, train.lr_scale: 1.0 -> 0.3" in words

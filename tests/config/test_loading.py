@@ -31,6 +31,8 @@ net:
   name: b2c16
   heads: [ownership, score]
   dtype: float32
+  spec: null
+  start_from: null
 selfplay:
   games: 8
   sizes: []
@@ -59,6 +61,7 @@ data:
   record_share: 0.1
 train:
   batch: 32
+  lr_scale: 1
   samples_per_row: 4
   largest_debt: 1000
   average_decay: 0.99
@@ -76,13 +79,13 @@ shuffle:
    workers: 1, scratch: null, keep_shuffles: 2, lease_minutes: 5}
 ring:
   {selfplay_rows: 100, selfplay_games: null, switch_in_game: true, shuffle_rows: 100, samples_per_epoch: 1000,
-   epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
+   passes_per_shuffle: 1, epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
 gate:
   {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
-   sprt_error: 0.05}
+   sprt_error: 0.05, newest_first: false, most_waiting: 8}
 daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
-   pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, poll_seconds: 1, keep_networks: null,
+   loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}, poll_seconds: 1, keep_networks: null,
    end_with_input: null,
    upload: {kind: http, target: "https://x.org/", token_variable: TOKEN, timeout: 60, deadline: 90, first_pause: 1}}
 rating:
@@ -168,11 +171,11 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 50)",
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 20)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 52)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 76)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 78)",
+        'got "mcts:x" (mine.yaml, line 78)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 80)",
     ]
 
 
@@ -182,13 +185,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 42)"
+        "(mine.yaml, line 44)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 77)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 79)"
     ]
 
 
@@ -283,7 +286,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 17)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 19)',
     ]
 
 
@@ -305,3 +308,20 @@ def test_every_garbage_is_refused_in_words(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     with pytest.raises(ConfigError):
         load(file)
+
+
+def test_settings_that_have_moved(file: Path) -> None:
+    new = "loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}"
+    old = "pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1"
+    moved = GO5.replace(new, old)
+    assert moved != GO5
+    found = [text for text in problems(file, moved) if "is now" in text]
+    assert found[0].startswith("daemon.pool_chunks: is now daemon.loader.pool_chunks (mine.yaml, line ")
+    assert len(found) == 4
+    file.write_text(f"# tengen 0.1.0\n{moved}")  # as a run of an earlier version has it
+    assert load(file).daemon.loader.pool_chunks == 50
+    assert load(file, ["daemon.loader.pool_chunks=60"]).daemon.loader.pool_chunks == 60
+    with pytest.raises(
+        ConfigError, match=r"daemon\.readers: is now daemon\.loader\.readers \(--set daemon\.readers=3\)"
+    ):
+        load("go9", ["daemon.readers=3"])

@@ -38,3 +38,27 @@ def test_without_git_or_repository(checkout: Path, monkeypatch: pytest.MonkeyPat
     assert provenance.lines()[0] == f"tengen {tengen.__version__}"
     monkeypatch.setattr(provenance, "_CHECKOUT", checkout / "nowhere")
     assert provenance.lines()[0] == f"tengen {tengen.__version__}"
+
+
+def test_a_changed_checkout_is_kept_with_the_run(
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path_factory.mktemp("run")
+    assert provenance.keep_changes(base) is None
+    (checkout / "file").write_text("one\n")
+    for command in ("add file", "-c user.name=x -c user.email=x@y commit -q -m file"):
+        subprocess.run(["git", "-C", str(checkout), *command.split()], check=True)
+    assert provenance.keep_changes(base) is None
+    (checkout / "file").write_text("two\n")
+    (checkout / "new").touch()
+    first = provenance.keep_changes(base)
+    assert first is not None
+    assert first.read_text().startswith("# not known to git: new\n")
+    assert "-one\n+two\n" in first.read_text()
+    assert provenance.keep_changes(base) == first
+    (checkout / "file").write_text("three\n" * 100)
+    monkeypatch.setattr(provenance, "_LARGEST", 200)
+    second = provenance.keep_changes(base)
+    assert second is not None
+    assert len(second.read_bytes()) < 300
+    assert len(list((base / provenance.CODE).iterdir())) == 2

@@ -80,6 +80,8 @@ _nets = st.builds(
     name=st.sampled_from(["b6c96", "b1c8-se-mish", "b2c16nbt"]),
     heads=st.lists(st.sampled_from(["opponent_policy", "moves_left"]), unique=True).map(tuple),
     dtype=st.sampled_from(["bfloat16", "float32"]),
+    spec=st.none(),
+    start_from=st.sampled_from([None, "runs/go9"]),
 )
 _shares = st.floats(0, 1, allow_subnormal=False)
 _counts = st.integers(1000, 10**6)
@@ -206,7 +208,7 @@ def test_every_key_is_explained_in_one_column() -> None:
                 assert f"# {setting.help}\n" in text
             else:
                 assert f"# {setting.help}: {setting.expected}\n" in text
-    assert len(sections) == 20  # Config, its thirteen, data.window, four of train, daemon.upload
+    assert len(sections) == 21  # Config, its thirteen, data.window, four of train, two of daemon
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
     assert len({line.index("#") for line in game}) == 1
 

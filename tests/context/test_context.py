@@ -5,6 +5,8 @@ import sys
 import threading
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from tengen.context.group import Group
 from tengen.errors import OptionError, TengenError
 from tests.helpers.contexts import OPENINGS, SEARCH, TIC_TAC_TOE, idle, played, waiting
 from tests.helpers.patience import LONG
+from tests.helpers.python_models import Exported
 
 
 def alive() -> list[str]:
@@ -147,6 +150,40 @@ def test_the_planes_are_what_the_mover_sees() -> None:
         boards = [planes[..., channel].reshape(-1).tolist() for channel in range(planes.shape[-1])]
         assert own.tolist() in boards
         assert other.tolist() in boards
+
+
+def test_arrays_that_stay_on_the_device_give_the_same_games() -> None:
+    """The policy depends on the planes, so a row in the wrong place would change the games."""
+
+    def by_planes(batch: Any) -> Any:
+        flat = np.asarray(batch["planes"]).reshape(len(batch["mask"]), -1).astype(np.float32)
+        return {"policy": 3 * flat[:, :9] - flat[:, 9:18], "value": 0.1 * flat[:, :3].sum(1)}
+
+    def by_dlpack(batch: Any) -> Any:
+        assert isinstance(batch["planes"], jax.Array)
+        assert isinstance(batch["legal"], np.ndarray)
+        return {name: Exported(jnp.asarray(values)) for name, values in by_planes(batch).items()}
+
+    moves = []
+    for arrays, net in (("numpy", by_planes), ("jax", by_dlpack)):
+        run = played(TIC_TAC_TOE, None, net, net, games=6, arrays=arrays, **OPENINGS)
+        moves.append({end["game"]: end["moves"].tolist() for end in run.ends})
+    assert moves[0] == moves[1]
+    assert len(moves[0]) == 6
+
+
+def test_a_wrong_reply_on_the_device_names_its_row() -> None:
+    def wrong(batch: Any) -> Any:
+        policy = jnp.zeros(batch["legal"].shape).at[0, 0].set(jnp.nan)
+        return {"policy": policy, "value": jnp.zeros(len(policy))}
+
+    with waiting(num_games=3, batch_size=4, total_games=3, arrays="jax") as context:
+        batch = context.wait(LONG)
+        with pytest.raises(TengenError, match="policy: expected logits, got NaN or infinity in row 0"):
+            context.step("done", wrong(batch))
+        with pytest.raises(TengenError, match="policy: expected the shape"):
+            context.step("done", {"policy": jnp.zeros((4, 2)), "value": jnp.zeros(4)})
+        context.step("done", {"policy": jnp.zeros((3, 9)), "value": jnp.zeros(3)})  # the real rows alone
 
 
 @pytest.mark.parametrize(("games", "size", "total"), [(5, 2, 11), (7, 2, 7), (3, 8, 2), (1, 1, 3)])

@@ -17,6 +17,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.protocol import messages
 from tengen.protocol.encoding import decode, encode
+from tengen.run import directory
 from tengen.train.checkpoints import Checkpoints
 from tests.helpers.daemon_data import Told, chunk, chunks, overrides, running
 from tests.helpers.patience import LONG, eventually
@@ -309,3 +310,16 @@ def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     assert status.training.validation["loss"] == status.networks[0].validation_loss
     assert np.isfinite(status.training.test["loss"])
     assert status.networks[0].name == told.networks[-1]
+
+
+def test_settings_that_change_while_it_trains(tmp_path: Path) -> None:
+    with running(tmp_path, "daemon.steps_per_network=100000") as (core, told):
+        core.post(START)
+        chunks(tmp_path, 0, 4)
+        eventually(lambda: core.session and core.session.place.step > 1, told.lines)
+        directory.change(tmp_path, ["train.lr_scale=0.5", "daemon.steps_per_network=3", "daemon.loader.readers=1"])
+        eventually(lambda: told.networks, told.lines)
+        assert core.session.trainer.config.train.lr_scale == 0.5
+        assert core.session.trainer.learner._step._cache_size() == 1, "nothing is compiled again"
+        assert "info: from now on train.lr_scale: 1.0 -> 0.5" in told.lines
+    assert told.errors == []

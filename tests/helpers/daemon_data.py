@@ -20,8 +20,8 @@ DAEMON = (
     "daemon.steps_per_network=5",
     "daemon.validation=0.3",
     "daemon.validation_rows=16",
-    "daemon.pool_chunks=50",
-    "daemon.reservoir_rows=64",
+    "daemon.loader.pool_chunks=50",
+    "daemon.loader.reservoir_rows=64",
     "daemon.poll_seconds=0.02",
     "train.checkpoints.interval=2",
 )

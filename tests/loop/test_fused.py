@@ -22,7 +22,7 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.nets import saving
-from tengen.run import metrics, part_status
+from tengen.run import directory, metrics, part_status
 from tengen.selfplay import driver
 from tengen.train import checkpoints
 from tests.helpers.crashes import Photographer, copy
@@ -409,3 +409,20 @@ def test_the_copies_differ(album: tuple[Path, Fused, Photographer]) -> None:
     rows = [games_on_disk(copies[0])[0] for copies in album[2].copies.values()]
     assert len(set(rows)) > 1
     assert all(path.exists() for path in itertools.chain(*album[2].copies.values()))
+
+
+def test_it_takes_changed_settings_over_while_it_runs(tmp_path: Path) -> None:
+    directory.write(tiny(GOAL), tmp_path, ["tengen 1"])
+    changes = ["train.lr_scale=0.5", "goal.rows=300", "data.chunk_rows=100", "rating.minutes=500"]
+    with prepared(tmp_path, GOAL) as loop:
+        directory.change(tmp_path, changes)
+        rate = loop.config.train.optimizer.learning_rate
+        loop.run(never)
+    assert loop.reason == "300 rows are played"
+    assert loop._display.shown[-1].goal == loop.config.goal
+    assert (loop.collector.settings.chunk_rows, loop.config.rating.minutes) == (100, 500)
+    steps = min(loop.trainer.step / loop.config.train.schedule.warmup, 1)
+    assert loop.figures["learning_rate"] <= 0.5 * rate * steps * 1.001
+    assert xml.parse(tmp_path / "chart.svg").getroot().findall(".//*[@class='change']")
+    with prepared(tmp_path, GOAL, *changes[:1]) as again:
+        assert again.trainer.step == loop.trainer.step

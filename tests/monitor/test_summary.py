@@ -8,6 +8,7 @@ import pytest
 
 from tengen.monitor import summary
 from tengen.monitor.summary import RatingPoint, RunSummary
+from tengen.run.changes import SettingChange
 from tengen.run.counts import RunCounts
 
 TABLE = """\
@@ -211,3 +212,12 @@ def test_a_long_table_is_cut_in_the_middle(count: int) -> None:
         assert len(shown) == 17
         assert [shown[0], shown[1], shown[-1]] == ["player", "n0", f"n{count - 1}"]
         assert sum(line.startswith("n") for line in shown) + int(shown[12].split()[1]) == count
+
+
+def test_changes_of_settings_are_numbered_below_the_chart() -> None:
+    made = [SettingChange(f"2026-01-31 12:00:0{at} UTC", "goal.steps", "1", "2") for at in (1, 2)]
+    lines = summary.chart([RatingPoint(100, 50)], changes=[(0.0, made[0]), (100.0, made[1])])
+    axis, _, marks, *words = lines[-5:]
+    margin = axis.index("└") + 1
+    assert (marks[margin], marks[margin + 59]) == ("1", "2")
+    assert words == ["1: 00:00:00  goal.steps: 1 -> 2", "2: 00:01:40  goal.steps: 1 -> 2"]

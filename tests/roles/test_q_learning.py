@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from tengen import games, nets
 from tengen.config.settings.roles import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
@@ -122,12 +123,12 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
     learner = QLearner(nnx.graphdef(net), (), settings, made, rate, Schedule.constant(1))
     params = rules.parameters(net)
     others = rules.parameters(Linear(nnx.Rngs(1)))
-    nets, slow, slow_target = Nets(params, others, made.init(params)), params, others
+    found, slow, slow_target = Nets(params, others, made.init(params)), params, others
     learn = jax.jit(learner.learn)
     for step in range(3):
         rows, weights = _batch(rng), rng.random(_BATCH).astype(np.float32)
         drawn = ReplaySample(jax.tree.map(jnp.asarray, rows), jnp.zeros(_BATCH, jnp.int32), jnp.asarray(weights))
-        nets, errors, figures = learn(nets, {}, drawn, jnp.int32(step))
+        found, errors, figures = learn(found, {}, drawn, jnp.int32(step))
         slow, slow_target, slow_errors, slow_loss = _slow(settings, slow, slow_target, rows, weights, 0.5 - 0.1 * step)
         if (step + 1) % 2 == 0:
             way = 0.3 if settings.target.kind == "polyak" else 1.0
@@ -135,5 +136,42 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
         np.testing.assert_allclose(errors, slow_errors, rtol=2e-4, atol=1e-5)
         assert float(figures["loss"]) == pytest.approx(slow_loss, rel=1e-4)
         for name, leaf in slow.items():
-            np.testing.assert_allclose(nets.parameters[name], leaf, rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(nets.target[name], slow_target[name], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(found.parameters[name], leaf, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(found.target[name], slow_target[name], rtol=1e-4, atol=1e-5)
+
+
+def test_batch_norms_move_their_statistics_as_they_learn_and_hold_them_as_they_play() -> None:
+    game = games.make("tic_tac_toe")
+    net = nets.build(nets.spec("b1c8-nogp"), game, nnx.Rngs(0), dtype="float32")
+    net.train()  # as `Trainer` does before it learns
+    config = small("host.optimizer.kind=sgd", "host.target.kind=polyak", "host.target.tau=0.5", "host.target.every=1")
+    assert config.host is not None
+    made = optimizers.make(config.host.optimizer)
+    params = rules.parameters(net)
+    statistics = {name: leaf for name, leaf in params.items() if name.endswith((".mean", ".variance"))}
+    learned = {name: leaf for name, leaf in params.items() if name not in statistics}
+    learner = QLearner(
+        nnx.graphdef(net), tuple(statistics), config.host, made, Schedule.constant(0.1), Schedule.constant(1)
+    )
+    rng = np.random.default_rng(0)
+    shown = rng.random((2, 8, *game.planes_shape)) < 0.5
+    rows = {
+        "planes": shown[0],
+        "next_planes": shown[1],
+        "scalars": np.zeros((8, game.num_scalars), np.float32),
+        "next_scalars": np.zeros((8, game.num_scalars), np.float32),
+        "legal": np.ones((8, 9), bool),
+        "next_legal": np.ones((8, 9), bool),
+        "action": np.arange(8, dtype=np.int32),
+        "reward": np.ones(8, np.float32),
+        "done": np.ones(8, bool),
+    }
+    drawn = ReplaySample(jax.tree.map(jnp.asarray, rows), jnp.zeros(8, jnp.int32), jnp.ones(8))
+    found, _, _ = jax.jit(learner.learn)(Nets(learned, params, made.init(learned)), statistics, drawn, jnp.int32(0))
+    assert found.others.keys() == statistics.keys()
+    moved = [name for name in statistics if not np.array_equal(found.others[name], statistics[name])]
+    assert len(moved) == len(statistics)
+    assert not np.array_equal(found.target[moved[0]], statistics[moved[0]])  # the target network follows
+    seen = drawn.rows["planes"], drawn.rows["scalars"], drawn.rows["legal"]
+    whole, alone = (learner.values(params, *(x[:size] for x in seen)) for size in (8, 1))
+    np.testing.assert_allclose(whole[:1], alone, atol=1e-5)  # the rest of the batch does not matter

@@ -20,6 +20,7 @@ from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.players import First, Player, Random
+from tengen.roles import rules as role_rules
 from tengen.train import optimizers
 from tests.helpers import paths
 from tests.helpers.toy_trainers import Chain, Turns, small
@@ -403,6 +404,8 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     given.eval()
     trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
     assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    role = trainer.role("host")
+    assert role_rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
     trainer.replace_nets(host_net=Dropping())
     assert trainer.host_net.dropout.deterministic

@@ -11,7 +11,8 @@ from tengen.config import load, render
 from tengen.config.loading import load_any
 from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
-from tengen.run.directory import check, join, write
+from tengen.run import changes
+from tengen.run.directory import change, check, join, settled, write
 
 
 def problems(config: str, base: Path, *overrides: str) -> list[str]:
@@ -57,12 +58,12 @@ def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, [])
     before = path.read_bytes()
     assert problems("go9", tmp_path, "game.size=13", "run.seed=7", "train.loss.policy=0.5") == [
-        "run.seed: 1 -> 7",
-        "game.size: 9 -> 13",
-        "train.loss.policy: 1.0 -> 0.5",
+        "run.seed: 1 -> 7 (cannot change: everything so far followed from this seed; begin a new run for another)",
+        "game.size: 9 -> 13 (cannot change: the rows and networks of this run belong to these rules; "
+        "begin a new run, with net.start_from to start from this run's network)",
         f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base",
     ]
-    assert "game.swap: (none) -> true" in problems("hex7", tmp_path)
+    assert any(text.startswith("game.swap: (none) -> true (cannot") for text in problems("hex7", tmp_path))
     assert path.read_bytes() == before
 
 
@@ -119,9 +120,10 @@ def test_goals_and_ratings_may_change_and_the_file_says_when(tmp_path: Path) -> 
     assert lines[4].startswith("# A complete Tengen configuration")
     write(load("go9", ["goal.minutes=78", "rating.games=2"]), tmp_path, [])
     lines = path.read_text().splitlines()
-    assert lines[4].endswith("goal.minutes: 77.0 -> 78.0")
-    assert lines[5].startswith("# A complete Tengen configuration")
-    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+    assert lines[2].endswith("goal.minutes: 77.0 -> 78.0"), "earlier changes are in the log"
+    assert lines[3].startswith("# A complete Tengen configuration")
+    assert [made.key for made in changes.read(tmp_path)] == ["rating.games", "goal.minutes", "goal.minutes"]
+    assert {file.name for file in tmp_path.iterdir()} == {"config.yaml", "changes.jsonl", ".lock-config"}
 
 
 def test_the_size_of_learning_steps_may_change_and_is_told(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_the_size_of_learning_steps_may_change_and_is_told(tmp_path: Path) -> No
     assert load(path).train.optimizer.learning_rate == 1e-5
     assert said[0] == f"from now on train.optimizer.learning_rate: {rate} -> 1e-05"
     assert len(said) == 3, "goals are nobody's surprise"
-    with pytest.raises(ConfigError, match="train.optimizer.kind"):
+    with pytest.raises(ConfigError, match="train.optimizer.kind: .* hold the moments of its optimiser"):
         write(load("go9", ["train.optimizer.kind=sgd"]), tmp_path, [])
 
 
@@ -152,7 +154,7 @@ def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         write(load("go9", ["goal.minutes=77", "run.seed=9"]), tmp_path, [])
     assert caught.value.problems == (
-        "run.seed: 1 -> 9",
+        "run.seed: 1 -> 9 (cannot change: everything so far followed from this seed; begin a new run for another)",
         f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base",
     )
     assert path.read_bytes() == before
@@ -233,7 +235,7 @@ def test_what_is_not_free_is_named(tmp_path: Path) -> None:
         join(other, tmp_path, [], ("train",))
     *named, advice = caught.value.problems
     assert [text.partition(":")[0] for text in named] == ["net.name", "search.simulations"]
-    assert named[1].endswith(" -> 99")
+    assert "-> 99 (all processes of a run share this setting; `tengen set` changes it for all)" in named[1]
     assert advice.startswith(f"{path}: this run has other settings; keep to them (CONFIG may be this file)")
 
 
@@ -251,3 +253,57 @@ def test_only_looking_makes_nothing(tmp_path: Path) -> None:
     check(load("go9", ["goal.minutes=3"]), tmp_path)
     with pytest.raises(ConfigError, match="this run has other settings"):
         check(load("tic_tac_toe"), tmp_path)
+
+
+def test_set_changes_a_run_and_says_when_it_takes_effect(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, ["tengen 1"])
+    made = change(tmp_path, ["train.lr_scale=0.3", "train.batch=512", "train.samples_per_row=6"])
+    assert [(str(one), rule.change) for one, rule in made.items()] == [
+        ("train.batch: 1024 -> 512", "start"),
+        ("train.lr_scale: 1.0 -> 0.3", "now"),
+    ]
+    assert load(path) == load("go9", ["train.lr_scale=0.3", "train.batch=512"])
+    assert [(one.key, one.by) for one in changes.read(tmp_path)] == [("train.batch", "set"), ("train.lr_scale", "set")]
+    assert change(tmp_path, ["train.lr_scale=0.3"]) == {}
+
+
+def test_set_refuses_what_cannot_change_and_changes_nothing(tmp_path: Path) -> None:
+    path = write(load("go9"), tmp_path, [])
+    before = path.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        change(tmp_path, ["train.lr_scale=0.3", "net.name=b2c16"])
+    (problem,) = caught.value.problems
+    assert problem.startswith("net.name: ")
+    assert "begin a new run, with net.start_from to start from this run's network" in problem
+    with pytest.raises(ConfigError, match=r"train\.lr_scale: expected a number"):
+        change(tmp_path, ["train.lr_scale=-1"])
+    with pytest.raises(ConfigError, match=r"cheap_simulations: expected at most search\.simulations, 2"):
+        change(tmp_path, ["search.simulations=2"])
+    with pytest.raises(ConfigError, match="no run is there"):
+        change(tmp_path / "nowhere", ["train.lr_scale=0.3"])
+    assert path.read_bytes() == before
+    assert changes.read(tmp_path) == []
+
+
+def test_a_change_by_set_survives_the_command_that_began_the_run(tmp_path: Path) -> None:
+    write(load("go9"), tmp_path, [])
+    change(tmp_path, ["train.lr_scale=0.3", "search.simulations=99"])
+    config, notes = settled(load("go9"), tmp_path)
+    assert config == load("go9", ["train.lr_scale=0.3", "search.simulations=99"])
+    assert notes == [
+        "search.simulations stays 99, as `tengen set` left it",
+        "train.lr_scale stays 0.3, as `tengen set` left it",
+    ]
+    named = ["train.lr_scale=1.0"]
+    config, notes = settled(load("go9", named), tmp_path, named)
+    assert (config.train.lr_scale, len(notes)) == (1.0, 1), "an explicit --set wins"
+    other = load("go9", ["train.lr_scale=0.7"])  # as an edited file has it
+    assert settled(other, tmp_path)[0].train.lr_scale == 0.7
+    write(other, tmp_path, [])
+    assert settled(load("go9"), tmp_path)[0].train.lr_scale == 1.0, "the last start decided about it"
+
+
+def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "selfplay").symlink_to(tmp_path / "unmounted")
+    with pytest.raises(TengenError, match="unmounted, which does not exist; make that folder, or mount its disk"):
+        write(load("go9"), tmp_path, [])

@@ -104,3 +104,24 @@ def test_a_network_that_gives_no_numbers_is_told_of_and_its_games_are_dropped(pl
         play_on()
     assert rounds.board() == ""
     rounds.play(weights)  # nothing of it is left
+
+
+def test_games_go_on_with_other_settings(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
+    weights = playing.no_weights()
+    seen = numbers(rounds.play(weights))
+    (before,) = rounds._actors or ()
+    plies, running = np.asarray(before.history.ply), np.asarray(before.number)
+    states = jax.tree.map(np.asarray, before.tree.states(before.tree.root))
+    rounds.change(SelfplayDriver(tiny("search.simulations=6", "selfplay.cheap_simulations=3")).lanes)
+    (actor,) = rounds._actors or ()
+    assert not rounds.compiled
+    np.testing.assert_array_equal(actor.history.ply, plies)
+    np.testing.assert_array_equal(actor.number, running)
+    jax.tree.map(np.testing.assert_array_equal, actor.tree.states(actor.tree.root), states)
+    assert set(np.asarray(actor.tree.budget).tolist()) <= {5, 2}, "with the root's own evaluation one fewer"
+    rounds.change(playing.lanes)  # which are compiled already
+    for _ in range(4):
+        seen += numbers(rounds.play(weights))
+    assert len(seen) == len(set(seen)) > 20
+    assert {(7, int(number)) for number in running} <= set(seen)

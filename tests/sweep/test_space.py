@@ -44,7 +44,11 @@ def test_a_short_name_that_can_mean_one_setting_alone(config: Config) -> None:
     ("grid", "drawn", "said"),
     [
         ("train.batsh=16", "", "train.batsh: unknown key, did you mean train.batch?"),
-        ("net.width=8,16", "", "net.width: unknown key, expected one of net.name, net.heads, net.dtype"),
+        (
+            "net.width=8,16",
+            "",
+            "net.width: unknown key, expected one of net.name, net.spec, net.start_from, net.dtype, net.heads",
+        ),
         ("trian.batch=1", "", "trian.batch: unknown key, did you mean train.batch?"),
         ("zzz.qqq=1", "", "zzz.qqq: unknown key, expected one of run, game, net,"),
         ("train.learning_rat=1", "", "did you mean train.optimizer.learning_rate?"),

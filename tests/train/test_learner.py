@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -176,3 +177,36 @@ def test_one_and_four_devices_give_the_same_losses() -> None:
     )
     assert one.shape[0] == 3
     np.testing.assert_allclose(four, one, rtol=1e-5, atol=1e-5)
+
+
+def test_the_optimisers_numbers_change_without_compiling(
+    learner: train.Learner, game: Game, net: nets.Network, rows: dict[str, jax.Array], same: Any
+) -> None:
+    settings = tiny_settings()
+    numbers = {"learning_rate": 0.01, "momentum": 0.5, "weight_decay": 0.1, "clip": 0.01}
+    other = replace(settings, optimizer=replace(settings.optimizer, **numbers), average_decay=0.5)
+    key = jax.random.key(3)
+    learner.step(learner.start(net), rows, key)
+    compiled = learner._step._cache_size()
+    changed = learner.changed(other)
+    found, figures = changed.step(learner.start(net), rows, key)
+    assert changed.shares_programs(learner)
+    assert learner._step._cache_size() == compiled
+    assert float(figures["learning_rate"]) == pytest.approx(0.01 * float(changed._factor(0)))
+    plain, _ = learner.step(learner.start(net), rows, key)
+    assert learner.settings == settings, "the learner itself stays as it is"
+    moved = jax.tree.map(lambda a, b: float(np.abs(a - b).max()), found.parameters, plain.parameters)
+    assert max(moved.values()) > 0
+    again = changed.changed(settings).step(learner.start(net), rows, key)[0]
+    same(again, plain)
+
+
+def test_other_settings_are_compiled_anew(learner: train.Learner) -> None:
+    settings = tiny_settings()
+    for other in (
+        replace(settings, schedule=replace(settings.schedule, warmup=7)),
+        replace(settings, loss=replace(settings.loss, value=0.5)),
+    ):
+        changed = learner.changed(other)
+        assert not changed.shares_programs(learner)
+        assert changed.settings == other

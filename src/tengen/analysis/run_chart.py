@@ -15,8 +15,9 @@ from tengen.analysis.chart import Chart, titled, wider
 from tengen.analysis.drawing import Drawing
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings, is_reference
-from tengen.monitor.summary import RatingPoint
-from tengen.run import metrics
+from tengen.monitor.summary import RatingPoint, numbered
+from tengen.run import changes, metrics
+from tengen.run.changes import SettingChange
 from tengen.words import clock
 
 NAME = "chart.svg"
@@ -25,6 +26,9 @@ _ALONE = 480.0  # the height of a chart of ratings alone
 _LEFT, _RIGHT, _ABOVE, _BELOW = 70.0, 150.0, 36.0, 56.0
 _COLOURS = ("#222222", "#1f4e8c", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#16a085", "#888888")
 _NETWORK, _ANCHOR = _COLOURS[1], _COLOURS[2]
+_CHANGE = "#b8860b"
+_LINE = 18.0  # the height of an explained change
+_LONGEST = 120  # characters of it
 _LEVELS = 9  # lines across
 _POINTS = 600  # of a line; more would not be seen
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)  # seconds
@@ -44,7 +48,7 @@ def write(base: Path, name: str, ratings: Ratings | None = None, curve: Sequence
     """Draw the run in `base`. Returns an error message rather than raising: a chart must not end a run."""
     try:
         found = metrics.read(base / metrics.NAME)
-        svg = draw(name, losses(found.lines), ratings, curve)
+        svg = draw(name, losses(found.lines), ratings, curve, changes.over_time(base))
         saving.save_picture(base / NAME, svg)
         with contextlib.suppress(TengenError):  # without the libraries the SVG is all there is
             saving.save_picture((base / NAME).with_suffix(".png"), svg)
@@ -73,11 +77,20 @@ def draw(
     lines: Mapping[str, Sequence[tuple[float, float]]],
     ratings: Ratings | None = None,
     curve: Sequence[RatingPoint] = (),
+    changed: Sequence[tuple[float, SettingChange]] = (),
 ) -> str:
-    """The SVG document: a panel for the losses and, if there are any, one for the ratings."""
+    """The SVG document: a panel for the losses and, if there are any, one for the ratings.
+
+    Changes of settings are numbered lines up both panels, which are explained below.
+    """
     panels = 2 if curve else 1
     title = f"{name}: losses and ratings" if curve else f"{name}: losses"
-    drawing = titled(_WIDTH, _TOP + panels * _PANEL, title)
+    columns = numbered(changed)
+    height = _TOP + panels * _PANEL
+    drawing = titled(_WIDTH, height + _LINE * len(columns), title)
+    for number, (text, (elapsed, words)) in enumerate(columns.items()):
+        line = f"{text}: {clock(elapsed)}  {words}"
+        drawing.text(_LEFT, height + _LINE * (number + 0.5), line[:_LONGEST], 12, text_anchor="start", fill=_CHANGE)
     end = max([1.0, *(x for points in lines.values() for x, _ in points), *(point.elapsed for point in curve)])
     times = {x: clock(x) for x in _times(end)}
     if curve:
@@ -88,6 +101,10 @@ def draw(
         about = "time; bars hold 95 %, compared with the other players"
         _draw_ratings(drawing, _box(_TOP, _PANEL), (0.0, 1.02 * end), about, marks, times)
     _draw_losses(drawing, _box(_TOP + (panels - 1) * _PANEL, _PANEL), (0.0, 1.02 * end), lines, times)
+    for panel in range(panels):
+        chart = Chart(drawing, _box(_TOP + panel * _PANEL, _PANEL), (0.0, 1.02 * end), (0.0, 1.0))
+        for text, (elapsed, _) in columns.items():
+            chart.column(min(elapsed, end), text, _CHANGE, kind="change")
     return drawing.to_text()
 
 

@@ -19,6 +19,7 @@ _PARTS = ("selfplay", "shuffle", "train", "export", "gate")
 _PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
 _COMMANDS = (
     "run",
+    "set",
     "daemon",
     "tui",
     "status",

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from tengen.analysis import analysis, picture, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.run import networks
+    from tengen.match.player_spec import find_network
 
     if args.move is not None and args.file is None:
         raise OptionError("--move: of which game? Give --sgf FILE too")
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.picture, args.dump_tree, args.json):
         saving.check_folder(path)
     keep_compiled()
-    found = networks.find(args.net)
+    found = find_network(args.net)
     position = _position(args, found.saved)
     with thinking("thinking") as show:
         engine = Engine(found, position.game, settings)

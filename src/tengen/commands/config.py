@@ -106,9 +106,9 @@ def _summary(config: configuration.Config | configuration.TrainerConfig) -> str:
     game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in settings]
     words = [", ".join(game).removeprefix("name ") or "a game of the program"]
     if isinstance(config, configuration.Config):
-        words += [config.net.name, f"{config.selfplay.games} games at once"]
+        words += [config.net.label, f"{config.selfplay.games} games at once"]
     else:
         for name, role in (("host", config.host), ("agent", config.agent)):
             if role is not None:
-                words.append(f"{config.trainer} for {name}, {role.net.name}, {role.games} games at once")
+                words.append(f"{config.trainer} for {name}, {role.net.label}, {role.games} games at once")
     return "; ".join(words)

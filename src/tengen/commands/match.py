@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         "game": GameIdentity.of(game).to_dict(),
         "opening_moves": args.opening_moves,
         "seed": args.seed,
-        **({"search": vars(search)} if a.found or b.found else {}),
+        **({"search": vars(search)} if {"network", "model"} & {a.kind, b.kind} else {}),
         **(_engine_settings(terms) if "engine" in (a.kind, b.kind) else {}),
     }
     folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"

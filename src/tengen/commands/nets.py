@@ -22,7 +22,9 @@ def add(subparsers: Any) -> None:
         "or shows one of them in detail.",
         example="tengen nets b6c96-se --game go9",
     )
-    parser.add_argument("net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se")
+    parser.add_argument(
+        "net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se or my_net:build"
+    )
     parser.add_argument(
         "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
     )
@@ -35,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     if args.net is not None:
         spec = nets.spec(args.net)
         game = _game(args.game or ("hironaka" if spec.layers else "go9"))
-        _show(args.net, game, _heads(args.heads, game))
+        heads = [] if args.heads is None and spec.function else args.heads  # a network of a user may have none
+        _show(args.net, game, _heads(heads, game))
         return 0
     for name in (args.game,) if args.game else ("go9", "hironaka"):
         game = _game(name)
@@ -89,7 +92,7 @@ def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
     net = nets.shapes(spec, game)
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")
     print(f"{nets.operations(net, game):,} operations per position")
-    for setting, value in schema.values(spec):
+    for setting, value in schema.values(spec) if spec.function is None else ():
         if setting.name in ("tower", "layers"):
             for inner, inner_value in schema.values(value) if value is not None else ():
                 _line(inner, inner_value)

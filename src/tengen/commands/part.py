@@ -10,6 +10,7 @@ from typing import Any
 from tengen import config as configuration
 from tengen.commands.config import BASE_HELP, add_config
 from tengen.config.sections import Config
+from tengen.config.source import RUN_FILE
 
 Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
 """(configuration, run directory, whether to stop, how to print a message) -> the part."""
@@ -45,18 +46,25 @@ def look(args: argparse.Namespace) -> tuple[Config, Path]:
 
 
 def drive(
-    args: argparse.Namespace, build: Build, *, only: str = "", free: Iterable[str] = (), computes: bool = True
+    args: argparse.Namespace,
+    build: Build,
+    *,
+    only: str = "",
+    free: Iterable[str] = (),
+    computes: bool = True,
+    watched: str = "",
 ) -> int:
     """Be that part of the run until it is done, or until Ctrl-C. The exit code.
 
     `only` names what one process may be at a time; settings that are `free` may be others than the run's;
-    `computes`: it needs a device.
+    `computes`: it needs a device; `watched` is the folder in the run whose settings it follows (default: the run).
     """
     config, base = load(args)
 
     from tengen.config import provenance
     from tengen.jax_setup import keep_compiled
     from tengen.run import children, directory, locks
+    from tengen.run.watching import ConfigWatch
 
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:
@@ -66,12 +74,18 @@ def drive(
     parent = os.environ.get(children.PARENT, "")
     patience = children.PATIENCE if parent else 0.0
     with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
+        config, notes = directory.settled(config, base / watched, args.overrides)
+        for note in notes:
+            say(note)
         if directory.join(config, base, provenance.lines(), free):
             say(f"{base}: there was no run, so a new one begins here")
-        return _drive(args, config, base, build)
+        provenance.keep_changes(base)
+        same = not args.overrides and Path(args.config) in (base, base / RUN_FILE) and not watched
+        watch = ConfigWatch(base / watched, config, say, same=same)
+        return _drive(args, config, base, build, watch.look)
 
 
-def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -> int:
+def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build, look: Callable[[], Any]) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.loop.parts import running
     from tengen.run import safe_exit
@@ -83,7 +97,7 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build) -
             part = build(config, base, lambda: stopping.asked, say)
         with contextlib.closing(part), StatusWriter(base, part.kind, part.name) as status, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
-            last = running.run(part, status, lambda: stopping.asked, say, poll, once=args.once)
+            last = running.run(part, status, lambda: stopping.asked, say, poll, once=args.once, look=look)
     if stopping.asked:
         say(f"stopped by {stopping.words}: everything is written")
     elif last.worked and not (last.event or last.ended):  # the others were printed

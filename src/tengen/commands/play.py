@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
     from tengen.engine.console import Console
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.run import networks
+    from tengen.match.player_spec import find_network
 
     keep_compiled()
-    found = networks.find(args.net)
+    found = find_network(args.net)
     made = Engine(found, query.new_game(found.saved, query.parse_options(args.overrides)).game, engine)
     print("One moment: compiling for this network ...", file=sys.stderr, flush=True)
     made.warm_up()

@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
     from tengen.analysis import query, review, review_text, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.run import networks
+    from tengen.match.player_spec import find_network
     from tengen.run.stopping import Stopping
 
     visits, seconds = limits(args, _VISITS)
     settings = engine_settings(args)
     keep_compiled()
-    found = networks.find(args.net)
+    found = find_network(args.net)
     out = args.out or _beside(args.file, review_text.record_ending(found.saved.game))
     plot = args.plot or _beside(args.file, ".svg")
     if out.exists() and out.samefile(args.file):

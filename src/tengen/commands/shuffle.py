@@ -6,7 +6,8 @@ from typing import Any
 from tengen.commands.part import add_part, drive, look
 
 _ABOUT = """Draw from the newest rows of a run and put them in random order, for trainers: again whenever enough new
-rows have come. Ends with Ctrl-C."""
+rows have come. Ends with Ctrl-C. The newest rows are the window: all rows up to data.window.min_rows, later a number
+that grows ever more slowly with the rows of the run. --explain shows it with the numbers of a run."""
 
 
 def add(subparsers: Any) -> None:
@@ -19,6 +20,9 @@ def add(subparsers: Any) -> None:
     )
     add_part(parser, "make one shuffle, however few rows are new, and end")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
+    parser.add_argument(
+        "--explain", action="store_true", help="only explain the window, with the numbers of this run and their growth"
+    )
     parser.set_defaults(run=run)
 
 
@@ -34,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
         game = games.make(config.game.name, **asdict(config.game.options))
         return ShufflePart(config, game, base, stop, say, single=args.once)
 
-    if args.dry_run:
+    if args.dry_run or args.explain:
         config, base = look(args)
-        print(build(config, base, lambda: False, print).plan())
+        part = build(config, base, lambda: False, print)
+        print(part.explain() if args.explain else part.plan())
         return 0
     return drive(args, build, computes=False)

@@ -16,7 +16,9 @@ def add(subparsers: Any) -> None:
         example="tengen status runs/go9",
     )
     parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
-    parser.add_argument("--all", action="store_true", help="list all networks, not only the newest")
+    parser.add_argument(
+        "--all", action="store_true", help="list all networks and changes of settings, not only the newest"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(run=run)
 

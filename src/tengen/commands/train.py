@@ -30,7 +30,7 @@ def add(subparsers: Any) -> None:
         help="main: its networks go to the gate; extra: they are exported aside and do not play; trainonly: none are "
         "(default: main for the trainer main, extra for others)",
     )
-    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end after N epochs of the trainer")
+    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end when this process has trained N epochs")
     parser.add_argument(
         "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
     )
@@ -68,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
         )
     from tengen.loop.divergence import advising
 
+    # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
+    watched = "" if name == "main" else f"train/{name}"
     with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
-        return drive(args, build, only=f"train-{name}", free=free)
+        return drive(args, build, only=f"train-{name}", free=free, watched=watched)
 
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:

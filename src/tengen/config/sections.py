@@ -13,7 +13,7 @@ from tengen.config.settings.gate import GateSettings
 from tengen.config.settings.net import NetSection
 from tengen.config.settings.rating import RatingSection
 from tengen.config.settings.ring import PipelineSettings
-from tengen.config.settings.run import GameSection, GoalSection, RunSection
+from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.config.settings.shuffle import ShuffleSettings
@@ -26,24 +26,26 @@ class Config:
     """All settings of a run."""
 
     run: RunSection = setting(REQUIRED, "the run")
-    game: GameSection = setting(REQUIRED, "the game and its rules")
+    game: GameSection = setting(REQUIRED, "the game and its rules", fixed=RULES_FIXED)
     net: NetSection = setting(REQUIRED, "the neural network")
-    search: SearchSettings = setting(REQUIRED, "tree search")
-    selfplay: SelfplaySettings = setting(REQUIRED, "self-play")
-    data: DataSection = setting(REQUIRED, "training data")
-    train: TrainSettings = setting(REQUIRED, "training")
-    shuffle: ShuffleSettings = setting(REQUIRED, "sync, async: drawing rows from the window, in random order")
-    ring: PipelineSettings = setting(REQUIRED, "sync, async: how the parts work together")
-    gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted")
-    daemon: DaemonSettings = setting(REQUIRED, "daemon: training on data that other programs write")
-    rating: RatingSection = setting(REQUIRED, "matches that measure strength during the run")
-    goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first")
+    search: SearchSettings = setting(REQUIRED, "tree search", change="now")
+    selfplay: SelfplaySettings = setting(REQUIRED, "self-play", change="now")
+    data: DataSection = setting(REQUIRED, "training data", change="now")
+    train: TrainSettings = setting(REQUIRED, "training", change="now")
+    shuffle: ShuffleSettings = setting(
+        REQUIRED, "sync, async: drawing rows from the window, in random order", change="now"
+    )
+    ring: PipelineSettings = setting(REQUIRED, "sync, async: how the parts work together", change="now")
+    gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted", change="now")
+    daemon: DaemonSettings = setting(REQUIRED, "daemon: training on data that other programs write", change="now")
+    rating: RatingSection = setting(REQUIRED, "matches that measure strength during the run", change="now")
+    goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first", change="now")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
-        spec = nets.spec(self.net.name, self.net.heads)
+        spec = self.net.architecture()
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
         if self.selfplay.opponents and self.game.name != "hironaka":

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tengen import nets
 from tengen.config.settings.roles import DQNRoleSettings, EvaluationSection, PlayersSection, RoleSettings
-from tengen.config.settings.run import GameSection, GoalSection, RunSection
+from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.train import CheckpointSettings
 from tengen.schema import REQUIRED, setting
 
@@ -31,13 +31,15 @@ class TrainerConfig:
         "reward at the end: the game's result; or (hironaka) 1 to the host and -1 to the agent if one point is left",
     )
     run: RunSection = setting(REQUIRED, "the run")
-    game: GameSection | None = setting(REQUIRED, "the game and its rules (null: given by the program)")
+    game: GameSection | None = setting(
+        REQUIRED, "the game and its rules (null: given by the program)", fixed=RULES_FIXED
+    )
     host: RoleSettings | None = setting(REQUIRED, "the role that moves first (null: it does not learn)")
     agent: RoleSettings | None = setting(REQUIRED, "the other role (null: it does not learn)")
     players: PlayersSection = setting(REQUIRED, "players of the roles that do not learn")
-    evaluation: EvaluationSection = setting(REQUIRED, "matches that measure the roles during training")
-    checkpoints: CheckpointSettings = setting(REQUIRED, "checkpoints")
-    goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first; rows are samples")
+    evaluation: EvaluationSection = setting(REQUIRED, "matches that measure the roles during training", change="start")
+    checkpoints: CheckpointSettings = setting(REQUIRED, "checkpoints", change="start")
+    goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first; rows are samples", change="now")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         if self.host is None and self.agent is None:
@@ -62,7 +64,7 @@ class TrainerConfig:
             if role not in game.roles:
                 yield role, f"expected null, because {game.name} has no such role"
                 continue
-            for key, message in nets.problems(nets.spec(settings.net.name), game):
+            for key, message in nets.problems(settings.net.architecture(), game):
                 yield f"{role}.net.{key}", message
 
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from tengen.context import device_rows
 from tengen.context.group import EndedGame
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.data.records import sgf, text
@@ -22,8 +24,9 @@ class Batch(dict[str, Any]):
     Its arrays, and those of `reply`, belong to the context: they are valid until the batch has been given back.
     """
 
-    def __init__(self, label: str, values: dict[str, Any], reply: Reply | None = None) -> None:
+    def __init__(self, label: str, values: dict[str, Any], reply: Reply | None = None, on_device: bool = False) -> None:
         super().__init__(values)
+        self.on_device = on_device  # planes and scalars are JAX arrays, and so are the replies
         self.label = label
         self.reply: Reply = {} if reply is None else reply
 
@@ -33,8 +36,8 @@ class Batch(dict[str, Any]):
         return int(self["count"]) if "count" in self else 1
 
 
-def for_actor(label: str, game: Game, size: int) -> Batch:
-    """Room for `size` positions to evaluate."""
+def for_actor(label: str, game: Game, size: int, on_device: bool = False) -> Batch:
+    """Room for `size` positions to evaluate; planes, scalars and replies may stay on the device."""
     values = {
         "planes": np.zeros((size, *game.planes_shape), bool),
         "scalars": np.zeros((size, game.num_scalars), np.float32),
@@ -48,7 +51,9 @@ def for_actor(label: str, game: Game, size: int) -> Batch:
         "count": np.zeros((), np.int64),
     }
     reply = {"policy": np.zeros((size, game.num_actions), np.float32), "value": np.zeros(size, np.float32)}
-    return Batch(label, values, reply)
+    if on_device:
+        values |= {name: jnp.asarray(values[name]) for name in ("planes", "scalars")}
+    return Batch(label, values, reply, on_device)
 
 
 def for_game_end(game: Game, ended: EndedGame) -> Batch:
@@ -82,11 +87,19 @@ def pad(batch: Batch, count: int) -> None:
     batch["mask"][:] = np.arange(len(batch["mask"])) < count
     batch["count"][...] = count
     for name, values in batch.items():
-        if name not in ("mask", "count"):
+        if name not in ("mask", "count") and isinstance(values, np.ndarray):
             values[count:] = values[count - 1]
+    if batch.on_device:
+        batch.update(device_rows.pad({name: batch[name] for name in ("planes", "scalars")}, count))
     batch["game"][count:] = -1
-    for values in batch.reply.values():
-        values[:] = np.nan  # so that missing answers are noticed
+    forget(batch)
+
+
+def forget(batch: Batch) -> None:
+    """Remove the reply, so that missing answers are noticed."""
+    for name, values in batch.reply.items():
+        batch.reply[name] = np.full(values.shape, np.nan, np.float32) if batch.on_device else values
+        batch.reply[name][:] = np.nan
 
 
 def untouched(batch: Batch) -> bool:

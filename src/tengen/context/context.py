@@ -117,7 +117,8 @@ class GameContext:
         if self._callbacks["actor_black"] == self._callbacks["actor_white"]:
             labels["actor_white"] = "actor_black"  # one function gets both colours together, in fuller batches
         rows = None if row_format is None else TrainRows(row_format, settings.batch_size)
-        return BatchExchange(self.game, groups, settings.batch_size, labels, rows), begun
+        on_device = settings.arrays == "jax"
+        return BatchExchange(self.game, groups, settings.batch_size, labels, rows, on_device), begun
 
     def run(self, seconds: float | None = None) -> str | None:
         """Wait for one batch, call its function and return the reply; the label of the batch.

@@ -63,7 +63,13 @@ class BatchExchange:
     """The groups of a context, with their thread. All methods are safe from any thread."""
 
     def __init__(
-        self, game: Game, groups: list[Group], size: int, labels: dict[str, str], rows: TrainRows | None
+        self,
+        game: Game,
+        groups: list[Group],
+        size: int,
+        labels: dict[str, str],
+        rows: TrainRows | None,
+        on_device: bool = False,
     ) -> None:
         """`labels`: the label of each kind of batch; both actors have the same one if one function answers."""
         self._game, self._groups, self._labels = game, groups, labels
@@ -73,7 +79,7 @@ class BatchExchange:
         self._busy = False
         self._events: deque[_Out] = deque()
         self._pools: dict[str, deque[ExchangePart]] = {labels[f"actor_{colour}"]: deque() for colour in COLOURS}
-        self._buffers = {label: batches.for_actor(label, game, size) for label in self._pools}
+        self._buffers = {label: batches.for_actor(label, game, size, on_device) for label in self._pools}
         self._out: _Out | None = None
         self._again: _Out | None = None
         self._stopped = False
@@ -168,8 +174,7 @@ class BatchExchange:
         """Pass the answers to the groups; those with all their answers have their next turn."""
         start = 0
         for group, rows in out.parts:
-            to = slice(start, start + len(rows))
-            group.hear(rows, out.batch.reply["policy"][to], out.batch.reply["value"][to])
+            group.hear(rows, out.batch.reply, start)
             start += len(rows)
             if not group.missing:
                 self._todo.append(group)
@@ -178,8 +183,7 @@ class BatchExchange:
         """The next thing to hand out, if any. A batch that is not full is better than none."""
         if self._again is not None:
             out, self._again = self._again, None
-            for values in out.batch.reply.values():
-                values[:] = np.nan
+            batches.forget(out.batch)
             return out
         if self._events:
             return self._events.popleft()

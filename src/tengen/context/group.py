@@ -1,11 +1,13 @@
 """Games that think and move together: they live on the device, and the host knows their numbers and versions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from tengen.context import device_rows
 from tengen.context.program import ContextProgram
 from tengen.context.settings import ContextSettings
 from tengen.selfplay.finished import FinishedGames
@@ -46,8 +48,11 @@ class Group:
         self.number = np.full(size, -1, np.int64)  # the game in each place; -1 for none
         self._version = np.zeros((2, size), np.int64)
         self._shared = np.zeros(size, bool)  # both colours have the same network
-        self._logits = np.zeros((rows, program.game.num_actions), np.float32)
-        self._value = np.zeros(rows, np.float32)
+        self._observation: Any = None  # on the device, if it stays there
+        self._on_device = settings.arrays == "jax"
+        zeros = jnp.zeros if self._on_device else np.zeros
+        self._logits: Any = zeros((rows, program.game.num_actions), np.float32)
+        self._value: Any = zeros(rows, np.float32)
         self.wanted = np.zeros(0, np.int64)  # rows that have to be evaluated before the next turn
         self.missing = 0  # how many of them are not yet
 
@@ -84,14 +89,22 @@ class Group:
         to = slice(start, start + len(rows))
         for name, values in self._shown.items():
             np.take(values, rows, 0, out=batch[name][to], mode="clip")  # which is not buffered
+        if self._on_device:
+            before = (batch["planes"], batch["scalars"])
+            batch["planes"], batch["scalars"] = device_rows.place(before, self._observation, rows, start)
         places = rows // self._program.thinking.leaves
         batch["game"][to] = self.number[places]
         batch["version"][to] = self._version[self._shown["colour"][rows], places]
 
-    def hear(self, rows: np.ndarray, policy: np.ndarray, value: np.ndarray) -> None:
-        """The answers for these rows."""
-        self._logits[rows] = policy
-        self._value[rows] = value
+    def hear(self, rows: np.ndarray, reply: Mapping[str, Any], start: int) -> None:
+        """The answers for these rows, which are those of a batch's reply from `start` on."""
+        policy, value = reply["policy"], reply["value"]
+        if self._on_device:
+            before = (self._logits, self._value)
+            self._logits, self._value = device_rows.hear(before, (policy, value), rows, start)
+        else:
+            self._logits[rows] = policy[start : start + len(rows)]
+            self._value[rows] = value[start : start + len(rows)]
         self.missing -= len(rows)
 
     def assign(self, place: int, versions: Versions, one_network: bool) -> None:
@@ -106,12 +119,13 @@ class Group:
     def _ask(self) -> None:
         query, ply = self._program.ask(self._state)
         self._notes = query.notes
-        wanted, planes, scalars, legal, player, colour, ply = jax.device_get(
-            (query.wanted, *query.observation, query.legal, query.player, query.colour, ply)
+        self._observation = tuple(query.observation)
+        shown = {} if self._on_device else dict(zip(("planes", "scalars"), self._observation, strict=True))
+        wanted, shown, legal, player, colour, ply = jax.device_get(
+            (query.wanted, shown, query.legal, query.player, query.colour, ply)
         )
         self._shown = {
-            "planes": planes,
-            "scalars": scalars,
+            **shown,
             "legal": legal,
             "player": player.astype(np.int8),
             "colour": colour.astype(np.int8),

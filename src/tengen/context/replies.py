@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from tengen.context import device_rows
 from tengen.context.batches import COLOURS, Batch
 from tengen.errors import TengenError
+from tengen.nets.models import to_jax
 from tengen.schema import unknown
 
 _SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
@@ -28,17 +32,27 @@ def take(batch: Batch, reply: Any) -> None:
         if name not in batch.reply:
             raise ReplyError(f"{batch.label}: {name}: {unknown('field in the reply', str(name), batch.reply)}")
     for name, room in batch.reply.items():
-        given = _array(batch.label, name, reply[name])
+        given = (_device_array if batch.on_device else _array)(batch.label, name, reply[name])
         full, real = room.shape, (batch.count, *room.shape[1:])
         if given.shape not in (full, real):
             both = _shape(full) if full == real else f"{_shape(full)}, or {_shape(real)} for the real rows alone"
             raise ReplyError(f"{batch.label}: {name}: expected the shape {both}, got {_shape(given.shape)}")
-        room[: batch.count] = given[: batch.count]
+        if batch.on_device:
+            # Shapes that are the same every time are compiled once.
+            padded = given if given.shape == full else jnp.zeros(full).at[: batch.count].set(given)
+            batch.reply[name] = jax.device_put(padded, batch["planes"].device)
+        else:
+            room[: batch.count] = given[: batch.count]
 
 
 def check(batch: Batch) -> None:
     """Check the numbers in `batch.reply`. Raises ReplyError."""
     count, where = batch.count, f"{batch.label}: "
+    if batch.on_device:
+        reply = batch.reply["policy"], batch.reply["value"]
+        if not bool(device_rows.is_wrong(*reply, batch["legal"], count)):
+            return
+        batch.reply.update(zip(("policy", "value"), map(np.array, reply), strict=True))  # to say what it is
     policy, value, legal = batch.reply["policy"][:count], batch.reply["value"][:count], batch["legal"][:count]
     wrong = (np.isnan(policy) | (policy == np.inf)).any(1)
     if wrong.any():
@@ -92,6 +106,16 @@ def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray
             return array.astype(np.int64 if whole else np.float32)
     except (TypeError, ValueError) as error:
         raise ReplyError(f"{label}: {name}: expected numbers, got {array.dtype}") from error
+
+
+def _device_array(label: str, name: str, value: Any) -> jax.Array:
+    try:
+        array = to_jax(value)
+    except Exception as error:  # each framework raises its own
+        raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise ReplyError(f"{label}: {name}: expected numbers, got {array.dtype}")
+    return array.astype(jnp.float32)
 
 
 def _names(batch: Batch) -> str:

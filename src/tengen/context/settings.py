@@ -1,6 +1,7 @@
 """The options of a context."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tengen.data.format.rows import EXTRAS
 from tengen.schema import setting
@@ -20,6 +21,9 @@ class ContextSettings:
     reuse: bool = setting(True, "keep what the search knows below the move that was made")
     total_games: int | None = setting(None, "games to play in all (null: until it is stopped)", low=1, high=2**31)
     seed: int = setting(0, "decides everything that is left to chance", low=0, high=2**32 - 1)
+    arrays: Literal["numpy", "jax"] = setting(
+        "numpy", "planes, scalars and replies on the host, or as JAX arrays on the device of the games, for DLPack"
+    )
     targets: tuple[str, ...] = setting(
         (), f"more fields of the rows to learn from: {', '.join(EXTRAS)}, and other targets of the game"
     )

@@ -20,6 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts.running import is_full
 from tengen.protocol import messages
 from tengen.protocol.messages import Stage
+from tengen.run import directory
 from tengen.run.part import Progress
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Core:
             self._handle(self._inbox.get())
             if self._over or self.session is not session:
                 return
+        session.take_changes()
         self._name_rejected(session)
         if session.place.pending:
             self._export(session)
@@ -184,6 +186,11 @@ class Core:
         if self._active:
             raise TengenError(f"{self._path} is being trained already: stop_training first")
         config = configuration.load(path, self._overrides)
+        config, notes = directory.settled(
+            config, configuration.base_of(path, config.run.name, self._base), self._overrides
+        )
+        for note in notes:
+            self._log("info", note)
         session = self.session
         if session is None or session.config != config:
             self._open(config, path)

@@ -31,10 +31,11 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import counts as counting
-from tengen.run import directory, locks, networks
+from tengen.run import directory, locks, networks, starting
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
+from tengen.run.watching import ConfigWatch
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
 
@@ -105,7 +106,9 @@ class DaemonSession:
         self.folder = base / "train" / TRAINER
         directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
         directory.write(config, self.folder, provenance.lines())
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        provenance.keep_changes(base)
+        self._watch = ConfigWatch(base, config, partial(self._say, "info"))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base)))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
         # As players read it back, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))
@@ -144,10 +147,10 @@ class DaemonSession:
             batch=self.config.train.batch * self.trainer.learner.block,
             validation=it.validation,
             test=it.test,
-            pool_chunks=it.pool_chunks,
-            chunk_share=it.chunk_share,
-            reservoir_rows=it.reservoir_rows,
-            readers=it.readers,
+            pool_chunks=it.loader.pool_chunks,
+            chunk_share=it.loader.chunk_share,
+            reservoir_rows=it.loader.reservoir_rows,
+            readers=it.loader.readers,
             poll_seconds=it.poll_seconds,
             seed=1_000_003 * self.config.run.seed + self.trainer.step,
         )
@@ -183,6 +186,13 @@ class DaemonSession:
         new = sum(stats.rejected.values()) - self._rejected
         self._rejected += new
         return new, tuple(item.reason for item in stats.last_rejected[-new:]) if new else ()
+
+    def take_changes(self) -> None:
+        """Go on with the run's new settings, if `tengen set` has changed any."""
+        if (config := self._watch.look()) is not None:
+            self.config, self.settings = config, config.daemon
+            self.trainer.change(config.train)
+            directory.write(config, self.folder, ())
 
     def begin(self) -> None:
         """Start to train the next network; chunks that come from now on count for the one after it."""

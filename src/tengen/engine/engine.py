@@ -19,6 +19,7 @@ from tengen.engine.search_report import NetworkView, SearchReport, candidates
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
+from tengen.nets.models import PythonModel
 from tengen.run.networks import FoundNetwork
 
 BLOCK_SECONDS = 0.05
@@ -187,12 +188,11 @@ class Engine:
             share = max(deadline - begin, 0) / BLOCK_SECONDS
             size = max(min(size, int(size * share)) // self.leaves, 1) * self.leaves
         size = 1 if int(known.visits) == 0 else size if left is None else min(size, left)
-        if self._beside is None:
+        if self._beside is None and not isinstance(self.evaluate, PythonModel):
             self._tree = programs.search_on(self.evaluate, self.params, self._tree, jnp.int32(size))
         else:
-            self._tree = programs.search_beside(
-                self.evaluate, self.params, self._tree, size, self._device, self._beside
-            )
+            beside = self._beside or self._device
+            self._tree = programs.search_by_step(self.evaluate, self.params, self._tree, size, self._device, beside)
         after = self._roots()
         took = time.perf_counter() - begin
         if size >= self._block and took < BLOCK_SECONDS / 2:

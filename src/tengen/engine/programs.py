@@ -12,6 +12,7 @@ from tengen import nets, search
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.evaluators import Evaluator
+from tengen.nets.models import PythonModel
 from tengen.search.walk import row_at
 
 LONGEST_LINE = 24
@@ -64,15 +65,18 @@ def search_on(evaluate: Evaluator, params: Any, tree: search.Tree, more: Array) 
     )
 
 
-def search_beside(
-    evaluate: Evaluator, params: Any, tree: search.Tree, more: int, device: Any, beside: Any
+def search_by_step(
+    evaluate: Evaluator | PythonModel, params: Any, tree: search.Tree, more: int, device: Any, beside: Any
 ) -> search.Tree:
-    """The same where the tree lies on `beside` and the parameters on `device`: positions and answers travel."""
+    """The same for a model of another framework, or where the tree lies on `beside` and the parameters on `device`:
+    positions and answers travel.
+    """
+    ask = evaluate if isinstance(evaluate, PythonModel) else partial(_evaluate, evaluate)
     tree, visits = _begin(tree, jnp.int32(more))
     target = int(visits) + more
     while int(visits) < target:
         leaves = _select(tree)
-        said = _evaluate(evaluate, params, jax.device_put(leaves.observation, device))
+        said = ask(params, jax.device_put(leaves.observation, device))
         tree, visits = _expand(tree, leaves, jax.device_put(said, beside))
     return tree
 
@@ -133,12 +137,25 @@ def _line(tree: search.Tree, action: Array, node: Array) -> Array:
     return jnp.concatenate([jnp.where(node >= 0, action, -1)[None].astype(jnp.int32), rest])
 
 
-@partial(jax.jit, static_argnames=("game", "evaluate"))
-def look(game: Game, evaluate: Evaluator, params: Any, state: Any) -> tuple[Array, Any]:
+def look(game: Game, evaluate: Evaluator | PythonModel, params: Any, state: Any) -> tuple[Array, Any]:
     """Bool[A] the legal moves, and what the network says of ONE position: outputs [1, ...]."""
+    if isinstance(evaluate, PythonModel):
+        legal, observation = _seen(game, state)
+        return legal, evaluate.outputs(params, observation)
+    return _look(game, evaluate, params, state)
+
+
+@partial(jax.jit, static_argnames=("game", "evaluate"))
+def _look(game: Game, evaluate: Evaluator, params: Any, state: Any) -> tuple[Array, Any]:
+    legal, observation = _seen(game, state)
+    return legal, evaluate.outputs(params, observation)
+
+
+@partial(jax.jit, static_argnames="game")
+def _seen(game: Game, state: Any) -> tuple[Array, Observation]:
+    """The legal moves and the observation [1, ...] of ONE position."""
     seen = game.look(state)
-    observation: Observation = _batch(seen.observation)
-    return seen.legal, evaluate.outputs(params, observation)
+    return seen.legal, _batch(seen.observation)
 
 
 def _batch(tree: Any) -> Any:

@@ -223,6 +223,27 @@ def write_folder(target: Path, fill: Callable[[Path], object]) -> None:
             shutil.rmtree(hidden, ignore_errors=True)
 
 
+def move_folder(source: Path, target: Path) -> None:
+    """Give a folder another name, also on another disk, where it appears complete; `source` is removed after that."""
+    with writing(target):
+        try:
+            source.rename(target)
+            sync_folder(target.parent)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            write_folder(target, lambda place: shutil.copytree(source, place, dirs_exist_ok=True))
+            shutil.rmtree(source)
+
+
+def check_links(folder: Path) -> None:
+    """FileError if a symbolic link in a folder leads nowhere, as when its disk is not mounted."""
+    for path in inside(folder):
+        if path.is_symlink() and not path.exists():
+            where = f"{path}: is a link to {os.readlink(path)}, which does not exist"
+            raise _explained(f"{where}; make that folder, or mount its disk", FileNotFoundError(errno.ENOENT, where))
+
+
 def sync_folder(folder: Path) -> None:
     """Make new names in a folder survive a power cut, on file systems that can promise it."""
     with contextlib.suppress(OSError):

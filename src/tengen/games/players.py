@@ -22,12 +22,16 @@ Rule = Callable[[Any, Array, Any, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """Chooses moves by a rule. A rule `on_host` is any Python function of NumPy arrays; others are compiled."""
+    """Chooses moves by a rule. A rule `on_host` is any Python function, others are compiled.
+
+    It gets NumPy arrays, or, if `numpy` is False, JAX arrays on the device where they are.
+    """
 
     name: str
     rule: Rule
     params: Any = ()
     on_host: bool = False
+    numpy: bool = True
 
     def choose(self, key: Array, states: Any, which: Array) -> Array:
         """Int32[B]: moves for the positions `states` [B, ...] in the games `which` (Bool[B]), anything in others."""
@@ -35,6 +39,8 @@ class Player:
 
     def ask(self, key: Array, states: Any, which: Any) -> Any:
         """`choose` as the host calls it: compiled, or with NumPy arrays for a rule `on_host`."""
+        if self.on_host and not self.numpy:
+            return self.choose(key, states, jnp.asarray(which)).astype(jnp.int32)
         if self.on_host:
             states, which = jax.device_get((states, which))
             return np.asarray(self.choose(key, states, which), np.int32)

@@ -28,6 +28,7 @@ from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
 from tengen.run.part_status import PartStatus, StatusWriter
 from tengen.run.status import NetworkCounts, RunStatus
+from tengen.run.watching import ConfigWatch
 from tengen.schema import unknown
 from tengen.words import counted
 
@@ -71,6 +72,7 @@ class Asynchronous:
         self.reason = ""  # why it ended, if not because it was asked to
         self.status = RunStatus(stage="running", goal=config.goal, networks=NetworkCounts())
         self._display, self._clock, self._sleep = display, clock, sleep
+        self._watch_config = ConfigWatch(base, config, display.say)
         logs = base / "logs"
         self._children = [ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
         self._waits: dict[str, float] = {}  # parts whose predecessors still run, and for how long they wait at most
@@ -127,6 +129,9 @@ class Asynchronous:
             if words := child.look():
                 self._display.say(words)
         self._show()
+        if (config := self._watch_config.look()) is not None:
+            self.config = config
+            self.status = replace(self.status, goal=config.goal)
         if self._is_due("count", _COUNT):
             self._count()
             self._report()

@@ -24,6 +24,7 @@ class Components:
     """Built from a configuration alone; knows no files."""
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self.playing = playing = SelfplayDriver(config)
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
@@ -35,6 +36,20 @@ class Components:
         # The learner wants its rows on all devices. Everything is put where it belongs even if there is but one
         # device: arrays that lie there by chance would mean a second compilation.
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
+
+    def change(self, config: Config) -> bool:
+        """Use other settings from now on; whether self-play has changed, so that its lanes are new ones.
+
+        OptionError if the device has too little memory for that; self-play then stays as it is.
+        """
+        before, self._config = self._config, config
+        self.trainer.change(config.train)
+        if (before.search, before.selfplay) == (config.search, config.selfplay):
+            return False
+        playing = SelfplayDriver(config)
+        check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
+        self.playing, self.lanes, self.selfplay = playing, playing.lanes, playing.selfplay
+        return True
 
     def memory(self) -> dict[str, int]:
         """Bytes on the device, by purpose."""

@@ -15,13 +15,13 @@ import jax.numpy as jnp
 from tengen.data.store.store import Store
 from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
-from tengen.errors import Diverged
+from tengen.errors import Diverged, OptionError
 from tengen.loop import resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.rating import UNTRAINED
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit
+from tengen.run import networks, safe_exit, starting
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
@@ -49,7 +49,7 @@ class Fused(RatedRun):
         config, closing = self.config, self._closing
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
-        self.components = parts = Components(config)
+        self.components = parts = Components(starting.local(config, self.base))
         parts.check_memory()
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)
@@ -105,7 +105,7 @@ class Fused(RatedRun):
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
         start, self.key = jax.random.split(self.key)
-        rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
+        self._rounds = rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
         try:
             with self.session.watching():
                 while not stop() and not self.reason:
@@ -116,10 +116,20 @@ class Fused(RatedRun):
                     self._learn(stop)
                     self._save_when_due(stop)
                     self.reporter.report(self._standing())
+                    self._take_changes()
                 self._finish(stop)
         except Diverged:
             self._keep_games()  # they are good all the same
             raise
+
+    def _change(self, config: Any) -> None:
+        super()._change(config)
+        self.collector.settings = config.data
+        try:
+            if self.components.change(config):
+                self._rounds.change(self.components.lanes)
+        except OptionError as error:
+            self.reporter.say(f"self-play stays as it is: {error}")
 
     def _play(self, rounds: PlayRounds) -> None:
         """One call to the games; the host deals with what the call before gave while the device plays."""

@@ -23,6 +23,7 @@ from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
+from tengen.run.watching import ConfigWatch
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins
@@ -68,11 +69,22 @@ class InProcessRun:
         )
         for note in self._metrics.notes:
             self.reporter.say(note)
+        self._watch = ConfigWatch(self.base, self.config, self.reporter.say)
 
     def _before_exit(self, *flushes: Callable[[], object]) -> None:
         """While the run is open, a process that must end at once calls these, the last one first, and reports."""
         for callback in (lambda: self.reporter.report(self._standing(), now=True), *flushes):
             self._closing.enter_context(safe_exit.before(callback))
+
+    def _take_changes(self) -> None:
+        """Go on with the run's new settings, if `tengen set` has changed any."""
+        if (config := self._watch.look()) is not None:
+            self.config = config
+            self.reporter.goal(config.goal)
+            self._change(config)
+
+    def _change(self, config: Any) -> None:
+        """Use the new settings besides the goal."""
 
     @property
     def reason(self) -> str:
@@ -111,6 +123,10 @@ class RatedRun(InProcessRun):
         config = self.config
         self.networks = RunNetworks(self.base, game, spec, config.net.dtype)
         self.rater = Rater(self.base / "ratings", game, evaluate, config.search, config.rating, self.networks)
+
+    def _change(self, config: Any) -> None:
+        self._budget = TimeBudget.of(config.goal, config.rating.minutes)
+        self.rater.change(config.search, config.rating)
 
     def _is_new(self) -> bool:
         """Whether nothing was learned or rated yet, so that the untrained network is to be rated."""

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,10 @@ def launch(request: RunRequest, advise: Advise) -> int:
     """Run until the goal is reached or the user stops it; the exit code."""
     from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
+    config, notes = directory.settled(request.config, request.base, request.overrides)
+    request = replace(request, config=config)
+    for note in notes:
+        print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
     _check_game(request)
@@ -91,6 +95,7 @@ def _check_game(request: RunRequest) -> None:
 
 def _write_directory(request: RunRequest) -> None:
     directory.write(request.config, request.base, provenance.lines(), lambda change: print(change, file=sys.stderr))
+    provenance.keep_changes(request.base)
 
 
 def _in_one_process(request: RunRequest, advise: Advise) -> int:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,22 @@ class Rater:
         self.notes: list[str] = []  # about matches that could not be played, until the caller clears them
         self.spent = 0.0  # seconds of matches, in this process
         self.compiling = 0.0  # seconds that compiling a match takes; a guess until one was compiled
-        self._game, self._evaluate, self._settings, self._networks = game, evaluate, settings, networks
+        self._game, self._evaluate, self._networks = game, evaluate, networks
+        self._clock = clock
+        self._use(search, settings)
+
+    def change(self, search: SearchSettings, settings: RatingSection) -> None:
+        """Play the matches with other settings from now on; those with other searches or sizes compile again."""
+        settings = replace(settings, minutes=self._settings.minutes)  # they are the caller's business
+        if (players.strongest(search, settings.simulations), settings) != (self._search, self._settings):
+            self._use(search, settings)
+
+    def _use(self, search: SearchSettings, settings: RatingSection) -> None:
+        self._settings = settings
         self._search = players.strongest(search, settings.simulations)
-        self._references = [player_spec.parse(text).player(game) for text in settings.references]
+        self._references = [player_spec.parse(text).player(self._game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
         self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
-        self._clock = clock
         pairs = settings.games // 2
         self._at_once = max(math.ceil(pairs / 2), min(_FEWEST_PAIRS, pairs))
         self._rounds = math.ceil(pairs / self._at_once)

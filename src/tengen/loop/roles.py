@@ -19,7 +19,7 @@ from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
-from tengen.run import locks, networks, safe_exit
+from tengen.run import locks, networks, safe_exit, starting
 from tengen.run.counts import RunCounts
 from tengen.run.status import RunStatus
 from tengen.train.session import TrainingSession
@@ -45,7 +45,7 @@ class RoleRun(InProcessRun):
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
         locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
-        self.trainer = make(config)
+        self.trainer = make(starting.local(config, self.base))
         folder = self.base / "train" / TRAINER
         self.session = TrainingSession(self.trainer, folder, config.checkpoints, self.reporter.say)
         self._closing.callback(self.session.close)
@@ -93,6 +93,7 @@ class RoleRun(InProcessRun):
             if self.session.due:
                 self._checkpoint()
             self.reporter.report(self._standing())
+            self._take_changes()
         # People and sweeps look at the last evaluation; a run that is stopped should end at once.
         if self.reason and self.trainer.step > max(began, self._evaluated):
             self._evaluate()

@@ -12,7 +12,7 @@ from tengen.config.source import as_config
 from tengen.errors import TengenError
 from tengen.monitor import totals, verdict
 from tengen.monitor.summary import RunSummary
-from tengen.run import networks
+from tengen.run import changes, networks
 from tengen.run.status import losses
 
 
@@ -24,6 +24,7 @@ def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
+        changes=changes.over_time(loop.base),
         verdict=strength(loop),
         network=str(path or ""),
         commands={**_chart(loop.base), **play, **commands},
@@ -70,6 +71,7 @@ def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
         reason=reason,
         table=str(ratings) if ratings is not None else _why_no_rating(len(waiting), newest is not None),
         curve=curve,
+        changes=changes.over_time(base),
         network="" if newest is None else str(newest.path),
         commands={**found, **commands},
     )

@@ -36,6 +36,7 @@ class Sync(RatedRun):
         self._judging = 0.0  # seconds of the last export and gate
         self._asked: Stop = lambda: False
         self._before = RunCounts()  # when this process began
+        self._parts: list[Any] = []
 
     def prepare(self) -> None:
         """Build the parts; they go on where earlier processes stopped."""
@@ -63,7 +64,13 @@ class Sync(RatedRun):
     def _part(self, part: Any) -> Any:
         self._closing.callback(part.close)
         part.show = self._show
+        self._parts.append(part)
         return part
+
+    def _change(self, config: Any) -> None:
+        super()._change(config)
+        for part in self._parts:
+            part.change(config)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -94,6 +101,7 @@ class Sync(RatedRun):
             self.selfplay.look_now()
             if self._rating_is_due:
                 self._rate_newest(self._for_rating())
+            self._take_changes()
         self._finish()
 
     def _play(self) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from tengen import config, games, schema
@@ -18,6 +19,9 @@ from tengen.games.players import Player
 from tengen.match import players
 from tengen.match.engines import engine, rules
 from tengen.match.engines.pool import EnginePool
+from tengen.nets.models import is_model
+from tengen.nets.saving import NetworkFile
+from tengen.nets.specs import Spec
 from tengen.run.networks import FoundNetwork, find
 
 
@@ -32,13 +36,15 @@ class PlayerSpec:
     added: str = ""  # options at the end of an engine's command that the user has not written
 
     @property
-    def kind(self) -> Literal["network", "engine", "plain"]:
-        """A network, a foreign engine, or a player that needs neither."""
+    def kind(self) -> Literal["network", "model", "engine", "plain"]:
+        """A network, a model of another framework, a foreign engine, or a player that needs none of them."""
+        if is_model(self.text):
+            return "model"
         return "network" if self.found else "engine" if engine.is_foreign(self.text) else "plain"
 
     def about(self) -> dict[str, Any]:
         """As JSON data: what must not change during a match."""
-        if self.found is None:
+        if self.found is None or self.kind == "model":
             return {"kind": self.kind}
         return {"kind": "network", "path": str(self.found.path.resolve()), "info": dict(self.found.saved.info)}
 
@@ -50,6 +56,8 @@ class PlayerSpec:
             self.player(game)
         elif self.found.saved.game != game.name:
             raise TengenError(f"{self.text}: a network for {self.found.saved.game}, and the game is {game.name}")
+        elif self.kind == "model":
+            self.player(game)
 
     def told_rules(self, game: str, options: Mapping[str, Any]) -> "PlayerSpec":
         """The same player, started with the options for the rules of that game if it is GNU Go and they are missing.
@@ -71,6 +79,8 @@ class PlayerSpec:
         """The player; a network without `search` plays its best move. TengenError if it does not fit the game."""
         if self.found is not None:
             return players.saved(self.name, self.found.path, game, search, dtype)
+        if self.kind == "model":
+            return players.saved(self.name, Path(self.text), game, search, dtype)
         if self.role:
             return Player(self.name, players.fixed_rules(game, self.role)[self.text])
         made = players.random(game) if self.text == "random" else players.mcts(int(self.text[5:]), game)
@@ -90,6 +100,9 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
     if engine.is_foreign(text):
         options = "".join(f" {name}={value}" for name, value in uci_options) if kind == "uci" else ""
         return PlayerSpec(text, text + options)
+    if is_model(text):
+        found = find_network(text) if "@" in text else None
+        return PlayerSpec(text, text if found is None else found.name, found)
     if kind == "random" and colon:
         raise OptionError(f"{text}: random takes no number")
     if kind == "mcts":
@@ -101,10 +114,26 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
     if not os.path.exists(text):
         raise OptionError(
             f"{text or 'an empty name'}: there is no such file or folder; expected a network, a run, random, mcts:200, "
-            "'gtp:COMMAND' or 'uci:COMMAND'"
+            "python:MODULE:FUNCTION, 'gtp:COMMAND' or 'uci:COMMAND'"
         )
     found = find(text)
     return PlayerSpec(text, found.name, found)
+
+
+def find_network(text: str, game: str | None = None) -> FoundNetwork:
+    """The network at a path (see `networks.find`), or a model of another framework and its game.
+
+    That is `python:MODULE:FUNCTION@GAME`, with a game or a configuration; `game` is the one of a model without @GAME.
+    """
+    if not is_model(text):
+        return find(text)
+    name, _, named = text.partition("@")
+    if not (named or game):
+        raise TengenError(f"{text}: what does it play? Say so at its end, such as {name}@go9")
+    made = make_game(named or str(game), {})
+    options = dataclasses.asdict(made.options)
+    saved = NetworkFile(Spec.custom(name.partition(":")[2]), made.name, made.version, options, {})
+    return FoundNetwork(Path(name), name, saved)
 
 
 def parse_role(text: str, role: str, game: Game) -> PlayerSpec:

@@ -35,7 +35,7 @@ def random(game: Game) -> Player:
 
 def policy(name: str, evaluate: Evaluate, game: Game, params: Any = (), temperature: float = 0.0) -> Player:
     """The policy of a network without search: its best move, or drawn at a temperature above 0."""
-    return Player(name, Policy(evaluate, game, temperature), params)
+    return _player(name, Policy(evaluate, game, temperature), params)
 
 
 def network(
@@ -47,7 +47,13 @@ def network(
     temperature: float = 0.0,
 ) -> Player:
     """A network with search. The settings are taken as they are: `strongest` switches their noise off."""
-    return Player(name, Searched(evaluate, game, settings, temperature), params)
+    return _player(name, Searched(evaluate, game, settings, temperature), params)
+
+
+def _player(name: str, rule: "Policy | Searched", params: Any) -> Player:
+    """A model of another framework is called from the host, with JAX arrays."""
+    on_host = getattr(rule.evaluate, "on_host", False)
+    return Player(name, rule, params, on_host=on_host, numpy=not on_host)
 
 
 def strongest(settings: SearchSettings, simulations: int | None = None) -> SearchSettings:
@@ -94,6 +100,11 @@ def fixed_rules(game: Game, role: str) -> dict[str, Rule]:
     return rules
 
 
+@partial(jax.jit, static_argnums=0)
+def _look(game: Game, states: Any) -> Any:
+    return jax.vmap(game.look)(states)
+
+
 @dataclass(frozen=True)
 class Policy:
     """The rule of `policy`."""
@@ -104,7 +115,7 @@ class Policy:
 
     def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
         del which
-        look = jax.vmap(self.game.look)(states)
+        look = _look(self.game, states)
         logits = self.evaluate(params, look.observation).logits.astype(jnp.float32)
         logits = jnp.where(look.legal, logits, -jnp.inf)
         if self.temperature > 0:
@@ -124,7 +135,8 @@ class Searched:
     def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
         budget = jnp.where(which, self.settings.simulations, 0).astype(jnp.int32)
         evaluate = partial(self.evaluate, params)
-        return search.run(evaluate, self.game, states, key, self.settings, budget, self.temperature).action
+        run = search.run_from_host if getattr(self.evaluate, "on_host", False) else search.run
+        return run(evaluate, self.game, states, key, self.settings, budget, self.temperature).action
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import chunk_counts, metrics, networks, part_status
+from tengen.run import changes, chunk_counts, metrics, networks, part_status
 from tengen.run import counts as counting
+from tengen.run.changes import SettingChange
 from tengen.run.counts import RunCounts
 from tengen.run.part_status import DRIVERS, PartStatus
 from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
@@ -96,6 +97,7 @@ class RunOverview:
     disk: DiskUse = field(default_factory=DiskUse)
     metrics: dict[str, Any] | None = None  # the last line
     evaluation: dict[str, Any] | None = None  # the last one of a training of roles
+    changes: tuple[tuple[float, SettingChange], ...] = ()  # of settings, after so many seconds of the run
     problems: tuple[str, ...] = ()
 
 
@@ -144,6 +146,7 @@ def look(base: Path) -> RunOverview:
         disk=disk,
         metrics=metrics.last(base / metrics.NAME),
         evaluation=metrics.last(base / metrics.NAME, "evaluation"),
+        changes=tuple(attempt(changes.over_time, [])),
         problems=tuple(dict.fromkeys((*problems, *played.unreadable))),
     )
 
@@ -163,7 +166,7 @@ def summarise(
     alive = any(part.alive for part in parts)
     driver = next((part for part in parts if part.kind in DRIVERS and part.alive == alive), None)
     state: State = "running" if alive else "killed" if parts else "stopped" if line else "new"
-    since, running = _time(line), 0.0
+    since, running = metrics.time_of(line), 0.0
     silent = None if since is None else max((now - since).total_seconds(), 0.0)
     elapsed = float(line["elapsed"]) if line else 0.0
     if alive:
@@ -232,6 +235,7 @@ def values(found: RunOverview) -> dict[str, Any]:
             "disk": {"used": found.disk.used, "free": found.disk.free, "folders": found.disk.folders},
             "metrics": found.metrics,
             "evaluation": found.evaluation,
+            "changes": [{"elapsed": elapsed, **change.values()} for elapsed, change in found.changes],
             "problems": list(found.problems),
         }
     )
@@ -353,14 +357,6 @@ def _next_rating(
     if budget.goal is not None and budget.goal - max(due, elapsed) <= budget.every / 2:
         return None
     return due - elapsed
-
-
-def _time(line: Mapping[str, Any] | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str((line or {}).get("time")))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _count(figures: Mapping[str, Any], name: str) -> int:

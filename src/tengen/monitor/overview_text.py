@@ -18,6 +18,7 @@ def describe(found: RunOverview, every: bool = False) -> str:
         _parts(found),
         _networks(found, every),
         _data(found),
+        _changes(found, every),
         _disk(found),
     ]
     if corrupt := [f"  {path}" for path in found.played.corrupt]:
@@ -142,6 +143,14 @@ def _data(found: RunOverview) -> list[str]:
         at = f"step {line['steps']:,}: " if isinstance(line.get("steps"), int) else ""
         lines.append(f"results:  {at}{', '.join(results)}")
     return lines
+
+
+def _changes(found: RunOverview, every: bool) -> list[str]:
+    shown = found.changes if every else found.changes[-_LISTED:]
+    lines = [f"  {clock(elapsed)}  {_printable(str(change))}" for elapsed, change in shown]
+    older = len(found.changes) - len(shown)
+    more = [f"  and {older:,} earlier ones, which --all shows"] if older else []
+    return ["changed settings:", *lines, *more] if lines else []
 
 
 def _disk(found: RunOverview) -> list[str]:

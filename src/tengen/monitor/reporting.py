@@ -48,6 +48,10 @@ class RunReporter:
             counts = {"games": status.counts.games, "rows": status.counts.rows, "steps": status.steps}
             self._notice.show(Progress(self._status.doing, figures=counts))
 
+    def goal(self, goal: GoalSection) -> None:
+        """Show this goal from now on."""
+        self._status = replace(self._status, goal=goal)
+
     def rated(self, rating: RatedNetwork | None) -> None:
         """Show this rating from now on."""
         self._status = replace(self._status, rating=rating)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 
 from tengen.monitor.run_view import loss_words
 from tengen.monitor.text_chart import framed, plot
+from tengen.run.changes import SettingChange
 from tengen.run.counts import RunCounts
 from tengen.words import clock
 
 _LONGEST_TABLE = 16  # players
 _COLUMNS, _LINES = 60, 10  # of a chart, about
+_CHANGES = 9  # moments with changed settings that a chart shows
 _NEEDED = "⣿┤└─"  # characters of a chart
 
 
@@ -38,6 +40,7 @@ class RunSummary:
     table: str = ""  # the players, strongest first, below a heading
     verdict: str = ""  # how strong the network is, and what would make it stronger
     curve: Sequence[RatingPoint] = ()  # of the run's own networks, in any order
+    changes: Sequence[tuple[float, SettingChange]] = ()  # of settings, after so many seconds
     network: str = ""  # its path; empty if there is none yet
     commands: Mapping[str, str] = field(default_factory=dict)  # purpose -> command, as "play against it"
 
@@ -45,7 +48,8 @@ class RunSummary:
 def render(summary: RunSummary, encoding: str | None = "utf-8") -> str:
     """The text, without a newline at its end; in ASCII if the encoding lacks the characters of charts."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
-    if lines := chart(summary.curve, summary.counts.seconds, plain=not can_show(encoding)):
+    plain = not can_show(encoding)
+    if lines := chart(summary.curve, summary.counts.seconds, plain=plain, changes=summary.changes):
         parts.append("\n".join(("rating over time (Elo)", *lines)))
     parts += [summary.verdict, _where(summary)]
     return "\n\n".join(filter(None, parts))
@@ -60,10 +64,25 @@ def can_show(encoding: str | None) -> bool:
     return True
 
 
-def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = False) -> list[str]:
+def numbered(changes: Sequence[tuple[float, SettingChange]]) -> dict[str, tuple[float, str]]:
+    """The newest changes of settings by numbers for a chart: when, and which; those of one moment together."""
+    found: dict[str, tuple[float, list[str]]] = {}
+    for elapsed, change in changes:
+        found.setdefault(change.time, (elapsed, []))[1].append(str(change))
+    newest = list(found.values())[-_CHANGES:]
+    return {str(number): (elapsed, ", ".join(words)) for number, (elapsed, words) in enumerate(newest, 1)}
+
+
+def chart(
+    points: Sequence[RatingPoint],
+    elapsed: float = 0.0,
+    *,
+    plain: bool = False,
+    changes: Sequence[tuple[float, SettingChange]] = (),
+) -> list[str]:
     """Lines of text: the ratings joined by a line, with error bars, from the beginning of the run.
 
-    It ends at `elapsed`, or with the last rating if that is later.
+    It ends at `elapsed`, or with the last rating if that is later. Changes of settings are numbered below the axis.
     """
     points = sorted((p for p in points if math.isfinite(p.elo) and 0 <= p.elapsed < math.inf), key=lambda p: p.elapsed)
     if not points:
@@ -77,7 +96,14 @@ def chart(points: Sequence[RatingPoint], elapsed: float = 0.0, *, plain: bool = 
     x, y, rows = (0.0, end), (ticks[0], ticks[-1]), apart * (len(ticks) - 1) + 1
     first, middle, last = clock(0), clock(end / 2), clock(end)
     times = f"{first}{middle:^{_COLUMNS - len(first) - len(last)}}{last}"
-    return framed(plot(curve, _COLUMNS, rows, x, y, bars=bars, plain=plain), labels, times, plain=plain)
+    lines = framed(plot(curve, _COLUMNS, rows, x, y, bars=bars, plain=plain), labels, times, plain=plain)
+    columns = numbered(changes)
+    marks = [" "] * (_COLUMNS + 1)
+    for number, (when, _) in columns.items():
+        marks[round((_COLUMNS - 1) * min(when / end, 1.0))] = number
+    margin = " " * (max(map(len, labels.values())) + 2)
+    found = [f"{number}: {clock(when)}  {words}" for number, (when, words) in columns.items()]
+    return [*lines, margin + "".join(marks).rstrip(), *found] if found else lines
 
 
 def _headline(summary: RunSummary) -> str:

@@ -12,6 +12,7 @@ from .outputs import OFF_BOARD as OFF_BOARD
 from .outputs import Evaluation as Evaluation
 from .outputs import Outputs as Outputs
 from .specs import HEADS as HEADS
+from .specs import Architecture as Architecture
 from .specs import Dtype as Dtype
 from .specs import Head as Head
 from .specs import Layers as Layers

@@ -6,7 +6,7 @@ from flax import nnx
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets import fitting
+from tengen.nets import custom, fitting
 from tengen.nets.blocks import PoolBias
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
@@ -29,6 +29,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
         raise OptionError(f"dtype: expected one of {', '.join(get_args(Dtype))}, got {quote(dtype)}")
     spec = Spec.from_dict(spec.to_dict())
     fitting.check(spec, game)
+    if spec.function is not None:
+        return custom.build(spec, game, rngs, dtype, full_board)
     if spec.tower is not None:
         return BoardNetwork(spec, spec.tower, game, rngs, dtype, full_board)
     assert spec.layers is not None
@@ -46,6 +48,7 @@ def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
         folded.fold_norms()
     folded.dtype = dtype or net.dtype
     folded.folded = True
+    folded.use_running_average = True
     for _, module in nnx.iter_modules(folded):
         if isinstance(module, Conv | Dense):
             module.cast(folded.dtype)

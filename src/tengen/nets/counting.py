@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
 from tengen.games.core import Game
 from tengen.nets.building import build
+from tengen.nets.custom import CustomNetwork
 from tengen.nets.heads import PolicyColumns
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.network import Network
@@ -27,7 +30,7 @@ class _SameKey(nnx.Rngs):
 
 def shapes(spec: Spec, game: Game) -> Network:
     """The network with shapes in place of numbers: fast for any size."""
-    return nnx.eval_shape(lambda: build(spec, game, _SameKey()))
+    return nnx.eval_shape(lambda: build(spec, game, _SameKey() if spec.function is None else nnx.Rngs(0)))
 
 
 def parameter_count(net: nnx.Module) -> int:
@@ -47,10 +50,23 @@ def parts(net: Network) -> Iterator[tuple[str, int]]:
 
 def operations(net: Spec | Network, game: Game) -> int:
     """Multiplications and additions of the layers for one position; norms and activations are not counted."""
+    net = shapes(net, game) if isinstance(net, Spec) else net
+    if isinstance(net, CustomNetwork):
+        return _by_compiler(net, game)
     height, width, _ = game.planes_shape
     total = 0
-    for _, module in nnx.iter_modules(shapes(net, game) if isinstance(net, Spec) else net):
+    for _, module in nnx.iter_modules(net):
         if isinstance(module, Conv | Dense):
             times = height * width if isinstance(module, Conv) else width if isinstance(module, PolicyColumns) else 1
             total += 2 * times * math.prod(module.kernel.shape)
     return total
+
+
+def _by_compiler(net: CustomNetwork, game: Game) -> int:
+    """The operations that XLA counts in a network of a user."""
+    graph, state = nnx.split(net)
+    planes = jax.ShapeDtypeStruct((1, *game.planes_shape), jnp.bool_)
+    scalars = jax.ShapeDtypeStruct((1, game.num_scalars), jnp.float32)
+    lowered = jax.jit(lambda state, x, y: nnx.merge(graph, state)(x, y)).lower(state, planes, scalars)
+    found: Any = lowered.cost_analysis()
+    return int((found or {}).get("flops", 0))

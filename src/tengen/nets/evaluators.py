@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from flax import nnx
 
 from tengen import nets
 from tengen.games.core import Game, Observation
-from tengen.nets import saving
+from tengen.nets import models, saving
+from tengen.nets.models import PythonModel
 from tengen.nets.outputs import Evaluation
 
 
@@ -18,6 +19,7 @@ class Evaluator:
     """A network without its parameters; equal for all networks of one spec, so they share compiled programs."""
 
     graph: Any
+    on_host: ClassVar[bool] = False  # it can be compiled, unlike a model of another framework
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
         """Policy and value of a batch of positions."""
@@ -30,8 +32,10 @@ class Evaluator:
         return nnx.merge(self.graph, params)(observation.planes, observation.scalars)
 
 
-def saved(path: Path, game: Game, dtype: nets.Dtype = "bfloat16") -> tuple[Evaluator, Any]:
-    """The evaluator of a saved network and its parameters, folded."""
+def saved(path: Path, game: Game, dtype: nets.Dtype = "bfloat16") -> tuple[Evaluator | PythonModel, Any]:
+    """The evaluator of a saved network and its parameters, folded; or a model, `python:package.module:function`."""
+    if models.is_model(path):
+        return models.load(str(path), game), ()
     return evaluator(nets.fold(saving.load(path, game, dtype=dtype)))
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
+from tengen import importing
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.games.targets import Per, Target
@@ -24,6 +25,11 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"],
         yield "name", f"{game.name} has no board, expected a network of dense layers such as mlp3x256"
     if spec.layers is not None and planes > 0:
         yield "name", f"{game.name} is played on a {height}x{width} board, expected a tower such as b6c96"
+    if spec.function is not None:
+        try:
+            importing.load(spec.function, "a function that builds a network")
+        except OptionError as error:
+            yield "name", str(error)
     for head in spec.heads:
         possible = possible_heads(game)
         if head not in possible and head in HEADS:

@@ -24,7 +24,7 @@ Scalars = Float[Array, "batch scalars"]
 class Network(nnx.Module, abc.ABC):
     """Evaluates a batch of positions of one game.
 
-    Without `train` it is a pure function of its state and inputs:
+    In evaluation mode it is a pure function of its state and inputs:
 
         graph, state = nnx.split(net)
         outputs = nnx.merge(graph, state)(planes, scalars)      # in jit, grad, vmap, loops
@@ -35,9 +35,14 @@ class Network(nnx.Module, abc.ABC):
         self.dtype: Dtype = dtype
         self.full_board = full_board
         self.folded = False
+        self.use_running_average = True  # as flax calls it: `net.train()` and `net.eval()` set it
 
-    def __call__(self, planes: Planes, scalars: Scalars, *, train: bool = False) -> Outputs:
-        """`train` normalises by this batch and updates the running statistics. It must be static under `jit`."""
+    def __call__(self, planes: Planes, scalars: Scalars, *, train: bool | None = None) -> Outputs:
+        """`train` normalises by this batch and updates the running statistics. It must be static under `jit`.
+
+        By default `net.train()` and `net.eval()` decide; a new network is in evaluation mode.
+        """
+        train = not self.use_running_average if train is None else train
         if train and self.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
         return self._look(planes, scalars, train)

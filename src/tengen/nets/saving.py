@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
@@ -34,6 +35,8 @@ _SCHEMA = 1
 # A single key, so that the same network gives the same bytes.
 _KEY = "tengen"
 _LISTED = 4  # names in a message
+_RANDOM = "#key"
+_KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,25 @@ class NetworkFile:
 
 
 def named(state: Any) -> dict[str, Array]:
-    """{name: array} of an nnx state, in a fixed order."""
-    return {".".join(map(str, path)): leaf[...] for path, leaf in sorted(nnx.to_flat_state(state), key=_readable)}
+    """{name: array} of an nnx state, in a fixed order. The data of a random key has a name that ends in `#key`."""
+    found: dict[str, Array] = {}
+    for path, leaf in sorted(nnx.to_flat_state(state), key=_readable):
+        name, value = ".".join(map(str, path)), leaf[...]
+        is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+        found[name + _RANDOM if is_key else name] = jax.random.key_data(value) if is_key else value
+    return found
 
 
 def unnamed(tensors: Mapping[str, Any]) -> Any:
     """The nnx state for `nnx.merge` and `nnx.update`: undoes `named`."""
     return nnx.from_flat_state(
-        [(tuple(int(part) if part.isdigit() else part for part in name.split(".")), x) for name, x in tensors.items()]
+        [
+            (
+                tuple(int(part) if part.isdigit() else part for part in name.removesuffix(_RANDOM).split(".")),
+                jax.random.wrap_key_data(jnp.asarray(x)) if name.endswith(_RANDOM) else x,
+            )
+            for name, x in tensors.items()
+        ]
     )
 
 
@@ -91,7 +105,7 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
         text = json.dumps(about, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in named(nnx.state(net)).items()}
+    tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
     if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     files.make_folder(file.parent)
@@ -139,7 +153,7 @@ def load(
         tensors = {name: _tensor(file, opened, name, shape) for name, shape in wanted.items()}
     graph = nnx.graphdef(nnx.eval_shape(lambda: build(saved.spec, game, nnx.Rngs(0), dtype=dtype)))
     net = nnx.merge(graph, unnamed(tensors))
-    net.full_board = full_board or saved.spec.tower is None
+    net.full_board = full_board or saved.spec.layers is not None
     return net
 
 
@@ -193,10 +207,10 @@ def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
         )
 
 
-def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor that the network has."""
+def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, jax.ShapeDtypeStruct]:
+    """The shape and type of every tensor that the network has."""
     try:
-        return {".".join(map(str, path)): leaf.shape for path, leaf in nnx.to_flat_state(nnx.state(shapes(spec, game)))}
+        return jax.eval_shape(named, nnx.state(shapes(spec, game)))
     except OptionError as error:
         raise TengenError(f"{file}: {error}") from None
 
@@ -208,11 +222,12 @@ def _check_names(file: Path, wanted: Mapping[str, Any], there: set[str]) -> None
             raise TengenError(f"{file}: {len(names)} tensors are {what}: {listed}")
 
 
-def _tensor(file: Path, opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def _tensor(file: Path, opened: Any, name: str, wanted: jax.ShapeDtypeStruct) -> np.ndarray:
     found = opened.get_slice(name)
     kind, size = found.get_dtype(), tuple(found.get_shape())
-    if kind != "F32" or size != shape:
-        raise TengenError(f"{file}: {name}: expected F32 {list(shape)}, got {kind} {list(size)}")
+    expected = _KINDS[wanted.dtype.name]
+    if kind != expected or size != wanted.shape:
+        raise TengenError(f"{file}: {name}: expected {expected} {list(wanted.shape)}, got {kind} {list(size)}")
     tensor = opened.get_tensor(name)
     _check_finite(file, name, tensor)
     return tensor

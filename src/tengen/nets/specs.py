@@ -1,6 +1,6 @@
 """The architecture of a network, as plain data that is stored beside its parameters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ Activation = Literal["relu", "mish", "silu"]
 Head = str
 HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
 """Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
+HEAD_NAME = "[a-z][a-z0-9_]{0,39}"
 Dtype = Literal["bfloat16", "float32"]
 FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
@@ -62,34 +63,56 @@ class Layers:
 
 
 @dataclass(frozen=True)
-class Spec:
-    """The architecture of a network, apart from its game."""
+class Architecture:
+    """The layers of a network, apart from its game and its extra heads."""
 
     tower: Tower | None = setting(REQUIRED, "for a game on a board")
     layers: Layers | None = setting(REQUIRED, "for a game without one")
     activation: Activation = setting(REQUIRED, "between layers")
-    heads: tuple[Head, ...] = setting(
-        REQUIRED,
-        "what is predicted besides policy and value",
-        pattern="[a-z][a-z0-9_]{0,39}",
-        words="the name of a head, such as ownership",
-    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
         if (self.tower is None) == (self.layers is None):
             yield "tower", "expected either a tower or layers, the other null"
+
+
+@dataclass(frozen=True)
+class Spec(Architecture):
+    """The architecture of a network, apart from its game."""
+
+    heads: tuple[Head, ...] = setting(
+        REQUIRED,
+        "what is predicted besides policy and value",
+        pattern=HEAD_NAME,
+        words="the name of a head, such as ownership",
+    )
+    function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
+
+    @staticmethod
+    def custom(function: str, heads: Iterable[Head] = ()) -> "Spec":
+        """The network that a user's function builds, see `nets.custom`."""
+        return Spec(tower=None, layers=None, activation="relu", heads=tuple(heads), function=function)
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for settings that contradict each other."""
+        if self.function is None:
+            yield from super().check_together()
+        elif self.tower is not None or self.layers is not None:
+            yield "function", "expected null for a network with a tower or layers"
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON data."""
-        return _plain(asdict(self))
+        found = _plain(asdict(self))
+        if self.function is None:
+            del found["function"]
+        return found
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
         """Undoes `to_dict`. Raises OptionError, which names `what` and lists all problems."""
-        spec, problems = schema.check(Spec, data)
+        spec, problems = schema.check(Spec, {"function": None, **data} if isinstance(data, Mapping) else data)
         if spec is None:
             listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)
             raise OptionError(f"{what}: {listed}")

@@ -1,12 +1,13 @@
 """Names of networks: `b6c96` has 6 blocks of 96 channels, `b18c384nbt` nested ones, `mlp3x256` has dense layers.
 
-Endings change the tower, in any order: `b6c96-se-mish`.
+Endings change the tower, in any order: `b6c96-se-mish`. A network of your own is named `package.module:function`.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from tengen import importing
 from tengen.errors import OptionError
 from tengen.nets.specs import Head, Spec
 from tengen.schema import quote
@@ -53,7 +54,12 @@ def names() -> tuple[str, ...]:
 
 
 def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
-    """The network with that name and these extra heads. Raises OptionError if the name is invalid."""
+    """The network with that name and these extra heads. Raises OptionError if the name is invalid.
+
+    The name may also be PACKAGE.MODULE:FUNCTION, see `nets.custom`; nothing is imported here.
+    """
+    if importing.is_reference(name):
+        return Spec.custom(name, heads)
     base, *endings = name.split("-")
     tower, layers = _TOWER.fullmatch(base), _LAYERS.fullmatch(base)
     found: dict[str, Any] = {"tower": None, "layers": None, "activation": "relu", "heads": list(heads)}
@@ -64,7 +70,7 @@ def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
     else:
         raise OptionError(
             f"{quote(name)}: no network has that name, expected one like b6c96 (blocks, channels), b18c384nbt (nested) "
-            f"or mlp3x256 (layers, width), with any of the endings {', '.join(ENDINGS)}"
+            f"or mlp3x256 (layers, width), with any of the endings {', '.join(ENDINGS)}; or PACKAGE.MODULE:FUNCTION"
         )
     _apply(endings, found, name)
     return Spec.from_dict(found, quote(name))
@@ -80,7 +86,7 @@ def name_of(spec_: Spec) -> str | None:
     elif layers is not None:
         base, endings = f"mlp{layers.count}x{layers.width}", []
     else:
-        return None
+        return spec_.function
     endings.append(spec_.activation != "relu" and spec_.activation)
     name = "-".join([base, *(ending for ending in endings if ending)])
     try:

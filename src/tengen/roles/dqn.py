@@ -93,7 +93,6 @@ class DQNTrainer(Trainer[DQNConfig]):
         assert role.replay_buffer is not None
         if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
             self._collect(role)
-        # In training or not, the target and the network are asked in the same way.
         nets = Nets(role.parameters, self.extra[role.name], role.optimizer_state)
         key = jax.random.fold_in(self._base, _LEARN + self.game.roles.index(role.name))
         buffer = role.replay_buffer
@@ -101,7 +100,7 @@ class DQNTrainer(Trainer[DQNConfig]):
             *(nets, role.others, buffer.state, key, jnp.int32(self.step), jnp.int32(steps)),
             *(self._asked(role, part, steps) for part in ("lr_scheduler", "beta_scheduler")),
         )
-        role.parameters, self.extra[role.name], role.optimizer_state = nets
+        role.parameters, self.extra[role.name], role.optimizer_state, role.others = nets
         assert role.er_scheduler is not None
         figures["exploration"] = schedules.number(role.er_scheduler, self.step, f"{role.name}_er_scheduler")
         return {f"{role.name}_{name}": figure for name, figure in figures.items()} if named else figures

@@ -32,6 +32,7 @@ class Nets(NamedTuple):
     parameters: Parameters  # of the network that learns
     target: Parameters  # of the target network
     optimizer: Any
+    others: Parameters = {}  # noqa: RUF012 - other variables of the network that learns, such as statistics of norms
 
 
 def q_values(outputs: Any, legal: Array, dueling: bool) -> Array:
@@ -68,29 +69,36 @@ class QLearner:
     beta: Schedule
 
     def values(self, params: Parameters, planes: Array, scalars: Array, legal: Array) -> Array:
-        """Float32[B, A]: what a network says that each action is worth."""
-        return q_values(rules.network(self.graph, params)(planes, scalars), legal, self.settings.dueling)
+        """Float32[B, A]: the value of each action by a network in evaluation mode."""
+        return q_values(rules.playing(self.graph, params)(planes, scalars), legal, self.settings.dueling)
+
+    def learned_values(self, params: Parameters, rows: dict[str, Array]) -> tuple[Array, Parameters]:
+        """Float32[B, A]: the same as the network learns them, and its other variables afterwards."""
+        net = rules.network(self.graph, params)
+        values = q_values(net(rows["planes"], rows["scalars"]), rows["legal"], self.settings.dueling)
+        after = rules.parameters(net)
+        return values, {name: after[name] for name in self.others}
 
     def loss(
         self, parameters: Parameters, others: Parameters, target: Parameters, drawn: ReplaySample
     ) -> tuple[Array, Any]:
-        """The loss of a batch, and (errors Float32[B], values of what was played Float32[B])."""
+        """The loss of a batch, and (errors Float32[B], values of what was played Float32[B], other variables)."""
         settings, rows = self.settings, drawn.rows
         params = {**parameters, **others}
         after = (rows["next_planes"], rows["next_scalars"], rows["next_legal"])
         online = self.values(params, *after) if settings.double else jnp.float32(0)
         y = targets(online, self.values(target, *after), rows, settings.gamma**settings.n_step, settings.double)
-        played = self.values(params, rows["planes"], rows["scalars"], rows["legal"])
+        played, others = self.learned_values(params, rows)
         played = jnp.take_along_axis(played, rows["action"][:, None], 1)[:, 0]
         errors = played - lax.stop_gradient(y)
-        return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played)
+        return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played, others)
 
     def learn(
         self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array, rate: Array | None = None
     ) -> tuple[Nets, Array, dict[str, Array]]:
         """One step: the networks after it, the errors Float32[B], figures. `rate` takes the place of the schedule's."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
-        (loss, (errors, played)), change = gradient(nets.parameters, others, nets.target, drawn)
+        (loss, (errors, played, others)), change = gradient(nets.parameters, others, nets.target, drawn)
         rate = self.lr(step) if rate is None else rate
         parameters, optimizer = optimizers.step(self.optimizer, change, nets.optimizer, nets.parameters, rate)
         target = self.follow(nets.target, {**parameters, **others}, step)
@@ -101,7 +109,7 @@ class QLearner:
             "gradient": optax.tree.norm(change),
             "learning_rate": rate,
         }
-        return Nets(parameters, target, optimizer), errors, figures
+        return Nets(parameters, target, optimizer, others), errors, figures
 
     def follow(self, target: Parameters, params: Parameters, step: Array) -> Parameters:
         """The target network after this step, the first being 0."""
@@ -139,11 +147,13 @@ class QLearner:
             step = first + number
             beta = self.beta(step) if betas is None else betas[number]
             drawn = replay.draw(buffer, jax.random.fold_in(key, step), self.settings.batch, beta)
-            nets, errors, figures = self.learn(nets, others, drawn, step, None if rates is None else rates[number])
+            rate = None if rates is None else rates[number]
+            nets, errors, figures = self.learn(nets, nets.others, drawn, step, rate)
             assert self.settings.buffer is not None
             buffer = replay.renew(buffer, drawn.places, errors, self.settings.buffer.alpha, self.settings.buffer.least)
             return nets, buffer, jax.tree.map(jnp.add, sums, figures)
 
+        nets = nets._replace(others=others)
         nothing = {name: jnp.float32(0) for name in ("loss", "error", "value", "gradient", "learning_rate")}
         nets, buffer, sums = lax.fori_loop(0, count, one, (nets, buffer, nothing))
         return nets, buffer, jax.tree.map(lambda total: total / count, sums)

@@ -11,15 +11,18 @@ import optax
 from flax import nnx
 from jax import Array
 
+from tengen import nets
+from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.roles import RoleSettings
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
-from tengen.nets import saving
+from tengen.nets import custom, growing, saving
 from tengen.roles import rules
 from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
 from tengen.roles.rules import GreedyRule, Parameters
+from tengen.run import networks
 from tengen.train import optimizers, schedules
 from tengen.train.schedules import AnySchedule, Schedule
 
@@ -37,7 +40,8 @@ class Role:
         self.rule_of: Callable[[Any, Game], Rule] = (
             GreedyRule  # how a network (its graph) plays; `rules.Drawn` is another
         )
-        self.graph: Any = None
+        self.graph: Any = None  # in training mode while it learns
+        self.playing_graph: Any = None  # in evaluation mode
         self.parameters: Parameters = {}  # what gradients change
         self.others: Parameters = {}  # the other variables of the network
         self.optimizer: optax.GradientTransformation | None = None  # for a learning rate of 1
@@ -70,8 +74,10 @@ class Role:
         # Copies, because what is learned must not change the caller's network, nor the other way round.
         state = jax.tree.map(jnp.copy, nnx.state(net))
         graph = nnx.graphdef(net)
-        learned = saving.named(nnx.state(nnx.merge(graph, state), nnx.Param))
-        self.graph, self.player = graph, None
+        own = nnx.merge(graph, state)
+        learned = saving.named(nnx.state(own, nnx.Param))
+        own.eval()
+        self.graph, self.playing_graph, self.player = graph, nnx.graphdef(own), None
         self.others = {name: leaf for name, leaf in saving.named(state).items() if name not in learned}
         self.parameters = learned
         if self.optimizer is not None:
@@ -99,7 +105,7 @@ class Role:
     @property
     def rule(self) -> Rule:
         """The rule that it plays by. Equal for networks with the same graph."""
-        return self.player.rule if self.player else self.rule_of(self.graph, self.game)
+        return self.player.rule if self.player else self.rule_of(self.playing_graph, self.game)
 
     @property
     def params(self) -> Any:
@@ -145,6 +151,15 @@ class Role:
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:
             self.replay_buffer.state = state["replay"]
+
+
+def build(settings: RoleNetSettings, game: Game, rngs: nnx.Rngs) -> nets.Network:
+    """A new network of a role. OptionError if it cannot be built, or does not fit the one that it starts from."""
+    net = nets.build(settings.architecture(), game, rngs, dtype=settings.dtype)
+    custom.check_numbers(net, game)
+    if settings.start_from is not None:
+        net, _ = growing.start_from(networks.find(settings.start_from).path, net, game)
+    return net
 
 
 def rows(transition: Transition) -> dict[str, Any]:

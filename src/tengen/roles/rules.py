@@ -36,6 +36,13 @@ def network(graph: Any, params: Mapping[str, Any]) -> Any:
     return nnx.merge(graph, saving.unnamed(params))
 
 
+def playing(graph: Any, params: Mapping[str, Any]) -> Any:
+    """The same in evaluation mode: players use the running statistics of norms, and no dropout."""
+    net = network(graph, params)
+    net.eval()
+    return net
+
+
 def scores(outputs: Any) -> Array:
     """Float32[B, A]: the number per action by which a network's best action is known: its policy, or all it gives."""
     return jnp.asarray(getattr(outputs, "policy", outputs), jnp.float32)

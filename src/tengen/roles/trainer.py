@@ -226,9 +226,9 @@ class Trainer(BaseTrainer[C]):
         return found
 
     def set_training(self, training: bool) -> None:
-        """Whether roll-outs explore, and networks that know the difference (dropout, say) are in training.
+        """Whether roll-outs explore, and networks are in training mode while they learn (batch norms, dropout).
 
-        Those of roles without a section never are.
+        Those of roles without a section never are. Moves are always played in evaluation mode.
         """
         if training != self.training:
             self.training = training
@@ -350,8 +350,7 @@ class Trainer(BaseTrainer[C]):
                 role.set_net(net)
             elif role.settings is not None:
                 start = jax.random.fold_in(jax.random.fold_in(self._base, _INIT), index)
-                spec = nets.spec(role.settings.net.name)
-                role.set_net(nets.build(spec, self.game, nnx.Rngs(start), dtype=role.settings.net.dtype))
+                role.set_net(roles.build(role.settings.net, self.game, nnx.Rngs(start)))
             else:
                 raise TengenError(
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "

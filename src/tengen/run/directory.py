@@ -1,30 +1,33 @@
-"""The configuration of a run directory: a run never changes it silently."""
+"""The configuration of a run directory: a run never changes it silently.
 
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+Which settings may change is declared with the settings themselves (`change` and `fixed` of `schema.setting`).
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from tengen import files, schema
 from tengen.config.loading import load_any
+from tengen.config.override import read_overrides, with_values
 from tengen.config.problems import ConfigError
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 from tengen.files import lock
+from tengen.run import changes, starting
+from tengen.run.changes import SettingChange
 
-_RATES = ("optimizer.learning_rate", "optimizer.clip", "optimizer.weight_decay")
-CHANGEABLE = (
-    *("goal", "rating", "data.max_chunk_rows", "shuffle", "ring", "gate", "daemon", "evaluation"),
-    *(f"{section}.{rate}" for section in ("train", "host", "agent") for rate in _RATES),
-    *("train.schedule", "host.lr_schedule", "agent.lr_schedule"),
-)
-"""Sections and settings that may change between two starts of a run: how long it goes on, how its parts work, and how
-large the steps of learning are, which a user must be able to lower when training diverges."""
+_OWN = ("goal", "rating", "data.max_chunk_rows", "train", "shuffle", "ring", "gate", "daemon", "evaluation")
+"""Sections and settings that each process of a run decides for itself, as far as they may change."""
+_PATIENCE = 10.0  # seconds for another process that writes the configuration at the same time
+_LOOK = 0.05
 
 AnyConfig = Config | TrainerConfig
+C = TypeVar("C", bound=AnyConfig)
 
 
 def write(
@@ -32,32 +35,85 @@ def write(
 ) -> Path:
     """Make `base` the directory of a run with this configuration; returns the path of its config.yaml.
 
-    A run that has this configuration already is left as it is. If only CHANGEABLE settings differ, its file is written
-    anew with a note of what changed and when, and `say` is called with each change to learning. Raises ConfigError if
-    other settings differ or the file cannot be read, and FileError if `base` cannot be written to; nothing is
-    overwritten then.
+    A run that has this configuration already is left as it is. If only settings differ that may change, its file is
+    written anew, the changes are added to RUN/changes.jsonl, and `say` is called with each but those of the goal.
+    Raises ConfigError if other settings differ or the file cannot be read, and FileError if `base` cannot be written
+    to; nothing is overwritten then.
     """
     path = base / _FILE
+    if not path.exists():
+        starting.check(config, base)
+    if base.is_dir():
+        files.check_links(base)
     with lock.writable(base):
         base.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             _write(path, config, provenance)
             return path
-        changes = _changes(path, config)
-        if changes:
-            now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-            _write(path, config, [*_header(path), *(f"changed {now}: {change}" for change in changes)])
-    for change in changes:
-        if change.startswith(("train.", "host.", "agent.")):
+        if not _differences(path, config):
+            return path
+        with _alone(base):
+            made = _differences(path, config)
+            _rewrite(path, config, made)
+    for change in made:
+        if not change.key.startswith("goal."):
             say(f"from now on {change}")
     return path
+
+
+def change(base: Path, overrides: Sequence[str]) -> dict[SettingChange, schema.Rule]:
+    """Change settings (`section.key=value`) of the run in `base`, whether it runs or not.
+
+    Returns the changes; the rules say when they take effect. ConfigError if a setting cannot change, or if there is no
+    run; nothing is changed then.
+    """
+    path = base / _FILE
+    _check_run(base)
+    with lock.writable(base), _alone(base):
+        config = load_any(base, overrides)
+        made = _differences(path, config, by="set")
+        if made:
+            _rewrite(path, config, made)
+    return made
+
+
+def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, list[str]]:
+    """The configuration for another start of the run in `base`, with what `tengen set` has changed in it since.
+
+    Such a change stays if the configuration still has the value that it had before, unless one of the `overrides` names
+    the setting. Also returns a message for each setting that stays.
+    """
+    path = base / _FILE
+    if not path.exists():
+        return config, []
+    before: dict[str, str] = {}  # the values at the last start
+    for made in changes.read(base):
+        if made.by == "set":
+            before.setdefault(made.key, made.old)
+        else:
+            before.pop(made.key, None)
+    if not before:
+        return config, []
+    named = {schema.dotted(override.path) for override in read_overrides(overrides)[0]}
+    values = {schema.dotted(key): render_value(value) for key, value, _ in schema.flat(config)}
+    kept = {
+        key: value
+        for key, value, _ in schema.flat(_load(path))
+        if (name := schema.dotted(key)) in before
+        and name not in named
+        and values.get(name) == before[name] != render_value(value)
+    }
+    notes = [
+        f"{schema.dotted(key)} stays {render_value(value)}, as `tengen set` left it" for key, value in kept.items()
+    ]
+    return (with_values(config, kept), notes) if kept else (config, [])
 
 
 def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
     """Take part in the run in `base`; returns whether it was made, because there was none.
 
-    Its configuration must be this one, except for CHANGEABLE settings and the `free` ones (dotted keys or sections),
-    which each part decides for itself; the run's file stays as it is. Raises ConfigError if it is another one.
+    Its configuration must be this one, except for the settings that each process decides for itself, `free` ones
+    (dotted keys or sections) among them; the run's file stays as it is. Raises ConfigError if it is another one.
     """
     if not (base / _FILE).exists():
         write(config, base, provenance)
@@ -68,9 +124,30 @@ def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterabl
 
 def check(config: AnyConfig, base: Path, free: Iterable[str] = ()) -> None:
     """As `join`, but ConfigError if there is no run."""
+    _check_run(base)
+    files.check_links(base)
+    _differences(base / _FILE, config, free=free, own=_OWN)
+
+
+def _check_run(base: Path) -> None:
     if not (base / _FILE).exists():
         raise ConfigError([f"{base}: no run is there (a run directory has a {_FILE})"])
-    _changes(base / _FILE, config, (*CHANGEABLE, *free))
+
+
+@contextlib.contextmanager
+def _alone(base: Path) -> Iterator[None]:
+    """One process at a time changes the configuration."""
+    end = time.monotonic() + _PATIENCE
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock.locked(base, name=".lock-config", what=f"the configuration of {base}"))
+                break
+            except lock.InUse:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(_LOOK)
+        yield
 
 
 def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
@@ -78,49 +155,66 @@ def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
     files.write_bytes(path, text.encode())
 
 
-def _header(path: Path) -> list[str]:
-    """The comments above the configuration, without #."""
-    lines = []
-    for line in files.read_text(path).splitlines():
-        if not line.startswith("#") or line == HEADER:
-            break
-        lines.append(line.removeprefix("#").strip())
-    return lines
+def _rewrite(path: Path, config: AnyConfig, made: Iterable[SettingChange]) -> None:
+    """The file with these changes, and both in the log."""
+    comments = [line for line in changes.head(path) if line != HEADER.removeprefix("#").strip()]
+    changes.append(path.parent, comments)  # those of a process that was killed before it did
+    new = [change.comment for change in made]
+    _write(path, config, [*(line for line in comments if changes.of_comment(line) is None), *new])
+    changes.append(path.parent, new)
 
 
-def _changes(path: Path, config: AnyConfig, free: Iterable[str] = CHANGEABLE) -> list[str]:
-    """How the file at `path` differs from `config`, key by key; ConfigError if other than `free` settings do."""
+def _load(path: Path) -> AnyConfig:
     try:
-        old = load_any(path)
+        return load_any(path)
     except ConfigError as error:
         advice = f"{path}: the configuration of this run cannot be used; put it right, or choose another --base"
         raise ConfigError([*error.problems, advice]) from None
+
+
+def _differences(
+    path: Path, config: AnyConfig, by: str = "start", free: Iterable[str] = (), own: Iterable[str] | None = None
+) -> dict[SettingChange, schema.Rule]:
+    """How the file at `path` differs from `config`, key by key, with the rules of these settings.
+
+    ConfigError if settings differ that must not: those that cannot change, or are not among `own`, unless `free`.
+    """
+    old = _load(path)
     if old == config:
-        return []
-    old_values, new_values = dict(_flat(old)), dict(_flat(config))
-    absent = "(none)"
-    differences = {
-        key: f"{schema.dotted(key)}: {old_values.get(key, absent)} -> {new_values.get(key, absent)}"
-        for key in dict.fromkeys([*old_values, *new_values])
-        if old_values.get(key) != new_values.get(key)
-    }
-    allowed = tuple(tuple(name.split(".")) for name in free)
-    forbidden = [
-        text for key, text in differences.items() if not any(key[: len(prefix)] == prefix for prefix in allowed)
-    ]
-    if forbidden:
+        return {}
+    rules = {key: rule for each in (old, config) for key, _, rule in schema.flat(each)}
+    old_values, new_values = (
+        {key: render_value(value) for key, value, _ in schema.flat(each)} for each in (old, config)
+    )
+    absent, time = "(none)", changes.now()
+    found: dict[SettingChange, schema.Rule] = {}
+    refused = []
+    for key in dict.fromkeys([*old_values, *new_values]):
+        was, will_be = old_values.get(key, absent), new_values.get(key, absent)
+        if was == will_be:
+            continue
+        change = SettingChange(time, schema.dotted(key), was, will_be, "set" if by == "set" else "start")
+        if _among(key, free) or (rules[key].change and (own is None or _among(key, own))):
+            found[change] = rules[key]
+        else:
+            refused.append(f"{change}{_reason(rules[key])}")
+    if refused and by == "set":
+        raise ConfigError(refused)
+    if refused:
         advice = (
             f"{path}: this run has other settings; keep to them (CONFIG may be this file), or choose another --base"
         )
-        raise ConfigError([*forbidden, advice])
-    return list(differences.values())
+        raise ConfigError([*refused, advice])
+    return found
 
 
-def _flat(section: Any, path: schema.Path = ()) -> Iterator[tuple[schema.Path, str]]:
-    """The path and the written value of every setting."""
-    for setting, value in schema.values(section):
-        here = (*path, setting.name)
-        if dataclasses.is_dataclass(value):
-            yield from _flat(value, here)
-        else:
-            yield here, render_value(value)
+def _among(key: schema.Path, names: Iterable[str]) -> bool:
+    prefixes = (tuple(name.split(".")) for name in names)
+    return any(key[: len(prefix)] == prefix for prefix in prefixes)
+
+
+def _reason(rule: schema.Rule) -> str:
+    """Why a setting cannot change, and what to do instead."""
+    if rule.change:
+        return " (all processes of a run share this setting; `tengen set` changes it for all)"
+    return f" (cannot change: {rule.fixed or 'what is there was made with it; begin a new run'})"

@@ -71,6 +71,15 @@ def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
     return next((line for line in found if kind is None or line.get("kind") == kind), None)
 
 
+def time_of(line: Mapping[str, Any] | None) -> datetime | None:
+    """When a line was written; None if it does not say so."""
+    try:
+        found = datetime.fromisoformat(str((line or {}).get("time")))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
 def last_mode(path: Path) -> str:
     """The mode in which the run was last started: fused, sync or async."""
     sessions = [line for line in read(path).lines if line["kind"] == "session"]

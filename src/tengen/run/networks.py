@@ -124,8 +124,7 @@ def move(base: Path, entry: NetworkEntry) -> Path:
         else:
             if target.exists():  # something else of that name
                 target.rename(target.with_name(f"{target.name}.{secrets.token_hex(4)}.corrupt"))
-            entry.path.rename(target)
-            files.sync_folder(target.parent)
+            files.move_folder(entry.path, target)
     return target
 
 

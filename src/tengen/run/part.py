@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tengen.config.sections import Config
+
 Stop = Callable[[], bool]
 """Whether the user has asked to stop."""
 
@@ -47,6 +49,9 @@ class Part:
     def run_once(self) -> Progress:
         """One piece of work: seconds, not minutes, or it checks whether to stop in between."""
         raise NotImplementedError
+
+    def change(self, config: Config) -> None:
+        """Work with other settings from now on."""
 
     def flush(self) -> None:
         """Write whatever is not written yet."""

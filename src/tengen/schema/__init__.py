@@ -11,11 +11,12 @@ problem, not only the first, and say what was expected.
 Supported annotations: int, float, bool, str, Literal[...], T | None, tuple[T, ...], dict[str, T], Any, and dataclasses
 declared in the same way. Limits apply to each item of a tuple. A class may define
 `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings; a key inside
-one of its sections is `section.key`. It is called only when each setting is valid by itself.
+one of its sections is `section.key`. It is called only when each setting is valid by itself. A class attribute `moved`
+maps keys of earlier versions to `section.key`, where those settings are now.
 """
 
 from tengen.schema.checking import Problem, check, from_data, from_options
-from tengen.schema.declaration import REQUIRED, Described, describe, setting, values, variant
+from tengen.schema.declaration import REQUIRED, Described, Rule, describe, flat, setting, values, variant
 from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
 
@@ -24,9 +25,11 @@ __all__ = [
     "Described",
     "Path",
     "Problem",
+    "Rule",
     "check",
     "describe",
     "dotted",
+    "flat",
     "from_data",
     "from_json",
     "from_options",

@@ -84,8 +84,13 @@ class _Checker:
             return None
         instance, known = self._fields(cls, data, path)
         if known is not None and self.strict:
+            moved = _moved(cls)
+            new = all(name in _mapping(data.get(section)) for section, name in moved.values())
             for key in data:
-                if key not in known:
+                if key in moved:
+                    if new or not self.old:
+                        self._report((*path, str(key)), f"is now {dotted((*path, *moved[key]))}")
+                elif key not in known:
                     self._report((*path, str(key)), unknown(self.noun, str(key), known))
         return instance
 
@@ -94,6 +99,7 @@ class _Checker:
     ) -> tuple[T | None, list[str] | None]:
         """`cls` from its keys in `data`, and its known keys: None if they depend on a bad value."""
         before = len(self.problems)
+        data = _in_place(cls, data) if self.old else data
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
@@ -106,7 +112,7 @@ class _Checker:
             known.append(name)
             if name in data:
                 found[name] = self._value(kind, rule, data[name], (*path, name))
-            elif self.old and rule.before is not None:
+            elif self.old and rule.before is not ...:
                 found[name] = rule.before
             elif not self.defaults or default is REQUIRED:
                 self._report((*path, name), f"missing{owner}, expected {expected(kind, rule)}")
@@ -157,6 +163,24 @@ class _Checker:
 
     def _report(self, path: Path, message: str) -> None:
         self.problems.append(Problem(path, message))
+
+
+def _moved(cls: type) -> dict[str, tuple[str, str]]:
+    """Keys that a section had in earlier versions, and where their settings are now: (section, key) in it."""
+    return {old: (new.partition(".")[0], new.partition(".")[2]) for old, new in getattr(cls, "moved", {}).items()}
+
+
+def _in_place(cls: type, data: Mapping[Any, object]) -> Mapping[Any, object]:
+    """The data of an earlier version, with the settings that have moved in their new place."""
+    found = dict(data)
+    for old, (section, key) in _moved(cls).items():
+        if old in data:
+            found[section] = {key: data[old], **_mapping(found.get(section))}
+    return found
+
+
+def _mapping(data: object) -> Mapping[Any, object]:
+    return data if isinstance(data, Mapping) else {}
 
 
 def _scalar(found: Shape, rule: Rule, value: object) -> Any | None:

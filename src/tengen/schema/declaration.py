@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from tengen.schema.words import quote
+from tengen.schema.words import Path, quote
 
 REQUIRED: Final = dataclasses.MISSING
 """The default of a setting that has none."""
 
 _METADATA = "tengen.schema"
+Change = Literal["now", "start"]
+"""When another value of a setting takes effect in a run that exists: while it runs, or when it is started again."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Rule:
     multiple_of: float | None = None
     pattern: str | None = None
     words: str | None = None
-    before: Any = None
+    before: Any = ...
+    change: Change | None = None
+    fixed: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,15 +70,21 @@ def setting(
     multiple_of: float | None = None,
     pattern: str | None = None,
     words: str | None = None,
-    before: Any = None,
+    before: Any = ...,
+    change: Change | None = None,
+    fixed: str = "",
 ) -> Any:
     """A dataclass field with its one-line explanation and its limits (both ends included).
 
     `pattern` is a regular expression for a whole text, and `words` describes it in messages. `before` is for a setting
     that is newer than others of its section: the value that applies to files written before it existed.
+
+    `change` is when another value takes effect in a run that exists. On a section it holds for all settings inside; if
+    one of those declares another `change`, the later of the two counts. With `fixed`, or without either, a run keeps
+    the value for ever; `fixed` is the reason for users, and what they can do instead.
     """
     allowed = None if choices is None else tuple(choices)
-    rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before)
+    rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before, change, fixed)
     return dataclasses.field(default=default, metadata={_METADATA: rule})
 
 
@@ -111,6 +121,24 @@ def values(instance: Any) -> Iterator[tuple[Described, Any]]:
             yield _in_words(field, field.rule), value
         else:
             yield from values(value)
+
+
+def flat(instance: Any, path: Path = (), rule: Rule | None = None) -> Iterator[tuple[Path, Any, Rule]]:
+    """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
+    above = rule or Rule()
+    for field in declared(type(instance)):
+        value = getattr(instance, field.name)
+        if isinstance(field.rule, Variant):
+            yield from flat(value, path, above)
+            continue
+        own, here = field.rule, (*path, field.name)
+        change = "start" if "start" in (own.change, above.change) else own.change or above.change
+        change = None if own.fixed else change
+        own = dataclasses.replace(own, change=change, fixed=own.fixed or above.fixed)
+        if dataclasses.is_dataclass(value):
+            yield from flat(value, here, own)
+        else:
+            yield here, value, own
 
 
 def expected(found: "Shape", rule: Rule | None = None) -> str:

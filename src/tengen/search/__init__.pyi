@@ -12,6 +12,7 @@ from .simulation import Leaves as Leaves
 from .simulation import expand as expand
 from .simulation import finish as finish
 from .simulation import run as run
+from .simulation import run_from_host as run_from_host
 from .simulation import select as select
 from .simulation import simulate as simulate
 from .simulation import unfinished as unfinished

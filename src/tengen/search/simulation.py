@@ -154,15 +154,39 @@ def run(
     return (_run if tracing else _compiled)(evaluate, game, settings, slots, *given)
 
 
+def run_from_host(
+    evaluate: Evaluate,
+    game: Game,
+    roots: Any,
+    key: RandomKey,
+    settings: SearchSettings,
+    budget: Int32[Array, " batch"] | None = None,
+    temperature: Float[Array, "*#batch"] | float = 0.0,
+    slots: int | None = None,
+) -> SearchResult:
+    """`run` with any Python function as `evaluate`, which is called between two compiled calls of each simulation."""
+    begun, choose = jax.random.split(key)
+    tree = _begun(game, settings, slots or settings.simulations + 1, roots, begun, budget)
+    while bool(unfinished(tree).any()):
+        leaves = select(tree)
+        tree = _expand_in_place(tree, leaves, evaluate(leaves.observation))
+    return _summarise(tree, choose, temperature)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _begun(game: Game, settings: SearchSettings, slots: int, roots: Any, key: RandomKey, budget: Array | None) -> Tree:
+    tree = plant(game, settings, roots, slots=slots)
+    batch = tree.root.shape[0]
+    same = jnp.full(batch, settings.simulations, jnp.int32)
+    return begin(tree, key, same if budget is None else budget, jnp.ones(batch, bool))
+
+
 def _run(
     evaluate: Evaluate, game: Game, settings: SearchSettings, slots: int | None,
     roots: Any, key: RandomKey, budget: Array | None, temperature: Array | float,
 ) -> SearchResult:  # fmt: skip
     search, choose = jax.random.split(key)
-    tree = plant(game, settings, roots, slots=slots or settings.simulations + 1)
-    batch = tree.root.shape[0]
-    same = jnp.full(batch, settings.simulations, jnp.int32)
-    tree = begin(tree, search, same if budget is None else budget, jnp.ones(batch, bool))
+    tree = _begun(game, settings, slots or settings.simulations + 1, roots, search, budget)
     if budget is None and settings.leaves == 1:  # all games end together, so the host need not decide when
         tree = lax.fori_loop(0, settings.simulations + 1, lambda _, tree: simulate(evaluate, tree), tree)
     else:
@@ -171,6 +195,8 @@ def _run(
 
 
 _compiled = jax.jit(_run, static_argnums=(0, 1, 2, 3))
+_expand_in_place = jax.jit(expand, donate_argnums=0)
+_summarise = jax.jit(summarise)
 
 
 def unfinished(tree: Tree) -> Bool[Array, " batch"]:

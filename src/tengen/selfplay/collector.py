@@ -44,8 +44,7 @@ class Collector:
         self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
-        self._chunk_rows, self._record_share = data.chunk_rows, data.record_share
-        self._max_rows = data.max_chunk_rows
+        self.settings = data
         self._opponents = opponents
         self._rows: list[Rows] = []
         self._waiting = 0
@@ -61,11 +60,11 @@ class Collector:
         self._finished += len(finished.length)
         self._evaluations += evaluations
         for place in range(len(finished.length)):
-            self._due += self._record_share
+            self._due += self.settings.record_share
             if self._due >= 1:
                 self._due -= 1
                 self._records.append(self._record(game or self._game, finished, place))
-        if self._waiting >= self._chunk_rows:
+        if self._waiting >= self.settings.chunk_rows:
             self._write_rows()
         if len(self._records) >= _RECORDS:
             self._write_records()
@@ -91,7 +90,10 @@ class Collector:
             return
         rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
         self._rows, self._waiting = [], 0
-        pieces = [{name: values[each] for name, values in rows.items()} for each in _pieces(rows, self._max_rows)]
+        pieces = [
+            {name: values[each] for name, values in rows.items()}
+            for each in _pieces(rows, self.settings.max_chunk_rows)
+        ]
         for number, piece in enumerate(pieces, 1):
             # The last file also counts the games without rows.
             whole = number < len(pieces)

@@ -31,22 +31,22 @@ class SelfplayDriver:
     def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
         self.config = config
         self.game = games.make(config.game.name, **asdict(config.game.options))
-        self.spec = spec or nets.spec(config.net.name, config.net.heads)
+        self.spec = spec or config.net.architecture()
         self.form = RowFormat.of(self.game, config.net.heads)
         net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))
         net.full_board = True  # every lane has boards of one size
         graph, state = nnx.split(net)
         self.evaluate = Evaluator(graph)
-        self._shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state)
+        # Zeros mean nothing to a network of a user, which may divide by them: its random start plays instead.
+        self._first = state if self.spec.function else jax.tree.map(jnp.zeros_like, state)
         self.opponents = opponents(config.selfplay, self.game)
         self.boards = boards(self.game, config.selfplay)
         self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self.form)
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
     def no_weights(self) -> Any:
-        """Parameters of a network to which all moves are equally good and all positions even."""
-        nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), self._shapes)
-        return jax.device_put(nothing, jax.local_devices()[0])
+        """Parameters of a network to which all moves are equally good and all positions even, if it is Tengen's."""
+        return jax.device_put(self._first, jax.local_devices()[0])
 
     def weights(self, net: nets.Network) -> Any:
         """The folded parameters of a network of this spec."""
@@ -120,6 +120,14 @@ class PlayRounds:
             self.evaluations += sum(each.evaluations for each in played)
         self._pace = self._pace.after(phases, seconds)
         return played
+
+    def change(self, lanes: Lanes) -> None:
+        """Go on with the same games in other lanes, with other settings; the next call compiles."""
+        actors, self._actors = list(self._actors or ()), None
+        self._lanes = lanes
+        if actors:
+            self._actors = lanes.adopt(actors)
+        self._pace = Pace(_SECONDS, most=MOST_PHASES)
 
     def board(self) -> str:
         """The current board of the first game; empty if there is none."""

@@ -19,6 +19,7 @@ from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.cores import cores
 from tengen.data.format.rows import RowFormat, widened
 from tengen.games.core import Game
+from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
 from tengen.selfplay.playing import Actor, Selfplay
 
@@ -83,6 +84,15 @@ class Lanes:
             for number, (lane, start) in enumerate(zip(self.lanes, numbers, strict=True))
         )
 
+    def adopt(self, actors: list[Actor]) -> tuple[Actor, ...]:
+        """Go on with the games of lanes that had other settings. The list is emptied, tree by tree, to save memory."""
+        found = []
+        for selfplay, device in self.lanes:
+            actor = actors.pop(0)
+            states, actor = _roots(actor.tree), replace(actor, tree=None)
+            found.append(jax.device_put(selfplay.adopt(actor, states), device))
+        return tuple(found)
+
     def play(
         self, weights: Any, actors: Sequence[Actor], phases: int, session: int
     ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
@@ -112,6 +122,12 @@ class Lanes:
             return played, finished
 
         return wait
+
+
+@jax.jit
+def _roots(tree: Tree) -> Any:
+    """The positions at the roots, [batch, ...]."""
+    return tree.states(tree.root)
 
 
 def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:

@@ -72,6 +72,7 @@ class Selfplay:
         self.rows_room = MOST_PHASES * settings.games + self.together * game.max_moves
         self.games_room = MOST_PHASES * settings.games // 2 + self.together
         self.start = jax.jit(self._start)
+        self.adopt = jax.jit(self._adopt)
         self.play = jax.jit(self._play, donate_argnums=1)
 
     def bytes_needed(self) -> int:
@@ -99,6 +100,15 @@ class Selfplay:
             key=key,
         )
         return self._begin(actor, begin, everywhere)
+
+    def _adopt(self, actor: Actor, states: Any) -> Actor:
+        """Go on with the games of an actor that was made with other settings; its searches begin again at `states`.
+
+        `actor` needs no tree. The number of games and the format of the rows must be the same.
+        """
+        begin, key = jax.random.split(actor.key)
+        actor = replace(actor, tree=search.plant(self.game, self.searching, states), key=key)
+        return self._begin(actor, begin, jnp.ones(self.settings.games, bool))
 
     def _empty(self) -> Finished:
         facts = jax.eval_shape(lambda: self._facts(self.game.init(jax.random.key(0)), jnp.int8(0)))

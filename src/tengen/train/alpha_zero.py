@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 import jax
@@ -17,6 +17,8 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
+from tengen.nets import custom, growing
+from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -38,15 +40,17 @@ class AlphaZeroConfig:
     train: TrainSettings
     seed: int = 0
     dtype: nets.Dtype = "bfloat16"
+    start_from: str | None = None  # a network or run whose parameters to begin with
     smaller: tuple[Game, ...] = ()  # boards that rows come from besides the game's, see `rows.widened`
 
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
         """The training of a run."""
         game = games.make(config.game.name, **asdict(config.game.options))
-        spec = nets.spec(config.net.name, config.net.heads)
+        spec = config.net.architecture()
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
-        return AlphaZeroConfig(game, spec, config.train, config.run.seed, config.net.dtype, smaller)
+        net = config.net
+        return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
@@ -72,6 +76,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
         net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=full)
+        custom.check_numbers(net, config.game)
+        if config.start_from is not None:
+            net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)
         self.learner = Learner(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
         self.bucket = Bucket()
@@ -97,6 +104,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def affordable(self) -> int:
         """Steps that the rows so far allow now."""
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
+
+    def change(self, settings: TrainSettings) -> bool:
+        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.changed`."""
+        before, self.learner = self.learner, self.learner.changed(settings)
+        self.config = replace(self.config, train=settings)
+        return not self.learner.shares_programs(before)
 
     def feed(self, data: Any, rows: int) -> None:
         """Learn from `data` (a buffer and its window, say) from now on; it has `rows` more rows than before."""
@@ -214,7 +227,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
     def _scale_rate(self) -> None:
         """Set the factor of the learning rate that does not follow from the step."""
-        factor = self.plateau.scale * schedules.fall_with_run(self.config.train.schedule, self.progress)
+        settings = self.config.train
+        factor = settings.lr_scale * self.plateau.scale * schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))
         scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)

@@ -4,6 +4,7 @@ The batch is split over the devices and the parameters are on each of them. The 
 device, and XLA adds what has to be exchanged: batch norms see the whole batch, and losses are the same on any number.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,17 +27,20 @@ from tengen.train import losses, optimizers, schedules, symmetry
 
 Tensors = dict[str, Array]
 Figures = dict[str, Array]
+Numbers = dict[str, Array]
+"""{name: Float32[]}: numbers of the settings that may change without compiling again."""
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): a batch of rows of the data (a buffer on the device, say), see `data.format.rows`."""
 
 _BLOCK = 16  # batches that go to the device at once
+_OTHERS = nnx.Not(nnx.Param)
 
 
 class LearnerState(NamedTuple):
     """All that changes while learning. Tensors are {name: Float32[...]}, names as in `nets.saving`."""
 
     parameters: Tensors
-    statistics: Tensors  # running means and variances of the norms
+    statistics: Tensors  # the other variables: running means and variances of the norms, keys of dropout
     average_parameters: Tensors  # moving averages of both, for self-play and export
     average_statistics: Tensors
     optimizer: Any  # what optax keeps
@@ -65,33 +69,62 @@ class Learner:
         found = list(jax.local_devices() if devices is None else devices)
         if settings.batch % len(found):
             raise OptionError(f"train.batch: expected a multiple of the {len(found)} devices, got {settings.batch}")
-        self.settings = settings
         self.graph = nnx.graphdef(net)
         mesh = Mesh(found, ("batch",))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
         self._form = RowFormat.of(game, net.spec.heads)
         self._targets = game.extra_targets
-        self._tables = symmetry.tables(game, smaller) if settings.symmetries else None
-        self._optimizer = optimizers.make(settings.optimizer)
-        self._factor = schedules.factor(settings.schedule)
-        self._step = jax.jit(self._learn, donate_argnums=0, compiler_options=compiler_options)
-        self._one = jax.jit(self._drawn, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
-        self._many = jax.jit(self._loop, static_argnums=2, donate_argnums=0, compiler_options=compiler_options)
-        self._block = jax.jit(self._in_order, donate_argnums=0, compiler_options=compiler_options)
-        self._judge = jax.jit(self._judged)
+        self._make_tables = partial(symmetry.tables, game, smaller)
+        self._compiler_options = compiler_options
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
+        self._compile(settings)
+        self._numbers = self._as_arrays()
+
+    def changed(self, settings: TrainSettings) -> "Learner":
+        """A learner with other settings, for the same state.
+
+        The optimiser's numbers and the decay of the averages are arguments of the compiled step; other settings mean
+        that it is compiled again. Batch and kind of the optimiser must stay the same.
+        """
+        other = copy.copy(self)
+        if _compiled_in(settings) != _compiled_in(self.settings):
+            other._compile(settings)
+        other.settings = settings
+        other._numbers = other._as_arrays()
+        return other
+
+    def shares_programs(self, other: "Learner") -> bool:
+        """Whether nothing is compiled for this learner that is not compiled for the other one."""
+        return self._step is other._step
+
+    def _compile(self, settings: TrainSettings) -> None:
+        """Have the step compiled, with these settings, when it is first used."""
+        self.settings = settings
+        self._tables = self._make_tables() if settings.symmetries else None
+        self._factor = schedules.factor(settings.schedule)
+        compiled = partial(jax.jit, donate_argnums=0, compiler_options=self._compiler_options)
+        self._step = compiled(self._learn)
+        self._one = compiled(self._drawn, static_argnums=3)
+        self._many = compiled(self._loop, static_argnums=3)
+        self._block = compiled(self._in_order)
+        self._judge = jax.jit(self._judged)
+
+    def _as_arrays(self) -> Numbers:
+        """The numbers of the settings that are arguments of the compiled step."""
+        found = optimizers.numbers(self.settings.optimizer) | {"average_decay": self.settings.average_decay}
+        return jax.device_put({name: np.float32(value) for name, value in found.items()}, self.everywhere)
 
     def start(self, net: Network) -> LearnerState:
         """The state before the first step."""
-        parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, nnx.BatchStat))
+        parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
         state = LearnerState(
             parameters,
             statistics,
             jax.tree.map(jnp.copy, parameters),
             jax.tree.map(jnp.copy, statistics),
-            self._optimizer.init(parameters),
+            optimizers.make(self.settings.optimizer).init(parameters),
             jnp.int32(0),
             jnp.float32(1),
         )
@@ -106,7 +139,7 @@ class Learner:
 
         A step after which anything would not be finite changes nothing: its `skipped` is 1, and its losses are 0.
         """
-        return self._step(state, jax.device_put(dict(batch), self.split), key)
+        return self._step(state, self._numbers, jax.device_put(dict(batch), self.split), key)
 
     def many(
         self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: int
@@ -116,10 +149,10 @@ class Learner:
         `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
         """
         if self._loops:
-            return self._many(state, key, sample, data, jnp.int32(steps))
+            return self._many(state, self._numbers, key, sample, data, jnp.int32(steps))
         found = []
         for _ in range(steps):
-            state, figures = self._one(state, key, sample, data)
+            state, figures = self._one(state, self._numbers, key, sample, data)
             if self.split.num_devices > 1:
                 jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
             found.append(figures)
@@ -146,7 +179,7 @@ class Learner:
                 sums = _added(sums, figures)
             return state, sums
         whole = {name: padded(values[: steps * batch], self.block * batch) for name, values in rows.items()}
-        return self._block(state, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
+        return self._block(state, self._numbers, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
 
     def judge(self, state: LearnerState, batch: Mapping[str, Array]) -> Figures:
         """The losses of the averaged weights on a batch, without learning; `rows` counts those with weight."""
@@ -167,50 +200,63 @@ class Learner:
 
     def learning_rate(self, state: LearnerState) -> Array:
         """Float32[]: the learning rate of the next step."""
-        return self.settings.optimizer.learning_rate * self._factor(state.step) * state.rate_scale
+        return self._rate(state, self._numbers)
 
-    def _drawn(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> tuple[LearnerState, Figures]:
+    def _rate(self, state: LearnerState, numbers: Numbers) -> Array:
+        return numbers["learning_rate"] * self._factor(state.step) * state.rate_scale
+
+    def _drawn(
+        self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any
+    ) -> tuple[LearnerState, Figures]:
         """One step, on a batch that it draws itself."""
         drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
-        return self._learn(state, drawn, key)
+        return self._learn(state, numbers, drawn, key)
 
     def _loop(
-        self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: Array
+        self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any, steps: Array
     ) -> tuple[LearnerState, Figures]:
-        state, sums = _repeated(lambda _, state: self._drawn(state, key, sample, data), state, steps)
+        state, sums = _repeated(lambda _, state: self._drawn(state, numbers, key, sample, data), state, steps)
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
-        self, state: LearnerState, rows: Mapping[str, Array], key: Array, steps: Array
+        self, state: LearnerState, numbers: Numbers, rows: Mapping[str, Array], key: Array, steps: Array
     ) -> tuple[LearnerState, Figures]:
         batch = self.settings.batch
 
         def one(number: Array, state: LearnerState) -> tuple[LearnerState, Figures]:
             cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
-            return self._learn(state, cut, key)
+            return self._learn(state, numbers, cut, key)
 
         return _repeated(one, state, steps)
 
-    def _learn(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
+    def _learn(
+        self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
+    ) -> tuple[LearnerState, Figures]:
         rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
         change, (statistics, figures) = gradient(state.parameters, state.statistics)
-        rate = self.learning_rate(state)
-        parameters, optimizer = optimizers.step(self._optimizer, change, state.optimizer, state.parameters, rate)
+        rate = self._rate(state, numbers)
+        used = optimizers.make(optimizers.with_numbers(self.settings.optimizer, numbers))
+        parameters, optimizer = optimizers.step(used, change, state.optimizer, state.parameters, rate)
         size = optax.tree.norm(change)
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
         # finite. Parameters that overflow show in the next loss, and checkpoints refuse them: looking at all of them in
         # every step would double the time of compilation.
-        normal = jnp.concatenate([size[None], figures["loss"][None], *(x.ravel() for x in statistics.values())])
+        normal = jnp.concatenate(
+            [size[None], figures["loss"][None], *(x.ravel() for x in statistics.values() if _is_float(x))]
+        )
         good = jnp.isfinite(normal).all()
         parameters, statistics, optimizer = jax.tree.map(
             partial(jnp.where, good),
             (parameters, statistics, optimizer),
             (state.parameters, state.statistics, state.optimizer),
         )
-        averages = self._averaged(
-            (state.average_parameters, state.average_statistics), (parameters, statistics), state.step
+        averages = _averaged(
+            (state.average_parameters, state.average_statistics),
+            (parameters, statistics),
+            state.step,
+            numbers["average_decay"],
         )
         figures = {name: jnp.where(good, figure, 0) for name, figure in (figures | {"gradient": size}).items()}
         figures |= {"learning_rate": rate, "skipped": 1 - good.astype(jnp.float32)}
@@ -231,7 +277,7 @@ class Learner:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = losses.losses(outputs, rows, self.settings.loss, self._targets)
-        return loss, (saving.named(nnx.state(net, nnx.BatchStat)), figures)
+        return loss, (saving.named(nnx.state(net, _OTHERS)), figures)
 
     def _judged(self, parameters: Tensors, statistics: Tensors, batch: Mapping[str, Array]) -> Figures:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
@@ -240,10 +286,20 @@ class Learner:
         _, figures = losses.losses(outputs, {**batch, "planes": planes}, self.settings.loss, self._targets)
         return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
-    def _averaged(self, old: Any, new: Any, step: Array) -> Any:
-        """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
-        decay = jnp.minimum(self.settings.average_decay, (1 + step) / (10 + step))
-        return jax.tree.map(lambda a, b: b + decay * (a - b), old, new)
+
+def _compiled_in(settings: TrainSettings) -> tuple[Any, ...]:
+    """The settings that the compiled step was made for."""
+    return settings.schedule, settings.loss, settings.symmetries
+
+
+def _averaged(old: Any, new: Any, step: Array, most: Array) -> Any:
+    """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
+    decay = jnp.minimum(most, (1 + step) / (10 + step))
+    return jax.tree.map(lambda a, b: b + decay * (a - b) if _is_float(b) else b, old, new)
+
+
+def _is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
 
 
 def _repeated(

@@ -1,5 +1,8 @@
 """From gradients to changes of the parameters, which come as {name: array}, named as in `nets.saving`."""
 
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,6 +16,7 @@ Parameters = dict[str, Array]
 
 # Muon's steps are given the size that AdamW's have, so that one learning rate suits both.
 _MUON_SIZE = 0.2
+_NUMBERS = ("learning_rate", "momentum", "square_momentum", "weight_decay")
 
 
 def make(settings: OptimizerSettings) -> optax.GradientTransformation:
@@ -23,6 +27,17 @@ def make(settings: OptimizerSettings) -> optax.GradientTransformation:
     """
     clip = optax.identity() if settings.clip is None else optax.clip_by_global_norm(settings.clip)
     return optax.chain(clip, _unclipped(settings))
+
+
+def numbers(settings: OptimizerSettings) -> dict[str, float]:
+    """The numbers of an optimiser, which may be arrays when it is made inside a compiled function."""
+    found = {name: getattr(settings, name) for name in _NUMBERS}
+    return {**found, "clip": math.inf if settings.clip is None else settings.clip}
+
+
+def with_numbers(settings: OptimizerSettings, numbers: Mapping[str, Any]) -> OptimizerSettings:
+    """The settings with these `numbers`; others in there are ignored."""
+    return replace(settings, **{name: numbers[name] for name in (*_NUMBERS, "clip")})
 
 
 def step(

@@ -6,6 +6,7 @@ import pytest
 
 from tengen import schema
 from tengen.config.settings.data import WindowSettings
+from tengen.data.store import window
 from tengen.data.store.window import power_law
 
 
@@ -61,3 +62,12 @@ def test_never_shrinks_and_never_outgrows_the_rows() -> None:
 def test_wrong_settings(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"window: {list(wrong)[-1]}"):
         settings(**wrong)
+
+
+def test_explained_with_the_numbers_of_a_run() -> None:
+    small = settings(min_rows=100, scale=25, exponent=0.5, growth=0.4)
+    lines = window.explained(475, small).splitlines()
+    assert lines[-5].split() == ["now", "475", "160", "33.7", "%", "0.00"]
+    assert lines[-4].split()[2:4] == ["950", f"{power_law(950, small)}"]
+    assert "min_rows = 100" in lines[1]
+    assert window.explained(0, small).splitlines()[-5].split()[:3] == ["now", "0", "0"]

@@ -17,7 +17,7 @@ from tengen.nets import saving
 from tengen.run import directory, networks
 from tengen.train.checkpoints import Checkpoints
 from tests.helpers.game_recording import make
-from tests.helpers.pipelines import Trainer, add_rows, ring_config, shuffled
+from tests.helpers.pipelines import Trainer, add_rows, drive, ring_config, shuffled
 from tests.helpers.tiny_runs import never
 
 GAME = make("tic_tac_toe")
@@ -262,3 +262,16 @@ def test_what_a_killed_trainer_left_half_written_is_removed(tmp_path: Path) -> N
         folder.mkdir(parents=True)
     export.clean(tmp_path)
     assert (half.exists(), whole.exists()) == (False, True)
+
+
+def test_it_waits_while_too_many_candidates_wait_for_the_gate(tmp_path: Path) -> None:
+    leave(tmp_path, 64)
+    leave(tmp_path, 128)
+    leave(tmp_path, 64, "big", "extra")
+    part, _ = exporter(tmp_path, "gate.most_waiting=1")
+    assert drive(part).words == "the gate: 1 candidates wait for it, which is gate.most_waiting"
+    assert there(tmp_path, networks.CANDIDATES) == [name(64)]
+    assert there(tmp_path, networks.EXTRA) == [name(64, "big")], "these do not go to the gate"
+    part.change(ring_config("gate.most_waiting=2"))
+    assert drive(part).words.startswith("the gate: 2 candidates wait")
+    assert there(tmp_path, networks.CANDIDATES) == [name(128), name(64)]

@@ -17,7 +17,7 @@ from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
 from tengen.nets import saving
 from tengen.run import networks
-from tests.helpers.pipeline_data import Gate, names, network, put
+from tests.helpers.pipeline_data import Gate, gate_config, names, network, put
 
 FIRST, SECOND, THIRD, FOURTH = (f"tic_tac_toe-main-s{n}-d{2 * n}" for n in (100, 200, 300, 400))
 ACCEPT, REJECT = "gate.share=0.01", "gate.share=1"  # no random network wins all games
@@ -371,3 +371,44 @@ def test_a_verdict_is_plain_json(base: Path) -> None:
         raise AssertionError(word)
 
     json.loads((base / networks.ACCEPTED / SECOND / networks.VERDICT).read_text(), parse_constant=refuse)
+
+
+def test_the_newest_candidate_first_and_a_line_for_each_round(base: Path, saved: list[Path], rounds: list[str]) -> None:
+    put(base, networks.CANDIDATES, 300, saved[2])
+    gate = Gate(base, "gate.newest_first=true", "gate.share=0.95")
+    gate.run()
+    assert rounds[0] == THIRD
+    events = [done.words for done in gate.done if done.event]
+    assert len(events) == len(rounds) - 2, "the last round of each match has the line of the verdict"
+    assert all("of 16 games" in words for words in events)
+
+
+def test_other_settings_begin_the_match_again(base: Path, rounds: list[str]) -> None:
+    stopped = True
+    gate = Gate(base, "gate.share=1", stop=lambda: stopped)
+    assert gate.part.run_once().words == f"candidate {SECOND} against {FIRST}"
+    gate.part.change(gate_config("gate.share=0.01"))
+    stopped = False
+    gate.run()
+    verdict = networks.verdict(base / networks.ACCEPTED / SECOND)
+    assert verdict["settings"]["share"] == 0.01
+    assert verdict["needed_share"] == 0.01
+
+
+def test_folders_on_other_disks(base: Path, saved: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = tmp_path / "disk"
+    for name in (networks.ACCEPTED, networks.CANDIDATES):
+        shutil.move(base / name, disk / name)
+        (base / name).symlink_to(disk / name)
+    rename = Path.rename
+
+    def apart(path: Path, target: Path) -> Path:
+        if path.parent.name != Path(target).parent.name:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", apart)
+    Gate(base, ACCEPT).run()
+    assert [entry.name for entry in networks.accepted(base)] == [FIRST, SECOND]
+    assert names(base, networks.CANDIDATES) == []
+    assert sorted(path.name for path in (disk / networks.ACCEPTED).iterdir()) == [FIRST, SECOND]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,16 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from tengen.config import load
 from tengen.data.format import chunk
 from tengen.data.shuffle.folders import newest
 from tengen.errors import TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.parts.export import LEFT, ExportPart
 from tengen.nets import saving
-from tengen.run import metrics, networks
+from tengen.run import directory, metrics, networks
 from tengen.train import session
+from tests.helpers.pipeline_data import put
 from tests.helpers.pipelines import BATCH, Trainer, add_rows, ring_config, shuffled
 from tests.helpers.tiny_runs import Listener
 
@@ -51,6 +54,11 @@ def epochs(base: Path, name: str = "main") -> list[dict[str, Any]]:
 def left(base: Path, name: str = "main") -> list[str]:
     folder = base / "train" / name / LEFT
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def all_rows(base: Path) -> list[list[int]]:
+    """The games of all rows to train with in the newest shuffle."""
+    return [game.tolist() for file in newest(base).train for game in chunk.read_chunk(file.path)[0]["game"]]
 
 
 def used(base: Path, learned: list[tuple[int, int]]) -> list[int]:
@@ -150,15 +158,47 @@ def test_ending_instead_of_waiting(base: Path) -> None:
     assert one.trainer.samples == 192
 
 
-def test_so_many_epochs_over_all_restarts(base: Path) -> None:
+def test_so_many_epochs_of_this_process(base: Path) -> None:
     one = Trainer(base, max_epochs=2)
     assert one.run().words.startswith("2 epochs are done")
     one.stop()
-    again = Trainer(base, max_epochs=2)
-    assert again.run().ended
-    assert again.learned == []
-    assert again.trainer.samples == 128
-    assert len(epochs(base)) == 2
+    again = Trainer(base, max_epochs=1)
+    assert again.run().words.startswith("1 epochs are done")
+    assert again.trainer.samples == 192
+    assert len(epochs(base)) == 3
+
+
+def test_several_passes_over_a_shuffle(base: Path, single: None) -> None:
+    one = Trainer(base, "ring.passes_per_shuffle=2", "train.samples_per_row=8")
+    one.run(calls=14)  # in the middle of the second pass
+    one.stop()
+    again = Trainer(base, "ring.passes_per_shuffle=2", "train.samples_per_row=8")
+    assert again.run().words.startswith("a newer shuffle than ")
+    assert again.trainer.samples == pytest.approx(2 * 192, abs=32), "a file that was begun before the stop counts"
+    most = max(Counter(one.learned + again.learned).values())
+    assert most <= 2 * max(Counter(map(tuple, all_rows(base))).values())
+
+
+def test_it_takes_changed_settings_over(base: Path, single: None) -> None:
+    one = Trainer(base)
+    directory.write(ring_config(), one.part.folder, ["tengen 1"])
+    one.run(calls=1)
+    rate = one.part.figures["learning_rate"]
+    one.part.change(ring_config("train.lr_scale=0.25", "train.samples_per_row=3"))
+    one.run(calls=1)
+    assert one.part.figures["learning_rate"] == pytest.approx(0.25 * 2 * rate), "the second step of the warm-up"
+    assert load(one.part.folder).train.lr_scale == 0.25, "an export of its checkpoint says how it was made"
+    assert one.trainer.config.train.samples_per_row == 3
+    one.stop()
+
+
+def test_nothing_is_left_for_the_export_while_too_many_candidates_wait(base: Path) -> None:
+    one = Trainer(base, "gate.most_waiting=1", "gate.kind=share", max_epochs=3)
+    put(base, networks.CANDIDATES, 1, None)
+    one.run()
+    assert left(base) == ["tic_tac_toe-main-s64-d232"], "one waits to be exported; later ones would only pile up"
+    assert [line["network"] for line in epochs(base)] == ["tic_tac_toe-main-s64-d232", None, None]
+    assert one.said[-1].endswith("; not exported, because 1 candidates wait for the gate")
 
 
 def test_stopped_and_started_it_learns_no_file_twice(base: Path, single: None) -> None:

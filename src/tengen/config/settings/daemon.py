@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from tengen import redact
@@ -88,30 +88,42 @@ def _is_address(target: str) -> bool:
 
 
 @dataclass(frozen=True)
+class DaemonLoaderSettings:
+    """How chunks become batches: the loader's settings (docs/loader.md) that the daemon leaves to its users."""
+
+    pool_chunks: int = setting(1000, "newest chunks in memory that rows are drawn from", low=1, high=10**7)
+    chunk_share: float = setting(1.0, "share of a chunk's rows used each time it is drawn", low=1e-6, high=1)
+    reservoir_rows: int = setting(50_000, "rows mixed at a time (0: in order)", low=0, high=10**9)
+    readers: int = setting(2, "threads that read chunks", low=1, high=64)
+
+
+@dataclass(frozen=True)
 class DaemonSettings:
+    moved: ClassVar = {name: f"loader.{name}" for name in ("pool_chunks", "chunk_share", "reservoir_rows", "readers")}
+
     data: str | None = setting(
         None,
         "folder with the chunks (null: RUN/selfplay)",
         pattern=r"[^\x00-\x1f]{1,1000}",
         words="a path",
+        change="start",
     )
     chunks_per_network: int = setting(100, "new chunks before the next network is trained", low=1, high=10**7)
     steps_per_network: int = setting(1000, "training steps per network", low=1, high=10**9)
-    validation: float = setting(0.05, "share of the chunks for validation, chosen by their names", low=0, high=0.9)
-    test: float = setting(0.0, "share of the chunks for tests, chosen by their names", low=0, high=0.9)
+    validation: float = setting(
+        0.05, "share of the chunks for validation, chosen by their names", low=0, high=0.9, change="start"
+    )
+    test: float = setting(0.0, "share of the chunks for tests, chosen by their names", low=0, high=0.9, change="start")
     validation_rows: int = setting(8192, "rows used for one validation (0: none)", low=0, high=10**8)
-    pool_chunks: int = setting(1000, "newest chunks in memory that rows are drawn from", low=1, high=10**7)
-    chunk_share: float = setting(1.0, "share of a chunk's rows used each time it is drawn", low=1e-6, high=1)
-    reservoir_rows: int = setting(50_000, "rows mixed at a time (0: in order)", low=0, high=10**9)
-    readers: int = setting(2, "threads that read chunks", low=1, high=64)
-    poll_seconds: float = setting(0.5, "seconds between two checks of the folder", low=0.01, high=3600)
+    poll_seconds: float = setting(0.5, "seconds between two checks of the folder", low=0.01, high=3600, change="start")
     keep_networks: int | None = setting(
         None, "newest networks kept in RUN/models after they are sent (null: all)", low=1, high=10**6
     )
     end_with_input: bool | None = setting(
-        None, "end when standard input is closed (null: unless it listens on a socket)"
+        None, "end when standard input is closed (null: unless it listens on a socket)", change="start"
     )
-    upload: UploadSettings = setting(UploadSettings(), "where finished networks are sent")
+    loader: DaemonLoaderSettings = setting(DaemonLoaderSettings(), "how chunks become batches", change="start")
+    upload: UploadSettings = setting(UploadSettings(), "where finished networks are sent", change="start")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         yield from shares_too_large(self.validation, self.test)

@@ -29,10 +29,14 @@ class WindowSettings:
 @dataclass(frozen=True)
 class DataSection:
     window: WindowSettings = setting(REQUIRED, "how many of the newest rows are trained on")
-    ring_rows: int = setting(REQUIRED, "rows kept on the device; the window is never larger", low=64, high=10**9)
+    ring_rows: int = setting(
+        REQUIRED, "rows kept on the device; the window is never larger", low=64, high=10**9, change="start"
+    )
     first_rows: int = setting(REQUIRED, "rows before training begins", low=1, high=10**9)
     chunk_rows: int = setting(REQUIRED, "approximate rows in a file; games are never split", low=1, high=10**7)
-    max_chunk_rows: int = setting(REQUIRED, "larger files are not read", low=10_000, high=10**8, before=1_000_000)
+    max_chunk_rows: int = setting(
+        REQUIRED, "larger files are not read", low=10_000, high=10**8, before=1_000_000, change="start"
+    )
     record_share: float = setting(REQUIRED, "share of the games saved as game records", low=0, high=1)
 
 

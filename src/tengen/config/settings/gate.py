@@ -20,6 +20,10 @@ class GateSettings:
     sprt_low: float = setting(0.0, "sprt: Elo gain at which a new network is rejected", low=-1000, high=1000)
     sprt_high: float = setting(20.0, "sprt: Elo gain at which a new network is accepted", low=-1000, high=1000)
     sprt_error: float = setting(0.05, "sprt: error rate of either verdict", low=0.0001, high=0.49)
+    newest_first: bool = setting(False, "test the newest candidate first (false: the oldest)", before=False)
+    most_waiting: int = setting(
+        8, "candidates that may wait before the export waits too", low=1, high=10**6, before=10**6
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         if self.sprt_low >= self.sprt_high:

@@ -15,6 +15,9 @@ class PipelineSettings:
         True, "games continue with a newer network (false: each ends with the network it began with, which is slower)"
     )
     shuffle_rows: int = setting(20_000, "async: new rows before the next shuffle", low=1, high=10**9)
+    passes_per_shuffle: int = setting(
+        1, "times that training goes over a shuffle before it waits for the next", low=1, high=1000, before=1
+    )
     samples_per_epoch: int = setting(
         200_000, "training samples per epoch; losses are validated after each epoch", low=1, high=10**10
     )

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen import nets
-from tengen.config.settings.net import unknown_architecture
+from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.train import OptimizerSettings
 from tengen.schema import REQUIRED, setting
 
@@ -48,17 +47,6 @@ class NumberSettings:
 
 
 @dataclass(frozen=True)
-class RoleNetSettings:
-    """The network of a role."""
-
-    name: str = setting(REQUIRED, "architecture", words="a name as `tengen nets` explains them")
-    dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32")
-
-    def check_together(self) -> Iterator[tuple[str, str]]:
-        yield from unknown_architecture(self.name)
-
-
-@dataclass(frozen=True)
 class BufferSettings:
     """The replay buffer."""
 
@@ -77,10 +65,10 @@ class RoleSettings:
     """One role that learns."""
 
     net: RoleNetSettings = setting(REQUIRED, "the neural network")
-    optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser")
-    lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time")
-    er_schedule: NumberSettings = setting(REQUIRED, "exploration rate: share of random actions, 0 to 1")
-    others_er: float = setting(REQUIRED, "share of random actions of the other role", low=0, high=1)
+    optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser", change="start")
+    lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time", change="start")
+    er_schedule: NumberSettings = setting(REQUIRED, "exploration rate: share of random actions, 0 to 1", change="start")
+    others_er: float = setting(REQUIRED, "share of random actions of the other role", low=0, high=1, change="start")
     games: int = setting(REQUIRED, "games played at once", low=1, high=10**6)
     gamma: float = setting(REQUIRED, "discount per own move", low=0, high=1)
     n_step: int = setting(REQUIRED, "own moves per sample", low=1, high=100)

@@ -5,6 +5,11 @@ from typing import Any
 
 from tengen.schema import REQUIRED, setting, variant
 
+RULES_FIXED = (
+    "the rows and networks of this run belong to these rules; "
+    "begin a new run, with net.start_from to start from this run's network"
+)
+
 
 def _game_options(name: str) -> type:
     """The class that declares the options of a game."""
@@ -20,14 +25,22 @@ class RunSection:
         "name of the run and of its networks",
         pattern=r"[A-Za-z0-9_-]{1,60}",
         words="letters, digits, - and _, at most 60 of them",
+        fixed="networks and records carry this name; begin a new run for another",
     )
     about: str = setting(
         REQUIRED,
         "purpose of the run",
         pattern=r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}",
         words="one line of text, at most 200 characters",
+        change="now",
     )
-    seed: int = setting(REQUIRED, "seed of all random numbers", low=0, high=2**32 - 1)
+    seed: int = setting(
+        REQUIRED,
+        "seed of all random numbers",
+        low=0,
+        high=2**32 - 1,
+        fixed="everything so far followed from this seed; begin a new run for another",
+    )
 
 
 @dataclass(frozen=True)

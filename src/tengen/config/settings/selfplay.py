@@ -61,12 +61,13 @@ def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
 class SelfplaySettings:
     """The defaults suit one GPU."""
 
-    games: int = setting(4096, "games played at once", low=1, high=1_000_000)
+    games: int = setting(4096, "games played at once", low=1, high=1_000_000, change="start")
     sizes: tuple[str, ...] = setting(
         (),
         "Go: smaller boards for some of the games",
         pattern=_SIZE.pattern,
         words="SIZE:SHARE or SIZE:SHARE:KOMI, as 7:0.25:9.0",
+        change="start",
     )
     full_share: float = setting(
         0.25, "share of the moves with a full search; only those are policy targets", low=0.01, high=1
@@ -96,6 +97,7 @@ class SelfplaySettings:
         "Hironaka: fixed players or networks that play one side in some of the games",
         pattern=_OPPONENT.pattern,
         words="host=PLAYER:SHARE or agent=PLAYER:SHARE, as agent=first:0.1, of a fixed player or a network's path",
+        change="start",
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:

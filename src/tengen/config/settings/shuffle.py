@@ -20,5 +20,9 @@ class ShuffleSettings:
     scratch: str | None = setting(None, "folder for intermediate files (null: next to the result)")
     keep_shuffles: int = setting(3, "newest shuffles that are never removed", low=1, high=10**6)
     lease_minutes: float = setting(
-        20.0, "minutes without a sign of life before a reader on another machine counts as dead", low=2, high=10**6
+        20.0,
+        "minutes without a sign of life before a reader on another machine counts as dead",
+        low=2,
+        high=10**6,
+        change="start",
     )

@@ -11,7 +11,11 @@ from tengen.schema import setting
 class OptimizerSettings:
     """The optimiser. Weight decay applies to kernels only, not to norms and biases."""
 
-    kind: Literal["sgd", "adamw", "muon"] = setting("adamw", "SGD with momentum, AdamW, or Muon (AdamW for vectors)")
+    kind: Literal["sgd", "adamw", "muon"] = setting(
+        "adamw",
+        "SGD with momentum, AdamW, or Muon (AdamW for vectors)",
+        fixed="the checkpoints of this run hold the moments of its optimiser; begin a new run for another",
+    )
     learning_rate: float = setting(2e-3, "learning rate where the schedule is 1", low=1e-9, high=100)
     momentum: float = setting(0.9, "decay of the gradient average per step", low=0, high=0.9999)
     square_momentum: float = setting(0.99, "AdamW: the same for squared gradients", low=0, high=0.99999)
@@ -86,7 +90,10 @@ class CheckpointSettings:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    batch: int = setting(1024, "rows per step, on all devices together", low=1, high=10**6)
+    batch: int = setting(1024, "rows per step, on all devices together", low=1, high=10**6, change="start")
+    lr_scale: float = setting(
+        1.0, "factor of the learning rate, to change it while a run goes on", low=0, high=1000, before=1.0
+    )
     samples_per_row: float = setting(
         4.0, "average number of times that a row is trained on, at most", low=0.01, high=1000
     )
@@ -100,7 +107,7 @@ class TrainSettings:
     optimizer: OptimizerSettings = setting(OptimizerSettings(), "the optimiser")
     schedule: ScheduleSettings = setting(ScheduleSettings(), "factor of the learning rate over time")
     loss: LossSettings = setting(LossSettings(), "weights of the loss terms")
-    checkpoints: CheckpointSettings = setting(CheckpointSettings(), "checkpoints")
+    checkpoints: CheckpointSettings = setting(CheckpointSettings(), "checkpoints", change="start")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         if self.largest_debt < self.batch:

@@ -25,3 +25,34 @@ def power_law(total_rows: int, settings: WindowSettings) -> int:
     grown = scale * ((beyond / scale + 1) ** exponent - 1) / exponent
     window = settings.min_rows + int(settings.growth * grown)
     return window if settings.max_rows is None else min(window, settings.max_rows)
+
+
+def explained(total_rows: int, settings: WindowSettings) -> str:
+    """The window of a run with this many rows, and how it will grow, in words and numbers."""
+    scale = settings.min_rows if settings.scale is None else settings.scale
+    most = "no largest window" if settings.max_rows is None else f"at most {settings.max_rows:,}"
+    later = max(total_rows, settings.min_rows)
+    # One row more would give less than a whole row of the window, so a thousandth of the rows is compared.
+    step = max(later // 1000, 1)
+
+    def line(rows: int, name: str) -> str:
+        window = min(power_law(rows, settings), rows)
+        slope = (power_law(rows + step, settings) - power_law(rows, settings)) / step if rows >= later else 1.0
+        return f"{name:<12} {rows:>15,} {window:>15,} {100 * window / max(rows, 1):>8.1f} % {max(slope, 0):>12.2f}"
+
+    return "\n".join(
+        [
+            "The window is the newest rows of a run, from which the rows of a shuffle are drawn (data.window).",
+            f"Up to min_rows = {settings.min_rows:,} rows it holds all of them. Then it slides and grows: by growth = "
+            f"{settings.growth:g} rows per new row",
+            f"at first, and more slowly later, by the power exponent = {settings.exponent:g} over about "
+            f"scale = {scale:,} rows; {most}.",
+            "",
+            f"{'':<12} {'rows of the run':>15} {'window':>15} {'share':>10} {'per new row':>12}",
+            line(total_rows, "now"),
+            *(
+                line(factor * later, f"{factor} times" if total_rows == later else f"at {factor} x min")
+                for factor in (2, 5, 10, 100)
+            ),
+        ]
+    )

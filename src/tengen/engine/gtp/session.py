@@ -16,6 +16,7 @@ from tengen.engine.gtp.go_commands import GoCommands
 from tengen.engine.gtp.protocol import GtpCommand, GtpError
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.errors import TengenError
+from tengen.match.player_spec import find_network
 from tengen.run import networks
 
 
@@ -94,7 +95,7 @@ def make(found: networks.FoundNetwork, play: PlaySettings, engine: EngineSetting
 
 def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None) -> None:
     """Answer commands. The search is compiled before the first command, which may start a clock."""
-    found = networks.find(net)
+    found = find_network(net)
     with ExitStack() as stack:
         logged = None if log is None else stack.enter_context(_opened(log))
         commands = make(found, play, engine)

@@ -15,6 +15,7 @@ from tengen.engine.uci import protocol
 from tengen.engine.uci.position import UciPosition
 from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
+from tengen.match.player_spec import find_network
 from tengen.run import networks
 
 GAME = "pgx:chess"
@@ -249,7 +250,7 @@ def about(found: networks.FoundNetwork) -> list[str]:
 
 def find(net: str) -> networks.FoundNetwork:
     """The chess network that a person names. TengenError if it plays another game."""
-    found = networks.find(net)
+    found = find_network(net, GAME)
     if found.saved.game != GAME:
         raise TengenError(
             f"{net}: a network for {found.saved.game}; UCI is for chess ({GAME}) alone, this one plays by "

@@ -28,8 +28,9 @@ from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
-from tengen.run import networks
-from tengen.run.part import Part, Progress, Stop, waiting
+from tengen.run import networks, starting
+from tengen.run.part import Part, Progress, Stop
+from tengen.run.part import waiting as waiting_for
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
 
@@ -43,6 +44,11 @@ def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping
     files.write_folder(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
 
 
+def waiting(folder: Path) -> list[Path]:
+    """What the trainer with this folder has left for the export."""
+    return [path for path in files.inside(folder / LEFT) if networks.parse(path.name)]
+
+
 def clean(folder: Path) -> None:
     """Remove what a killed trainer has left half-written; no other process writes there."""
     files.remove_parts([folder / LEFT], older_than=0)
@@ -54,7 +60,7 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / "config.yaml").exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / "config.yaml")
-    trained = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, trainer)))
     with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
         resumed = trained.resume(checkpoints)
     if resumed is None:
@@ -81,9 +87,16 @@ class ExportPart(Part):
         self._bad: set[Path] = set()
         self.exported = 0
 
+    def change(self, config: Config) -> None:
+        self._config = config
+
     def run_once(self) -> Progress:
-        """One network, if one waits."""
+        """One network, if one waits, unless as many candidates wait for the gate as may."""
+        most = self._config.gate.most_waiting
+        full = self._config.gate.kind != "none" and len(networks.candidates(self._base)) >= most
         for left in self._waiting():
+            if full and self._is_candidate(left):
+                continue
             try:
                 made = self._export(left)
             except TengenError as error:
@@ -97,15 +110,26 @@ class ExportPart(Part):
                 continue
             self.exported += 1
             return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
+        if full:
+            words = f"the gate: {most:,} candidates wait for it, which is gate.most_waiting"
+            return waiting_for(words, exported=self.exported)
         who = f"trainer {self._trainer}" if self._trainer else "a trainer"
-        return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
+        return waiting_for(f"{who} to end an epoch that is exported", exported=self.exported)
+
+    def _is_candidate(self, left: Path) -> bool:
+        """Whether this would go to the gate. What cannot be read would not: it is set aside."""
+        try:
+            return self._place(saving.read(left).info.get("role")) == networks.CANDIDATES
+        except TengenError:
+            return False
 
     def _waiting(self) -> Iterator[Path]:
         """What trainers have left, the least trained first."""
         trainers = [path for path in files.inside(self._base / "train") if self._trainer in (None, path.name)]
-        left = [path for trainer in trainers if trainer.is_dir() for path in files.inside(trainer / LEFT)]
-        found = [(match, path) for path in left if (match := networks.parse(path.name)) and path not in self._bad]
-        yield from (path for _, path in sorted(found))
+        left = [path for trainer in trainers if trainer.is_dir() for path in waiting(trainer)]
+        yield from sorted(
+            (path for path in left if path not in self._bad), key=lambda path: (networks.parse(path.name), path)
+        )
 
     def _export(self, left: Path) -> Path:
         saved = saving.read(left)

@@ -8,7 +8,7 @@ again; after it, only the missing steps are done. So nothing is judged twice.
 import errno
 import time
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class _Running:
 
 
 class GatePart:
-    """Judges candidates, the oldest first. One process at a time."""
+    """Judges candidates, the oldest first unless told otherwise. One process at a time."""
 
     kind: str = "gate"
     name: str = "gate"
@@ -69,9 +69,19 @@ class GatePart:
         self._waiting = 0  # candidates besides the one that plays
         self._compiled = False  # whether a match was begun before
 
+    def change(self, config: Config) -> None:
+        """Judges with other settings from now on. The match that is being played begins again if they concern it."""
+        before = (self._settings, self._search)
+        self._config, self._settings = config, config.gate
+        self._search = players.strongest(config.search, config.gate.simulations)
+        if before != (self._settings, self._search):
+            self._running, self._loaded = None, {}
+
     def run_once(self) -> Progress:
         """Plays one round, or handles one candidate that needs none."""
         candidates = networks.candidates(self._base)
+        if self._settings.newest_first:
+            candidates.reverse()
         self._waiting = max(len(candidates) - 1, 0)
         for entry in candidates:
             if networks.is_judged(self._base, entry):
@@ -125,7 +135,7 @@ class GatePart:
             self._compiled = True
             running.seconds += time.monotonic() - began
         if (decision := match.decision) is None:
-            return self._underway(running, 0)
+            return replace(self._underway(running, 0), event=True)
         if not running.entry.path.is_dir():
             self._running = None
             return self._did(f"candidate {running.entry.name} is gone")

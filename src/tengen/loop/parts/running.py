@@ -4,6 +4,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 from tengen.errors import TengenError
 from tengen.run.part import Part, Progress, Stop, waiting
@@ -17,10 +18,20 @@ _LONGEST = 600.0  # seconds between two lines about the same wait
 Say = Callable[[str], None]
 
 
-def run(part: Part, status: StatusWriter, stop: Stop, say: Say, poll: float, *, once: bool = False) -> Progress:
+def run(
+    part: Part,
+    status: StatusWriter,
+    stop: Stop,
+    say: Say,
+    poll: float,
+    *,
+    once: bool = False,
+    look: Callable[[], Any] = lambda: None,
+) -> Progress:
     """Call `run_once` until the part has ended, or `stop`; with `once`, until it has nothing more to do.
 
     What it does is shown in its status file and, when it changes, through `say`. While the disk is full it waits.
+    `look` gives the run's new settings when they have changed.
     """
     speaker = Speaker(say)
     last = worked = Progress("starting")
@@ -31,6 +42,9 @@ def run(part: Part, status: StatusWriter, stop: Stop, say: Say, poll: float, *, 
 
     part.show = show
     while not stop():
+        if (config := look()) is not None:
+            poll = config.ring.poll_seconds
+            part.change(config)
         last = attempt(part.run_once)
         idle = once and not last.worked and not last.words.startswith(NO_SPACE)
         if idle and worked.words != "starting":

@@ -15,11 +15,11 @@ import jax
 from tengen.config.sections import Config
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Job, Writer
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
-from tengen.run import networks, safe_exit
+from tengen.run import networks, safe_exit, starting
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -56,6 +56,7 @@ class SelfplayPart(Part):
         self.evaluations = 0.0
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
+        starting.local(config, base)  # it plays the first games
         self._build(None)
 
     def _build(self, spec: Any) -> None:
@@ -71,6 +72,22 @@ class SelfplayPart(Part):
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
         self._rounds = PlayRounds(self._playing.lanes, self._session, key)
+
+    def change(self, config: Config) -> None:
+        """The games go on; another search or other settings of self-play are compiled, and all searches begin again."""
+        before, self._config = self._config, config
+        self._collector.settings = config.data
+        if (before.search, before.selfplay) == (config.search, config.selfplay):
+            return
+        playing = SelfplayDriver(config, self._playing.spec)
+        try:
+            check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
+        except OptionError as error:
+            self._say(f"self-play stays as it is: {error}")
+            return
+        self._collect()
+        self._playing = playing
+        self._rounds.change(playing.lanes)
 
     def run_once(self) -> Progress:
         """A call of about a second to the games."""

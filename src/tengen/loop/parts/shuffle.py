@@ -10,10 +10,12 @@ from tengen.data.shuffle.folders import Shuffle, clean, newest
 from tengen.data.shuffle.plan import ShufflePlan, WindowSurvey, plan
 from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
+from tengen.data.store.window import explained
 from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.run.part import Part, Progress, Stop, waiting
+from tengen.words import counted
 
 _NAMED = 5  # chunks that are not used are named at once
 
@@ -25,18 +27,48 @@ class ShufflePart(Part):
 
     def __init__(self, config: Config, game: Game, base: Path, stop: Stop, say: Say, *, single: bool = False) -> None:
         """`single`: make one shuffle, however few rows are new."""
-        self._settings, self._window = config.shuffle, config.data.window
-        self._first = config.data.first_rows
-        self._after, self._single = 1 if single else config.ring.shuffle_rows, single
+        self._single = single
+        self.change(config)
         self._seed, self._base, self._stop, self._say = config.run.seed, base, stop, say
         form = RowFormat.of(game, config.net.heads)
         self._survey = WindowSurvey(Store(base / "selfplay"), form, GameIdentity.of(game), config.data.max_chunk_rows)
         self._watch = LeaseWatch(config.shuffle.lease_minutes)
         self._named: set[str] = set()
 
+    def change(self, config: Config) -> None:
+        self._config, self._settings, self._window = config, config.shuffle, config.data.window
+        self._first = config.data.first_rows
+        self._after = 1 if self._single else config.ring.shuffle_rows
+
     def plan(self) -> ShufflePlan:
         """What a shuffle would do now; `str` describes it."""
         return plan(self._survey, self._settings, self._window)
+
+    def explain(self) -> str:
+        """The window with the numbers of this run, and how often shuffles use its rows."""
+        config, what = self._config, self.plan()
+        window, drawn, after = what.window_rows, what.rows, config.ring.shuffle_rows
+        passes = config.ring.passes_per_shuffle
+        uses = passes * drawn / after
+        least = (
+            ""
+            if uses >= config.train.samples_per_row
+            else (
+                "; that is fewer, so training will wait for shuffles: lower ring.shuffle_rows, or raise "
+                "shuffle.keep_target_rows or ring.passes_per_shuffle"
+            )
+        )
+        return "\n".join(
+            [
+                explained(what.total_rows, self._window),
+                "",
+                f"A shuffle now draws {drawn:,} of the {window:,} rows in the window (shuffle.keep_target_rows = "
+                f"{config.shuffle.keep_target_rows:,}).",
+                f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used "
+                f"{counted(passes, 'time')} (ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.",
+                f"Training uses at most train.samples_per_row = {config.train.samples_per_row:g}{least}.",
+            ]
+        )
 
     def run_once(self, *, again: bool = False) -> Progress:
         """One shuffle, if there are enough new rows, or in any case if the same rows are wanted `again`."""

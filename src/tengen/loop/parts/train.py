@@ -6,6 +6,7 @@ the epoch is, and how much the rows so far allow. What was learned after the las
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Literal
 
 from tengen.config.sections import Config
 from tengen.config.settings.data import LoaderSettings
+from tengen.config.source import RUN_FILE
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader
@@ -23,7 +25,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit
+from tengen.run import directory, networks, safe_exit, starting
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
@@ -101,7 +103,7 @@ class TrainPart(Part):
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, name)))
         self._game = self.trainer.config.game
         self._form, self._identity = RowFormat.of(self._game, config.net.heads), GameIdentity.of(self._game)
         self.folder = base / "train" / name
@@ -115,6 +117,7 @@ class TrainPart(Part):
         if self.session.extras is not None:
             say(f"going on from step {self.trainer.step:,}")
         self._elapsed = elapsed or (lambda: self._metrics.elapsed)
+        self._first_epoch = self._state.epoch
         self._files: ShuffledRows | None = None
         self._sums = EpochSums()
         self._complaints: set[str] = set()  # made so far
@@ -129,10 +132,18 @@ class TrainPart(Part):
         """Steps of an epoch."""
         return max(1, self._config.ring.samples_per_epoch // self._config.train.batch)
 
+    def change(self, config: Config) -> None:
+        """Learn with other settings from now on; a checkpoint of this trainer is exported with them as well."""
+        self._config = config
+        if self.trainer.change(config.train):
+            self._say("the learner is compiled again for these settings")
+        if (self.folder / RUN_FILE).exists():
+            directory.write(config, self.folder, ())
+
     def run_once(self) -> Progress:
         """A second of learning, or the end of an epoch."""
         with self.session.watching():
-            if self._max_epochs is not None and self._state.epoch >= self._max_epochs:
+            if self._max_epochs is not None and self._state.epoch - self._first_epoch >= self._max_epochs:
                 return self._progress(f"{self._max_epochs:,} epochs are done", ended=True)
             if self._state.steps >= self.epoch_steps:
                 return self._end_epoch()
@@ -200,16 +211,24 @@ class TrainPart(Part):
             "shuffle": self._files.shuffle.name if self._files else None,
         }
         # The epoch is not over before all of this is written: with a full disk it is done again.
-        exported = ""
+        exported = waits = ""
         if self.role != "trainonly" and epoch % self._config.ring.epochs_per_export == 0:
-            exported = self._leave(line)
+            waits = self._export_waits()
+            exported = "" if waits else self._leave(line)
         self._metrics.write("epoch", {**line, "network": exported or None})
         self._state, self._sums = replace(self._state, epoch=epoch, steps=0), EpochSums()
         validated = f", on rows that were not learned from {validation['loss']:.3f}" if validation else ""
         loss = f": loss {means['loss']:.3f}{validated}" if "loss" in means else ""
-        self._say(f"epoch {epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else ""))
+        self._say(f"epoch {epoch:,}{loss}" + (f"; {exported} waits to be exported" if exported else waits))
         self._checkpoint()
         return self._progress("an epoch has ended")
+
+    def _export_waits(self) -> str:
+        """Why no network is left for the export now: the one before still waits, because the gate has too many."""
+        waiting = self.role == "main" and self._config.gate.kind != "none" and export.waiting(self.folder)
+        if not waiting or len(networks.candidates(self._base)) < self._config.gate.most_waiting:
+            return ""
+        return f"; not exported, because {self._config.gate.most_waiting:,} candidates wait for the gate"
 
     def _leave(self, line: dict[str, Any]) -> str:
         """Leave the averaged weights for the export; the name of the network."""
@@ -252,8 +271,7 @@ class TrainPart(Part):
             )
         if self._files is None or found.name != self._files.shuffle.name:
             self.trainer.earn(max(found.total_rows - self.trainer.bucket.rows, 0))
-            used = set(self._state.used)
-            fresh = [file for file in found.train if file.sha256 not in used]
+            fresh = self._least_used(found.train)
             if not fresh:
                 if self._files is None:
                     return self._waiting(f"a newer shuffle than {found.name}, whose files have all been learned from")
@@ -268,6 +286,12 @@ class TrainPart(Part):
             except ShuffleGone:
                 return Progress(f"{found.name} is being removed")
         return None
+
+    def _least_used(self, files: Sequence[ShuffledFile]) -> list[ShuffledFile]:
+        """Those that were learned from least often, if that is less often than they may be."""
+        used = Counter(self._state.used)
+        least = min((used[file.sha256] for file in files), default=0)
+        return [file for file in files if used[file.sha256] == least < self._config.ring.passes_per_shuffle]
 
     def _complain(self, reason: str) -> None:
         """Report once that a shuffle, or a file of one, is skipped."""

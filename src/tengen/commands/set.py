@@ -1,0 +1,39 @@
+"""`tengen set`: change settings of a run while it runs, or before it is started again."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+_ABOUT = """Changes settings of a run. A run that is going on uses them within a round; otherwise they apply when it is
+started again. Every change is kept with its time in RUN/changes.jsonl. A setting that cannot change is refused, with
+the reason (docs/loop.md)."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "set",
+        help="change settings of a run, also while it is going on",
+        description=_ABOUT,
+        example="tengen set runs/go9 train.lr_scale=0.3 goal.minutes=600",
+    )
+    parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="a setting and its new value")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Change the settings, and print what changed and when it takes effect."""
+    from tengen.monitor import overview
+    from tengen.run import directory, part_status
+
+    overview.check(args.base)
+    made = directory.change(args.base, args.settings)
+    if not made:
+        print("nothing changes: the run has these settings already")
+    run = next((path for path in (args.base, *args.base.parents) if (path / part_status.FOLDER).is_dir()), args.base)
+    alive = any(part.alive for part in part_status.look(run))
+    for change, rule in made.items():
+        when = "within a round" if alive and rule.change == "now" else "when the run is started again"
+        print(f"{change} ({when})")
+    return 0

@@ -1,0 +1,167 @@
+"""Networks that users bring: `net.name: package.module:function` in a configuration.
+
+    def tiny(game, heads, rngs):        # may also take `dtype`, the number format of computations
+        return Tiny(game, rngs)         # a flax.nnx.Module: module(planes, scalars) -> nets.Outputs
+
+The module is called in flax's evaluation mode (`module.eval()`) by players, and in training mode (`module.train()`) by
+the learner; one whose `__call__` takes `train` is given it as well. Variables of any kind are kept: parameters
+(`nnx.Param`), which learn, batch statistics, and the random keys of dropout. A method `fold()`, if there is one,
+prepares a copy of the module for play, in place.
+"""
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax import Array
+
+from tengen import importing
+from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
+from tengen.nets.network import Network, Planes, Scalars
+from tengen.nets.outputs import Outputs
+from tengen.nets.specs import Dtype, Spec
+
+_BATCH = 2  # positions that a new network is tried on
+
+
+class CustomNetwork(Network):
+    """A module of a user, with the interface of Tengen's own networks."""
+
+    def __init__(self, spec: Spec, module: nnx.Module, dtype: Dtype, full_board: bool) -> None:
+        super().__init__(spec, dtype, full_board)
+        self.module = module
+        module.eval()
+
+    def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
+        given = _by_name(self.called(planes, scalars, train))
+        found = {name: given[name].astype(jnp.float32) for name in ("policy", "value", *self.spec.heads)}
+        extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
+        return Outputs(**found, extra=extra or None)
+
+    def called(self, planes: Array, scalars: Array, train: bool) -> Any:
+        """What the module gives."""
+        module: Any = self.module
+        more = {"train": train} if "train" in _parameters(type(module).__call__) else {}
+        if not train:
+            return module(planes, scalars, **more)
+        module.train()
+        found = module(planes, scalars, **more)
+        module.eval()
+        return found
+
+    def fold_norms(self) -> None:
+        fold = getattr(self.module, "fold", None)
+        if callable(fold):
+            fold()
+
+    @property
+    def place(self) -> str:
+        """Where the module's `__call__` is written."""
+        return f"{self.spec.function}: {importing.where(type(self.module).__call__)}"
+
+
+def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool) -> CustomNetwork:
+    """The network that the user's function builds. OptionError tells what is wrong, with the user's file and line."""
+    assert spec.function is not None
+    function = importing.load(spec.function, "a function that builds a network")
+    more = {"dtype": dtype} if "dtype" in _parameters(function) else {}
+    try:
+        module = function(game, spec.heads, rngs, **more)
+    except TengenError:
+        raise
+    except Exception as error:
+        raise OptionError(f"{spec.function}: building the network failed: {importing.explain(error)}") from error
+    if not isinstance(module, nnx.Module):
+        place = importing.where(function)
+        raise OptionError(f"{spec.function}: {place}: expected a flax.nnx.Module, got {type(module).__name__}")
+    net = CustomNetwork(spec, module, dtype, full_board)
+    _check(net, game)
+    return net
+
+
+def check_numbers(net: Network, game: Game) -> None:
+    """OptionError if a new network of a user gives numbers that are not finite for the first positions of a game."""
+    if not isinstance(net, CustomNetwork):
+        return
+    graph, state = nnx.split(net)
+
+    @jax.jit
+    def look(state: Any) -> Outputs:
+        seen = jax.vmap(game.look)(jax.vmap(game.init)(jax.random.split(jax.random.key(0), _BATCH))).observation
+        return nnx.merge(graph, state)(seen.planes, seen.scalars)
+
+    for name, found in _by_name(look(state)).items():
+        if not np.isfinite(found).all():
+            raise OptionError(f"{net.place}: {name} holds numbers that are not finite, for a new network")
+
+
+def shapes(game: Game) -> dict[str, tuple[int, ...]]:
+    """The shape of each possible output for one position."""
+    height, width, _ = game.planes_shape
+    per = {"point": (height, width), "action": (game.num_actions,)}
+    targets = {
+        target.name: per.get(target.per) or (() if target.outputs == 1 else (2,)) for target in game.extra_targets
+    }
+    known = {"policy": (game.num_actions,), "value": (3,), "opponent_policy": (game.num_actions,), "moves_left": ()}
+    return targets | known
+
+
+def _by_name(outputs: Any) -> dict[str, Any]:
+    found = {**outputs._asdict(), **(outputs.extra or {})}
+    return {name: output for name, output in found.items() if output is not None and name != "extra"}
+
+
+def _check(net: CustomNetwork, game: Game) -> None:
+    """Tries the network without computing anything, as players and as the learner call it."""
+    graph, state = nnx.split(net)
+    for path, leaf in nnx.to_flat_state(state):
+        value: Array = leaf[...]
+        if jnp.issubdtype(value.dtype, jnp.floating) and value.dtype != jnp.float32:
+            name = ".".join(map(str, path[1:]))
+            raise OptionError(
+                f"{net.place}: {name} is {value.dtype}; variables are float32, whatever computes with them"
+            )
+    planes = jax.ShapeDtypeStruct((_BATCH, *game.planes_shape), jnp.bool_)
+    scalars = jax.ShapeDtypeStruct((_BATCH, game.num_scalars), jnp.float32)
+    for train in (False, True):
+        try:
+            found = jax.eval_shape(partial(_called, graph, train), state, planes, scalars)
+        except TengenError:
+            raise
+        except Exception as error:
+            words = f"{_BATCH} positions of {game.name} for {'training' if train else 'play'}"
+            raise OptionError(f"{net.place}: evaluating {words} failed: {importing.explain(error)}") from error
+        for problem in _problems(found, net.spec, game):
+            raise OptionError(f"{net.place}: {problem}")
+
+
+def _called(graph: Any, train: bool, state: Any, planes: Array, scalars: Array) -> Any:
+    return nnx.merge(graph, state).called(planes, scalars, train)
+
+
+def _problems(found: Any, spec: Spec, game: Game) -> Iterator[str]:
+    """What is wrong with the outputs (shapes in place of numbers) for a batch of positions."""
+    if not isinstance(found, Outputs):
+        yield f"expected nets.Outputs, got {type(found).__name__}"
+        return
+    given = _by_name(found)
+    for name, shape in shapes(game).items():
+        output, wanted = given.get(name), (_BATCH, *shape)
+        if output is None and name in ("policy", "value", *spec.heads):
+            yield f"the outputs have no {name}" + (", which net.heads asks for" if name in spec.heads else "")
+        elif output is not None and output.shape != wanted:
+            got = f"{list(output.shape)} for {_BATCH} positions of {game.name}"
+            yield f"{name}: expected the shape {list(wanted)}, got {got}"
+
+
+def _parameters(function: Any) -> Any:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some functions in C have none
+        return {}

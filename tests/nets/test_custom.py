@@ -1,0 +1,115 @@
+"""Networks of users: built, trained, saved and loaded as Tengen's own, and mistakes in them told with their place."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from tengen import games, nets
+from tengen.commands import main
+from tengen.errors import OptionError, TengenError
+from tengen.nets import custom, saving
+from tengen.run import networks
+from tests.helpers import custom_nets
+from tests.helpers.custom_nets import TINY
+from tests.helpers.tiny_runs import settings
+
+GAME = games.make("tic_tac_toe")
+FILE = "custom_nets.py, line "
+
+
+def seen(count: int = 3) -> Any:
+    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), count))
+    return jax.vmap(GAME.observe)(states)
+
+
+def test_a_function_gives_a_network_that_is_saved_and_loaded_with_all_its_variables(tmp_path: Path) -> None:
+    spec = nets.spec(TINY, ("moves_left",))
+    net = nets.build(spec, GAME, nnx.Rngs(1))
+    before = net(*seen())
+    net(*seen(), train=True)  # moves the statistics and the random key of dropout
+    after = net(*seen())
+    assert not np.allclose(before.policy, after.policy)
+    saving.save(net, tmp_path, GAME)
+    found = saving.read(tmp_path)
+    assert found.spec == spec
+    assert nets.name_of(found.spec) == TINY
+    loaded = saving.load(tmp_path, GAME)
+    for one, other in zip(net(*seen()), loaded(*seen()), strict=True):
+        assert (one is None and other is None) or np.allclose(one, other)
+    one, other = (saving.named(nnx.state(each)) for each in (net, loaded))
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert nets.parameter_count(net) == nets.parameter_count(nets.shapes(spec, GAME)) > 0
+    assert nets.operations(spec, GAME) > 1000
+
+
+def test_training_and_evaluation_mode_follow_the_call_and_leave_the_graph_alone() -> None:
+    net = nets.build(nets.spec(TINY), GAME, nnx.Rngs(1))
+    graph = nnx.graphdef(net)
+    one = net(*seen(64), train=True).policy
+    assert nnx.graphdef(net) == graph
+    assert not np.allclose(one, net(*seen(64), train=True).policy)  # dropout draws anew
+    assert np.allclose(net(*seen()).policy, net(*seen()).policy)
+    folded = nets.fold(net)
+    assert np.allclose(net(*seen()).policy, folded(*seen()).policy)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("wrong_shape", f"{FILE}\\d+: value: expected the shape \\[2, 3\\], got \\[2, 1\\] for 2 positions"),
+        ("no_outputs", f"{FILE}\\d+: expected nets.Outputs, got tuple"),
+        ("failing_call", f"for play failed: KeyError: 'oops' \\(.*{FILE}\\d+, in __call__\\)"),
+        ("failing", f"building the network failed: TypeError.*{FILE}\\d+, in failing\\)"),
+        ("no_module", f"{FILE}\\d+: expected a flax.nnx.Module, got int"),
+        ("missing", "missing: unknown name"),
+    ],
+)
+def test_mistakes_are_told_with_the_users_file_and_line(function: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        nets.build(nets.spec(f"tests.helpers.custom_nets:{function}"), GAME, nnx.Rngs(0))
+
+
+def test_a_head_that_is_missing_and_numbers_that_are_not_finite() -> None:
+    with pytest.raises(OptionError, match=f"{FILE}\\d+: the outputs have no opponent_policy, which net.heads asks for"):
+        nets.build(nets.spec(TINY, ("opponent_policy",)), GAME, nnx.Rngs(0))
+    net = nets.build(nets.spec("tests.helpers.custom_nets:not_finite"), GAME, nnx.Rngs(0))
+    with pytest.raises(OptionError, match=f"{FILE}\\d+: policy holds numbers that are not finite"):
+        custom.check_numbers(net, GAME)
+
+
+def test_a_file_whose_function_is_gone_or_builds_another_network(tmp_path: Path, monkeypatch: Any) -> None:
+    saving.save(nets.build(nets.spec(TINY), GAME, nnx.Rngs(1)), tmp_path, GAME)
+
+    class Wider(custom_nets.Tiny):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.more = nnx.Param(jnp.zeros(3))
+
+    monkeypatch.setattr(custom_nets, "Tiny", Wider)
+    with pytest.raises(TengenError, match=r"model.safetensors: 1 tensors are missing: module.more"):
+        saving.load(tmp_path, GAME)
+    monkeypatch.delattr(custom_nets, "tiny")
+    with pytest.raises(TengenError, match=r"model.safetensors: .*tiny: unknown name"):
+        saving.load(tmp_path, GAME)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fused", "sync", "async"])
+def test_runs_learn_with_a_network_of_a_user(mode: str, tmp_path: Path) -> None:
+    more = ("net.dtype=float32", "goal.steps=40", "ring.selfplay_rows=100", "ring.samples_per_epoch=160")
+    overrides = settings(f"net.name={TINY}", "net.heads=[moves_left]", "gate.kind=none", *more)
+    words = [word for text in overrides for word in ("--set", text)]
+    assert main(["run", "tic_tac_toe", "--base", str(tmp_path), "--mode", mode, *words]) == 0
+    found = networks.find(tmp_path)
+    assert found.saved.spec == nets.spec(TINY, ("moves_left",))
+    assert found.saved.info["step"] > 0
+    first = nets.build(found.saved.spec, GAME, nnx.Rngs(0))
+    now = saving.named(nnx.state(saving.load(found.path)))
+    moved = [name for name, x in saving.named(nnx.state(first)).items() if not np.array_equal(x, now[name])]
+    assert {"module.norm.mean", "module.norm.var", "module.conv.kernel"} <= set(moved)
