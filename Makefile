@@ -7,7 +7,7 @@ PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # Which tests: TESTS=tests/data, or any other arguments of pytest. Without it, all.
 TESTS :=
 
-.PHONY: help run test test-all test-busy test-gpu lint bench soak format lock clean
+.PHONY: help run test test-all test-busy test-gpu lint docs bench soak format lock clean
 
 help:
 	@echo "make run       set up, then train a connect-four network from nothing"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-busy the tests five times on a machine that is made busy (TIMES=1 for once)"
 	@echo "make test-gpu  the tests that need an NVIDIA GPU (a few minutes)"
 	@echo "make lint      ruff and pyright"
+	@echo "make docs      the documentation as a site with the Python API, in site/"
 	@echo "make bench     how fast the games are here, next to pgx"
 	@echo "make soak      an hour of the daemon being killed while data comes (MINUTES=3 for less)"
 	@echo "make format    let ruff format the code"
@@ -55,6 +56,16 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+# mkdocs and its plugins are not installed for anything else.
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+.venv/.docs: $(READY)
+	@echo "== installing what builds the site =="
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	@touch $@
 
 bench: $(READY)
 	$(BIN)/tengen bench games

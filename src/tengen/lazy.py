@@ -3,7 +3,8 @@
     __getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)
 
 A module is imported when one of its names is first used, because importing JAX takes a second. Type checkers read the
-same stub. The `lazy_loader` package does this only for names from inside the package itself.
+same stub; for them, a name is public if it is imported `as` itself or assigned, as in `Settings = SearchSettings`. The
+`lazy_loader` package does this only for names from inside the package itself.
 """
 
 import ast
@@ -16,12 +17,25 @@ from typing import Any
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Returns the `__getattr__`, `__dir__` and `__all__` of the package whose `__init__.py` is `file`."""
-    origins: dict[str, tuple[str, str]] = {}  # public name -> module, name in it
+    imported: dict[str, tuple[str, str]] = {}  # name in the stub -> module, name in it
+    public: list[str] = []
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.ImportFrom):
-            raise ImportError(f"{package}: its stub may hold only `from MODULE import NAME as NAME`")
-        module = ".".join(filter(None, (package if node.level else "", node.module)))
-        origins |= {alias.asname or alias.name: (module, alias.name) for alias in node.names}
+        match node:
+            case ast.ImportFrom(module=module, names=names, level=level):
+                origin = ".".join(filter(None, (package if level else "", module)))
+                imported |= {alias.asname or alias.name: (origin, alias.name) for alias in names}
+                public += [alias.asname for alias in names if alias.asname]
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if other in imported:
+                imported[name] = imported[other]
+                public.append(name)
+            case ast.AnnAssign():  # declares what `__init__.py` defines itself
+                pass
+            case _:
+                raise ImportError(
+                    f"{package}: line {node.lineno} of its stub is neither `from MODULE import NAME as NAME` nor "
+                    "`NAME = IMPORTED` nor `NAME: TYPE`"
+                )
+    origins = {name: imported[name] for name in sorted(public)}
 
     def find(name: str) -> Any:
         if name not in origins:
@@ -32,4 +46,4 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         setattr(sys.modules[package], name, found)
         return found
 
-    return find, lambda: sorted(origins), sorted(origins)
+    return find, lambda: list(origins), list(origins)

@@ -1,51 +1,174 @@
-"""What the documentation shows works as it is written."""
+"""What the documentation shows works as it is written: every block is run or checked (see tests/helpers/pages.py)."""
 
+import contextlib
+import io
+import json
+import re
+import shlex
+import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from tengen import data, games
-from tests.helpers import pages
+from tengen import config, data, games
+from tengen.commands import make_parser
+from tests.helpers import pages, paths
 from tests.helpers import rows as made
+
+LANGUAGES = {"python", "sh", "yaml", "toml", "json", "text"}
+WITH_PYTHON = [page for page in pages.PAGES if pages.blocks(page, "python")]
+LONG = {
+    *("README.md", "context.md", "gtp.md", "gym.md", "match-api.md"),
+    *("nets.md", "search.md", "selfplay.md", "trainers.md"),
+}
+NEEDS = {"match.md": "gnugo"}  # programs without which a page cannot be run
+# Every block that is not run, by its reason. A new one is added here on purpose or not at all.
+NOT_RUN: list[tuple[str, str]] = []
+# Programs in shell blocks that are not Tengen's, and which of their arguments are files of this repository.
+OTHERS = {"pip": 0, "cd": 0, "echo": 0, "nc": 0, ".": 0, "mkdir": 0, "ln": 0, "python": 1, "python3": 1, "sh": 1}
+_NAME = re.compile(r"[a-z]\w*")
+
+
+def test_every_block_names_its_language_and_none_is_skipped_silently() -> None:
+    every = [block for page in pages.PAGES for block in pages.blocks(page)]
+    assert len(every) > 90
+    assert [f"{block}: {block.language or 'no language'}" for block in every if block.language not in LANGUAGES] == []
+    not_run = [(block.page.name, block.about.strip()) for block in every if block.note == "not run"]
+    assert not_run == NOT_RUN
+    assert all(reason for _, reason in not_run)
+    code = re.compile(r"^(import \w|from \w+ import|(\.venv/bin/)?tengen [a-z]+ [\w-]*[a-z])", re.MULTILINE)
+    assert [str(block) for block in every if block.language == "text" and code.search(block.text)] == []
+
+
+def test_no_code_is_indented_instead_of_fenced() -> None:
+    for page in pages.PAGES:
+        text = re.sub(r"^( *)```.*?^\1```$|<!--.*?-->", "", page.read_text("utf-8"), flags=re.M | re.S)
+        assert not re.search(r"\n\n {4}(?! *[-*\d])\S.*", text), page
 
 
 def test_lines_keep_their_numbers() -> None:
-    page = (pages.DOCS / "loader.md").read_text().split("\n")
-    for number, line in enumerate(pages.python("loader.md").split("\n")):
-        assert line in ("", page[number])
+    for page in WITH_PYTHON:
+        written = page.read_text("utf-8").split("\n")
+        for number, line in enumerate(pages.python(page).split("\n")):
+            assert line in ("", written[number]), page
 
 
-def test_the_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def _long(page: Path) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if page.name in LONG else []
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=_long(page), id=page.stem) for page in WITH_PYTHON])
+def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page.name in NEEDS and not shutil.which(NEEDS[page.name]):
+        pytest.skip(f"{page.name} needs {NEEDS[page.name]}")
+    if page.name == "gym.md":
+        pytest.importorskip("gymnasium")
+    _PREPARE.get(page.name, lambda folder: None)(tmp_path)
+    names = pages.run(page, tmp_path, monkeypatch)
+    _CHECK.get(page.name, lambda names: None)(names)
+
+
+def _chunks(folder: Path) -> None:
+    """Three chunks of made-up rows, where the pages about data expect a run."""
     game = games.make("tic_tac_toe")
     form = data.RowFormat.of(game)
-    folder = tmp_path / "runs" / "noughts" / "selfplay" / "random"
-    folder.mkdir(parents=True)
+    rows = folder / "runs" / "noughts" / "selfplay" / "random"
+    rows.mkdir(parents=True)
     for seed in range(3):
-        rows = made.rows(100, seed, form)
-        data.write_chunk(folder / f"{seed}.npz", form, rows, data.GameIdentity.of(game), network="n")
-    names = pages.run("loader.md", tmp_path, monkeypatch)
-    assert capsys.readouterr().out == "300 rows\n"
+        path = rows / f"{seed:010}-a.npz"
+        data.write_chunk(path, form, made.rows(100, seed, form), data.GameIdentity.of(game), network="n")
+
+
+def _loaded(names: dict) -> None:
+    assert names["loader"].get_stats().counts["train"].rows >= 300
     assert names["rows"]["policy"].shape == (256, 9)
     assert np.isfinite(names["rows"]["policy"]).all()
 
 
-@pytest.mark.slow
-def test_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = pages.run("nets.md", tmp_path, monkeypatch)["outputs"]
-    assert outputs.policy.shape == (2, 82)
-
-
-@pytest.mark.slow
-def test_write_a_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = pages.run("write-a-game.md", tmp_path, monkeypatch)
+def _written_game(names: dict) -> None:
     assert names["Nim"].name == "nim"
     assert names["BreakthroughOptions"]().size == 6
 
 
-@pytest.mark.slow
-def test_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = pages.run("context.md", tmp_path, monkeypatch)
+def _context(names: dict) -> None:
     assert names["result"].games == 20
     assert names["ctx"].stats().train_batches == names["ctx"].stats().rows * 8 // 64
     assert len(names["results"]) >= 100
+
+
+_PREPARE = {"loader.md": _chunks, "shuffle.md": _chunks}
+_CHECK = {"loader.md": _loaded, "context.md": _context, "write-a-game.md": _written_game}
+
+
+def _commands(block: pages.Block) -> list[list[str]]:
+    """The commands of a shell block, each as its words: pipes, lists and redirections are taken apart."""
+    found: list[list[str]] = []
+    for line in block.text.replace("\\\n", " ").splitlines():
+        reader = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+        reader.whitespace_split = True
+        words: list[str] = []
+        redirected = False
+        for word in [*reader, ";"]:
+            if set(word) <= set("|&;"):
+                found += [words] if words else []
+                words = []
+            elif set(word) <= set("<>"):
+                redirected = True
+                continue
+            elif not redirected:
+                words.append(word)
+            redirected = False
+    return found
+
+
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if pages.blocks(page, "sh")], ids=lambda page: page.stem)
+def test_command_lines(page: Path) -> None:
+    """Arguments are accepted; configurations that ship exist, and accept the settings."""
+    targets = set(re.findall(r"^([\w-]+):", (paths.ROOT / "Makefile").read_text(), re.M))
+    for block in pages.blocks(page, "sh"):
+        for program, *arguments in _commands(block):
+            where = f"{block}: {program} {' '.join(arguments)}"
+            if Path(program).name == "tengen":
+                _parse(arguments, where)
+            elif program == "make":
+                assert {each for each in arguments if "=" not in each} <= targets, where
+            else:
+                files = arguments[: OTHERS[program]] if program in OTHERS else [where]
+                assert all(each.startswith("-") or (paths.ROOT / each).exists() for each in files), where
+
+
+def _parse(arguments: list[str], where: str) -> None:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parsed = make_parser().parse_args(arguments)
+    except SystemExit:
+        pytest.fail(f"{where}\n{said.getvalue()}")
+    name, settings = getattr(parsed, "config", None), getattr(parsed, "set", None)
+    if not isinstance(name, str) or name.startswith("runs/"):
+        return
+    if _NAME.fullmatch(name):
+        assert name in config.shipped(), where
+        own = [each for each in settings or () if "my_net:" not in each]
+        config.load_any(name, own)
+
+
+@pytest.mark.parametrize("language", ["yaml", "toml", "json"])
+def test_data(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(paths.EXAMPLES)
+    monkeypatch.chdir(paths.ROOT)
+    for block in [block for page in pages.PAGES for block in pages.blocks(page, language)]:
+        match language:
+            case "json":
+                assert all(json.loads(line) for line in block.text.splitlines()), str(block)
+            case "toml":
+                assert tomllib.loads(block.text), str(block)
+            case _:
+                part = yaml.safe_load(block.text)
+                assert block.note == "over", f"{block}: say `<!-- over: CONFIG -->` before it"
+                whole = config.to_dict(config.load_any(block.about.strip()))
+                assert set(part) <= set(whole), str(block)
+                config.from_dict(whole | part)

@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The whole command line. Every parser in it has a description and an example."""
-    parser = _Parser(prog="tengen", description=tengen.__doc__, example="tengen run tic_tac_toe")
+    summary = (tengen.__doc__ or "").partition("\n")[0]
+    parser = _Parser(prog="tengen", description=summary, example="tengen run tic_tac_toe")
     parser.add_argument("--version", action="version", version=f"tengen {tengen.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:

@@ -1,7 +1,9 @@
 """The configuration of a run: a complete tree of typed sections, read from YAML.
 
-config = load("go9", overrides=["game.komi=5.5"])
-config.game.options.size
+    settings = config.load("go9", overrides=["game.komi=5.5"])
+    settings.game.options.size
+
+Settings need no JAX; loading a whole configuration imports it, to check the network against the game.
 """
 
 from tengen import lazy

@@ -1,8 +1,8 @@
 """Tree search over a batch of games, on the accelerator.
 
-leaves = search.select(tree)                         # walk every game's tree from its root to a leaf
-tree = search.expand(tree, leaves, evaluation)       # add the leaf, back its value up
-result = search.run(evaluate, game, roots, key, settings)   # both, in one compiled loop with the network inside
+    leaves = search.select(tree)                         # walk every game's tree from its root to a leaf
+    tree = search.expand(tree, leaves, evaluation)       # add the leaf, back its value up
+    result = search.run(evaluate, game, roots, key, settings)   # both, in one compiled loop with the network inside
 
 `Settings` does not import JAX; everything else does.
 """

@@ -1,8 +1,8 @@
-from tengen.config.settings.search import SearchSettings as Settings
+from tengen.config.settings.search import SearchSettings
 from tengen.nets.outputs import Evaluation as Evaluation
 
 from . import dump as dump
-from .result import SearchResult as Result
+from .result import SearchResult
 from .result import summarise as summarise
 from .roots import advance as advance
 from .roots import begin as begin
@@ -19,3 +19,6 @@ from .simulation import unfinished as unfinished
 from .tree import Tree as Tree
 from .tree import bytes_needed as bytes_needed
 from .tree import plant as plant
+
+Result = SearchResult
+Settings = SearchSettings

@@ -1,8 +1,8 @@
-"""Checks for what you bring to Tengen, without pytest.
+"""Checks for what you bring to Tengen.
 
-from tengen.testing import check_game
+    testing.check_game(Breakthrough, size=6)      # raises an error that lists everything wrong
 
-check_game(Breakthrough, size=6)      # raises an error that lists everything wrong
+They do not need pytest.
 """
 
 from tengen.testing.games import check_game
