@@ -41,11 +41,11 @@ def test_residual_ones_have_katagos_numbers(
 
 
 def test_endings() -> None:
-    spec = nets.spec("b8c64-mish-xt8-se4-nogp", ("score",))
+    spec = nets.spec("b8c64-mish-xt8-se4-nogp-stem5", ("score",))
     assert spec.tower is not None
     assert (spec.activation, spec.heads) == ("mish", ("score",))
     assert (spec.tower.groups, spec.tower.excite_ratio, spec.tower.pool_blocks) == (8, 4, ())
-    assert nets.name_of(spec) == "b8c64-nogp-xt8-se4-mish"
+    assert nets.name_of(spec) == "b8c64-nogp-xt8-se4-stem5-mish"
     assert nets.spec("mlp2x64-silu").activation == "silu"
 
 
@@ -74,8 +74,8 @@ def test_every_size_makes_a_network_that_knows_its_name(
         ("b6", '"b6": no network has that name'),
         ("b0c96", '"b0c96": no network has that name'),
         ("", '"": no network has that name'),
-        ("b6c96-", '"b6c96-": unknown ending "-", expected one of -nogp, -xtN, -se, -mish, -silu'),
-        ("b6c96-relu", '"b6c96-relu": unknown ending "-relu", expected one of -nogp, -xtN, -se, -mish, -silu'),
+        ("b6c96-", '"b6c96-": unknown ending "-", expected one of -nogp, -xtN, -se, -stemN, -mish, -silu'),
+        ("b6c96-relu", '"b6c96-relu": unknown ending "-relu", expected one of -nogp, -xtN, -se, -stemN, -mish, -silu'),
         ("b6c96-mish-silu", '"b6c96-mish-silu": two endings set activation'),
         ("b6c96-xt5", '"b6c96-xt5": tower.groups: expected a divisor of the 96 channels inside a block, got 5'),
         ("mlp3x256-se", '"mlp3x256-se": -se is for networks on a board, such as b6c96-se'),

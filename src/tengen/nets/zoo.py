@@ -16,15 +16,18 @@ ENDINGS = {
     "-nogp": "no block pools over the whole board",
     "-xtN": "ResNeXt: the 3x3 convolution has N groups, between two 1x1 convolutions",
     "-se": "squeeze-and-excitation in every block, one hidden unit per 8 channels (-seN: per N)",
+    "-stemN": "the first convolution is N x N instead of 3 x 3",
     "-mish": "activation mish instead of relu",
     "-silu": "activation silu instead of relu",
 }
 _TOWER = re.compile(r"b([1-9]\d{0,2})c([1-9]\d{0,3})(nbt)?")
 _LAYERS = re.compile(r"mlp([1-9]\d{0,2})x([1-9]\d{0,4})")
 _ENDING = re.compile(
-    r"(?P<pool_blocks>nogp)|xt(?P<groups>[1-9]\d{0,3})|se(?P<excite_ratio>([1-9]\d{0,3})?)|(?P<activation>mish|silu)"
+    r"(?P<pool_blocks>nogp)|xt(?P<groups>[1-9]\d{0,3})|se(?P<excite_ratio>([1-9]\d{0,3})?)|"
+    r"stem(?P<stem_side>[1579])|(?P<activation>mish|silu)"
 )
 _USUAL_RATIO = 8
+_USUAL_STEM = 3
 
 
 class _Size(NamedTuple):
@@ -82,7 +85,8 @@ def name_of(spec_: Spec) -> str | None:
     if tower is not None:
         base = f"b{tower.blocks}c{tower.channels}{'nbt' if tower.kind == 'nested' else ''}"
         excite = tower.excite_ratio and ("se" if tower.excite_ratio == _USUAL_RATIO else f"se{tower.excite_ratio}")
-        endings = [not tower.pool_blocks and "nogp", tower.groups > 1 and f"xt{tower.groups}", excite]
+        stem = tower.stem_side != _USUAL_STEM and f"stem{tower.stem_side}"
+        endings = [not tower.pool_blocks and "nogp", tower.groups > 1 and f"xt{tower.groups}", excite, stem]
     elif layers is not None:
         base, endings = f"mlp{layers.count}x{layers.width}", []
     else:
@@ -106,7 +110,7 @@ def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any
         "inner_blocks": 2 if nested else 0,
         "groups": 1,
         "excite_ratio": None,
-        "stem_side": 3,
+        "stem_side": _USUAL_STEM,
         "pass_units": None,
         **size._asdict(),
     }
