@@ -28,7 +28,10 @@ NEEDS = {"match.md": "gnugo"}  # programs without which a page cannot be run
 # Every block that is not run, by its reason. A new one is added here on purpose or not at all.
 NOT_RUN: list[tuple[str, str]] = []
 # Programs in shell blocks that are not Tengen's, and which of their arguments are files of this repository.
-OTHERS = {"pip": 0, "cd": 0, "echo": 0, "nc": 0, ".": 0, "mkdir": 0, "ln": 0, "python": 1, "python3": 1, "sh": 1, "katago": 0}
+OTHERS = {
+    **dict.fromkeys(("pip", "cd", "echo", "nc", ".", "mkdir", "ln", "katago"), 0),
+    **dict.fromkeys(("python", "python3", "sh"), 1),
+}
 _NAME = re.compile(r"[a-z]\w*")
 
 
