@@ -27,6 +27,7 @@ game:
   ko: positional
   suicide: false
   max_moves: null
+  observation: tengen
 net:
   name: b2c16
   heads: [ownership, score]
@@ -168,12 +169,12 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         "run.name: given twice, first on line 2 (mine.yaml, line 5)",
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
-        'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 18)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 50)",
+        'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 17)',
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 19)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 51)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 76)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 78)",
+        'got "mcts:x" (mine.yaml, line 78)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 80)",
     ]
 
 
@@ -183,13 +184,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 42)"
+        "(mine.yaml, line 43)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 77)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 79)"
     ]
 
 
@@ -242,15 +243,15 @@ def test_about_is_one_line(file: Path) -> None:
 def test_a_network_that_does_not_exist(file: Path) -> None:
     (problem,) = problems(file, GO5.replace("b2c16", "b2x16"))
     assert problem.startswith('net.name: "b2x16": no network has that name, expected one like b6c96 ')
-    assert problem.endswith("(mine.yaml, line 13)")
+    assert problem.endswith("(mine.yaml, line 14)")
     assert problems(file, GO5.replace("ownership, score", "score, score")) == [
-        "net.heads: expected each head once, got score, score (mine.yaml, line 14)"
+        "net.heads: expected each head once, got score, score (mine.yaml, line 15)"
     ]
 
 
 def test_a_network_that_cannot_play_the_game(file: Path) -> None:
     assert problems(file, GO5.replace("b2c16", "mlp3x256")) == [
-        "net.name: go is played on a 5x5 board, expected a tower such as b6c96 (mine.yaml, line 13)"
+        "net.name: go is played on a 5x5 board, expected a tower such as b6c96 (mine.yaml, line 14)"
     ]
     file.write_text(find("tic_tac_toe").text)
     with pytest.raises(ConfigError) as caught:
@@ -284,7 +285,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 17)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 18)',
     ]
 
 

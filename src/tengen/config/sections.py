@@ -18,6 +18,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import TrainSettings
+from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting
 
 
@@ -43,7 +44,11 @@ class Config:
         from tengen import games
 
         game = games.make(self.game.name, **asdict(self.game.options))
-        spec = nets.spec(self.net.name, self.net.heads)
+        try:
+            spec = nets.spec(self.net.name, self.net.heads)
+        except OptionError as error:
+            yield "net.heads", str(error)
+            return
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
         if self.selfplay.opponents and self.game.name != "hironaka":
