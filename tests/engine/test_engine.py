@@ -194,6 +194,14 @@ def test_other_boards_if_the_network_fits(go5: FoundNetwork) -> None:
     assert engine.think(visits=8).visits == 8
 
 
+def test_nothing_is_bounded_for_one_game(noughts: FoundNetwork) -> None:
+    game, exact = games.make("tic_tac_toe"), games.make("tic_tac_toe")
+    game.exact = exact  # as of games whose observation is cheaper for thousands of games
+    engine = Engine(noughts, game, QUICK)
+    assert engine.game is exact
+    assert engine.position.game is exact
+
+
 def test_networks_that_do_not_fit_are_named(tmp_path: Path) -> None:
     fours = untrained(tmp_path / "fours", "connect_four")
     points = untrained(tmp_path / "points", "hironaka", "mlp1x8")

@@ -190,7 +190,8 @@ def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int,
     frame = now.frames[each, now.depth]
     new = begins[:, None]
     before = _Board(
-        jnp.where(new, boards.chains[first], frame[:, 0]), jnp.where(new, boards.liberties[first], frame[:, 1] & 3)
+        jnp.where(new, boards.chains[first], frame[:, 0]),
+        jnp.where(new, boards.liberties[first], (frame[:, 1] & 3).astype(jnp.uint8)),
     )
     ranks = _ranks(frame[:, 1] >> 2)
     ranks = jnp.where(ranks < now.tried[each, now.depth][:, None], ranks, 0)
