@@ -72,7 +72,7 @@ def plainly(game: Any, args: argparse.Namespace, settings: SearchSettings | None
             group.show(rows, batch, 0)
             batches.pad(batch, len(rows))
             reply = callback(batch)
-            group.hear(rows, reply["policy"][: len(rows)], reply["value"][: len(rows)])
+            group.hear(rows, reply, 0)
             count, evaluations = count + 1, evaluations + len(rows)
         group.turn()
         if turn > 50 and time.perf_counter() > began + args.seconds:

@@ -114,7 +114,7 @@ def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> Non
     assert saving.read(made.path).spec == nets.spec("b2c8")
     assert networks.candidates(base) == []
     assert "train/big/config.yaml: this run has other settings" in tengen("train", "--name", "big", fails=True)
-    tengen("train", *more, "--role", "trainonly", sets=sets)
+    tengen("train", *more, "--role", "trainonly", "--stop-when-limited", sets=sets)  # its rows are used up
     out = tengen("train", "--name", "limited", "--stop-when-limited", "--role", "trainonly")
     assert "nothing to learn now, which would take a newer shuffle than " in out
     assert not (base / "train" / "limited" / "export").exists()

@@ -172,10 +172,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 16)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 20)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 52)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 53)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 78)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 80)",
+        'got "mcts:x" (mine.yaml, line 79)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 81)",
     ]
 
 
@@ -191,7 +191,7 @@ def test_a_missing_section(file: Path) -> None:
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 79)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 80)"
     ]
 
 

@@ -150,7 +150,7 @@ def test_killed_after_the_checkpoint_the_network_is_exported_under_its_name(
         with running(tmp_path, "daemon.chunks_per_network=6") as (core, told):
             core.post(START)
             eventually(lambda: stage(core) == "WAITING_FOR_DATA" and core.session, told.lines)
-            eventually(lambda: core.session.place.pending == "")
+            eventually(lambda: core.session.place.networks == 1 and core.session.place.pending == "")
             assert core.session.trainer.step == 5
     assert len(list((tmp_path / "models").iterdir())) == 1
 

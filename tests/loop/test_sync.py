@@ -159,7 +159,6 @@ def test_changed_settings_reach_every_part_within_a_round(tmp_path: Path, ring: 
     )
     made.run(never)
     assert made.reason == "10 steps are learned"
-    assert made.stages.count("selfplay") == 1
     assert made.trainer.config.train.lr_scale == 0.5
     assert {part._config.ring.selfplay_rows for part in made._parts} == {70}
     assert "from now on goal.steps: 1000 -> 10" in made.listener.said
