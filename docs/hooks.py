@@ -11,7 +11,11 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tengen"
-EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".yaml", ".toml"))
+EXAMPLES = sorted(
+    path
+    for path in (ROOT / "examples").rglob("*")
+    if path.suffix in (".py", ".yaml", ".toml") and path.stem != "__init__"
+)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -18,7 +18,7 @@ from tengen.match import players
 from tengen.nets.evaluators import evaluator
 
 GAMES, STEPS, BUFFER, BATCH = 128, 40, 16_384, 256  # games and steps a round, positions kept, positions in a batch
-SEARCH = search.Settings(simulations=32)
+SEARCH = search.Settings(algorithm="puct", simulations=32)  # with noise at the root
 
 
 def main(arguments: list[str] | None = None) -> float:
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> float:
     network, variables = evaluator(nets.build(nets.spec("b2c16"), game, nnx.Rngs(0), dtype="float32"))
     params, fixed = nnx.split_state(variables, nnx.Param, ...)  # for short, the norms keep their first statistics
     whole = partial(nnx.merge_state, fixed)
-    optimizer = optax.adam(1e-3)
+    optimizer = optax.adam(2e-3)
 
     @jax.jit
     def play(params, key):  # -> observations, policies, results for the player to move, whether the position counts

@@ -1,7 +1,13 @@
 """What is published: under which name, and with everything in it."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
 
 from tests.helpers.paths import ROOT
 
@@ -40,3 +46,18 @@ def test_links_into_the_package_do_not_take_its_files_out_of_it() -> None:
     assert source["skip-excluded-dirs"] is True
     links = [path for path in ROOT.iterdir() if path.is_symlink() and (ROOT / "src") in path.resolve().parents]
     assert {f"/{path.name}" for path in links} <= set(source["exclude"])
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_holds_the_package_alone(tmp_path: Path) -> None:
+    """Needs hatchling, which pip brings for the build."""
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 10**6
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name.split("/")[0] for name in names} == {"tengen", wheel.name.rsplit("-", 3)[0] + ".dist-info"}
+    assert not [name for name in names if re.search(r"(^|/)(tests?|test_\w+\.py|conftest\.py)(/|$)", name)]
+    package = ROOT / "src" / "tengen"
+    wanted = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert {f"tengen/{path.relative_to(package).as_posix()}" for path in wanted} <= names

@@ -19,7 +19,7 @@ def test_alpha_zero_plays_and_learns_a_little(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.slow
 def test_alpha_zero_beats_random_play(capsys: pytest.CaptureFixture[str]) -> None:
-    assert load("alpha_zero").main([]) > 0.9
+    assert load("alpha_zero").main([]) > 0.8
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines() if line.startswith("round")]
     assert len(losses) == 30
     assert losses[-1] < 0.6 * losses[0]

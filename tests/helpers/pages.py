@@ -47,7 +47,7 @@ def blocks(page: Path, *languages: str) -> list[Block]:
     for number, line in enumerate(lines):
         fence = _FENCE.match(line)
         if begun is None and fence:
-            begun = (number + 1, *fence.groups())
+            begun = (number + 1, fence[1], fence[2], fence[3])
         elif begun and line.strip() == begun[2]:
             first, indentation, _, language = begun
             text = "\n".join(each.removeprefix(indentation) for each in lines[first:number]) + "\n"

@@ -1,0 +1,1 @@
+"""Nim for Tengen."""
