@@ -102,11 +102,11 @@ def mean_depth(tree: search.Tree, sample: int = 16) -> float:
     return float(np.mean(depths))
 
 
-def measure(line: Line, repeats: int) -> float:
+def measure(line: Line, repeats: int, observation: str = "tengen") -> float:
     """Print one line; evaluations per second in search."""
-    game = games.make("go", size=line.size)
+    game = games.make("go", size=line.size, observation=observation)
     state, evaluate = evaluator(game, line.net, line.sharpness)
-    states, observation = positions(game, line.games, line.after)
+    states, seen = positions(game, line.games, line.after)
     settings = SearchSettings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
 
     @jax.jit
@@ -121,7 +121,7 @@ def measure(line: Line, repeats: int) -> float:
     start = time.perf_counter()
     _, tree = jax.block_until_ready(run(state, states))
     compiling = time.perf_counter() - start
-    bare = bare_seconds(state, evaluate, observation, repeats, line.simulations + 1)
+    bare = bare_seconds(state, evaluate, seen, repeats, line.simulations + 1)
     seconds = median_seconds(lambda: run(state, states)[0], repeats=repeats) / (line.simulations + 1)
     rate = line.games / seconds
     name = f"go {line.size}x{line.size} {line.net} {line.games} games {line.algorithm} {line.simulations}"
@@ -189,13 +189,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--small", action="store_true", help="for a CPU")
     parser.add_argument("--mctx", action="store_true", help="only the lines that pgx + mctx are measured for")
+    parser.add_argument("--observation", default="tengen", help="of Go: tengen (the default) or katago")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
     lines = SMALL if args.small else tuple(dict.fromkeys(GPU + PEER))
     if args.mctx:
         lines = PEER
-    ours = {line: measure(line, args.repeats) for line in lines}
+    ours = {line: measure(line, args.repeats, args.observation) for line in lines}
     if args.small:
         return
     for line in PEER:

@@ -1,5 +1,7 @@
 """KataGo's inputs (version 7) of a position: 22 planes and 19 scalars, for area scoring without tax and button."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -8,7 +10,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
-from tengen.games import go_ladders
+from tengen.games import go_katago_gpu, go_ladders
+from tengen.games.batching import joined
 from tengen.games.go_chains import EMPTY
 
 PLANES = (
@@ -97,6 +100,21 @@ def areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Arra
     Stones, and empty regions that touch one colour only (Tromp-Taylor); but a stone that is dead inside pass-alive
     territory belongs to the owner of that territory.
     """
+    return _finding(size, suicide)(chains[None])[0]
+
+
+@cache
+def _finding(size: int, suicide: bool) -> Callable[[Array], Array]:
+    """`areas` for a batch of boards."""
+    plain = jax.vmap(lambda chains: _areas(chains, size, suicide))
+
+    def program(chains: Array) -> Array:
+        return go_katago_gpu.areas(chains, size, suicide)
+
+    return joined(lambda chains: lax.platform_dependent(chains, cuda=program, default=plain))
+
+
+def _areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Array, "2 points"]:
     both = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
     found: _Territory = jax.vmap(lambda own: _territory(jnp.where(own, chains, EMPTY), chains == EMPTY, size, suicide))(
         both

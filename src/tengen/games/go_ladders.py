@@ -9,16 +9,18 @@ The tasks of all boards form one queue. A number of readers, each with a stack o
 depth first; in every round each reader makes one move. So a long ladder on one board does not keep the others waiting.
 """
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt8
 
 from tengen.games import go_chains as rules
+from tengen.games import go_katago_gpu
+from tengen.games.batching import joined
 from tengen.games.go_chains import EMPTY
 
 NOWHERE = -1
@@ -74,7 +76,7 @@ class _Readers(NamedTuple):
 
 def limits(size: int) -> LadderLimits:
     """What self-play reads: nearly every ladder of real games, to its end."""
-    moves, depth = (256, 40) if size < 14 else (512, 96)
+    moves, depth = (256, 40) if size < 14 else (512, 64)
     return LadderLimits(moves, min(depth, full_limits(size).depth))
 
 
@@ -89,21 +91,30 @@ def read(chains: UInt[Array, " points"], ko: Array, turn: Array, size: int, limi
 
 
 @cache
-def _reading(size: int, limits: LadderLimits) -> custom_vmap:
-    """`read` for a batch of boards; `vmap` makes the batch larger."""
+def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
+    """`read` for a batch of boards."""
 
-    @custom_vmap
-    def reading(chains: Array, ko: Array, turn: Array) -> Ladders:
+    def plain(chains: Array, ko: Array, turn: Array) -> Ladders:
         return _read_all(chains, ko, turn, size, limits)
 
-    @reading.def_vmap
-    def _(axis_size: int, batched: list[bool], *given: Array) -> tuple[Ladders, Any]:
-        wide = [x if b else jnp.broadcast_to(x, (axis_size, *x.shape)) for x, b in zip(given, batched, strict=True)]
-        found = reading(*(x.reshape(-1, *x.shape[2:]) for x in wide))
-        together = Ladders(*(x.reshape(axis_size, -1, size * size) for x in found))
-        return together, jax.tree.map(lambda _: True, together)
+    def program(chains: Array, ko: Array, turn: Array) -> Ladders:
+        return read_on_gpu(chains, ko, turn, size, limits)
 
-    return reading
+    def choose(chains: Array, ko: Array, turn: Array) -> Ladders:
+        return lax.platform_dependent(chains, ko, turn, cuda=program, default=plain)
+
+    # The stacks of a program take memory for as many threads as a GPU can run at once.
+    return joined(choose if limits != full_limits(size) else plain)
+
+
+def read_on_gpu(
+    chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits
+) -> Ladders:
+    """The ladders of a batch of boards by one GPU program."""
+    found = go_katago_gpu.ladders(
+        chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, limits.moves, limits.depth
+    )
+    return Ladders(*found)
 
 
 @partial(jax.jit, static_argnames=("size", "limits"))
