@@ -168,6 +168,7 @@ def test_many_random_games(size: int, ko: str, suicide: bool) -> None:
         compare(size, ko, suicide, games, 10, batch=games, every=every, moments=2 * size**2 + 2)
 
 
+@pytest.mark.slow
 @given(
     options=st.sampled_from([options for options in SMALL if options[0] < 4]),
     half_points=st.integers(-800, 800),

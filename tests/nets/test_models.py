@@ -76,6 +76,7 @@ def test_an_engine_thinks_with_a_model() -> None:
         player_spec.find_network(CENTRE)
 
 
+@pytest.mark.slow
 def test_a_match_with_search_and_without() -> None:
     settings = players.strongest(SearchSettings(algorithm="puct"), 4)
     for search in (settings, None):

@@ -140,6 +140,7 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
             np.testing.assert_allclose(found.target[name], slow_target[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_batch_norms_move_their_statistics_as_they_learn_and_hold_them_as_they_play() -> None:
     game = games.make("tic_tac_toe")
     net = nets.build(nets.spec("b1c8-nogp"), game, nnx.Rngs(0), dtype="float32")

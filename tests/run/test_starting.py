@@ -33,6 +33,7 @@ def outputs(net: Any) -> Any:
     return net(seen.planes, seen.scalars)
 
 
+@pytest.mark.slow
 def test_the_run_keeps_a_grown_copy_that_plays_and_learns(small: Path, tmp_path: Path) -> None:
     base = tmp_path / "run"
     config = tiny("net.name=b2c16", f"net.start_from={small}", "net.dtype=float32", "net.heads=[moves_left]")

@@ -141,6 +141,7 @@ def test_the_reply_is_the_opponents_if_it_was_searched_in_full(games: Played) ->
     assert (same_again > 0) == (games.plan.game.name == "double_move")
 
 
+@pytest.mark.slow
 def test_go_games_end_in_both_ways_and_with_their_own_komi() -> None:
     games = played(GO, CALLS, PHASES)
     limit = games.everything.length == GO.game.max_moves

@@ -102,6 +102,7 @@ def test_with_enough_room_no_game_ever_waits(plan: Plan) -> None:
         assert not is_over(actor).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [CERTAIN, CROWDED, GO])
 def test_every_game_is_handed_out_once_or_still_played(plan: Plan) -> None:
     games = played(plan, CALLS, PHASES)
