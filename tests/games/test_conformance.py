@@ -46,6 +46,7 @@ SLOW = [
     Case("hex", {"size": 5, "swap": False}),
     Case("go", {"size": 5, "ko": "positional"}),
     Case("go", {"size": 5, "ko": "situational"}),
+    Case("go", {"size": 5, "observation": "katago"}, batch=16),
     Case("hex", {"size": 13, "swap": True}, batch=16),
     Case("go", {"size": 19, "max_moves": 100}, batch=4),
     Case("hironaka", {"dimension": 4, "max_points": 10}),

@@ -7,6 +7,7 @@ win.
 
 The tasks of all boards form one queue. A number of readers, each with a stack of boards, take tasks from it and search
 depth first; in every round each reader makes one move. So a long ladder on one board does not keep the others waiting.
+On NVIDIA GPUs a program does the same (`go_ladders.cu`).
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tengen.games.batching import joined
 from tengen.games.go_chains import EMPTY
 
 NOWHERE = -1
-_READERS = 8  # at least
+_READERS = 8  # few, because CPUs compute them one after the other, and the last ladders are waited for
 _SHIFT = 512  # more than the points of a board
 
 
@@ -119,11 +120,11 @@ def read_on_gpu(
 
 @partial(jax.jit, static_argnames=("size", "limits"))
 def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
-    batch, points = chains.shape
+    points = chains.shape[1]
     wanted, liberties = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P], [B, P]
     count = wanted.sum(dtype=jnp.int32)
     (queue,) = jnp.nonzero(wanted.reshape(-1), size=wanted.size, fill_value=0)
-    readers = max(batch // 4, _READERS)  # few, because most tasks are short and the last ones are waited for
+    readers = _READERS
     depth = min(limits.depth, limits.moves)
     start = _Readers(
         frames=jnp.zeros((readers, depth, 2, points), chains.dtype),
