@@ -24,7 +24,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def test_no_game_is_forgotten() -> None:
-    assert set(CASES) - {EVERY_TARGET} | {"tic_tac_toe"} == set(games.names())
+    assert set(CASES) - {EVERY_TARGET} | {"tic_tac_toe"} == {name for name in games.names() if games.ships(name)}
 
 
 @pytest.mark.parametrize("name", CASES)
