@@ -201,7 +201,7 @@ def test_results_and_lengths_are_counted() -> None:
     assert stats.win_rate == np.mean([(result + 1) / 2 for result in results])
     assert stats.mean_length == np.mean(lengths)
     assert (stats.black_wins, stats.draws, stats.white_wins) == tuple(results.count(sign) for sign in (1, 0, -1))
-    assert stats.mean_length > stats.moves / 20, "with the moves of openings"
+    assert np.mean(lengths) > stats.moves / 20, "with the moves of openings"
 
 
 def test_when_all_games_are_over_nothing_more_comes() -> None:

@@ -63,7 +63,8 @@ def conv(x: np.ndarray, layer: ConvWeights) -> np.ndarray:
     height, width, _ = x.shape
     padded = np.pad(x, ((reach, reach), (reach, reach), (0, 0)))
     shifts = [(dy, dx) for dy in range(side) for dx in range(side)]
-    return sum(padded[dy : dy + height, dx : dx + width] @ layer.kernel[dy, dx].astype(np.float64) for dy, dx in shifts)
+    parts = [padded[dy : dy + height, dx : dx + width] @ layer.kernel[dy, dx].astype(np.float64) for dy, dx in shifts]
+    return np.sum(parts, 0)
 
 
 def norm(x: np.ndarray, layer: NormWeights) -> np.ndarray:

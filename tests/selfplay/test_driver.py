@@ -110,11 +110,13 @@ def test_games_go_on_with_other_settings(playing: SelfplayDriver) -> None:
     rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     weights = playing.no_weights()
     seen = numbers(rounds.play(weights))
-    before = (rounds._actors or ())[0]
+    assert rounds._actors is not None
+    before = rounds._actors[0]
     plies, running = np.asarray(before.history.ply), np.asarray(before.number)
     states = jax.tree.map(np.asarray, before.tree.states(before.tree.root))
     rounds.change(SelfplayDriver(tiny("search.simulations=6", "selfplay.cheap_simulations=3")).lanes)
-    actor = (rounds._actors or ())[0]
+    assert rounds._actors is not None
+    actor = rounds._actors[0]
     assert not rounds.compiled
     np.testing.assert_array_equal(actor.history.ply, plies)
     np.testing.assert_array_equal(actor.number, running)

@@ -4,7 +4,7 @@ Both programs compute the same blocks and heads, so only names and order of the 
 has some of KataGo's planes and global inputs; a network that learned with it ignores the others.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from flax import nnx
@@ -36,6 +36,7 @@ _OUR_GLOBALS = (*range(9), 14, 18)
 _POINTS = 20.0  # the unit of both programs' score outputs
 _NEVER = -100.0  # the logit of an outcome that does not happen
 _ERROR = -1.0  # constant short-term errors, so that KataGo weights all playouts alike
+_Layer = TypeVar("_Layer")
 
 
 def to_katago(net: Network, game: Game, name: str) -> KataGoModel:
@@ -47,7 +48,7 @@ def to_katago(net: Network, game: Game, name: str) -> KataGoModel:
     assert spec.tower is not None
     activation = spec.activation
     version = 15 if spec.tower.pass_units is not None else 8 if activation == "relu" else 11
-    planes, scalars = _numbers(net.stem.conv.kernel), _numbers(net.stem.scalars.kernel)
+    planes, scalars = _numbers(net.stem.conv.kernel), _numbers(_there(net.stem.scalars).kernel)
     kernel = np.zeros((*planes.shape[:2], model_file.PLANES, planes.shape[3]), np.float32)
     kernel[:, :, _known(planes.shape[2], _OUR_PLANES)] = planes
     from_globals = np.zeros((model_file.GLOBALS, scalars.shape[1]), np.float32)
@@ -74,7 +75,7 @@ def from_katago(model: KataGoModel, game: Game, dtype: Dtype = "float32") -> Boa
     net = build(spec, game, nnx.Rngs(0), dtype=dtype)
     assert isinstance(net, BoardNetwork)
     _set(net.stem.conv.kernel, model.stem.kernel)
-    _set(net.stem.scalars.kernel, model.stem_globals)
+    _set(_there(net.stem.scalars).kernel, model.stem_globals)
     for block, weights in zip(net.blocks, model.blocks, strict=True):
         _block_from(block, weights)
     heads, policy, value = net.heads, model.policy, model.value
@@ -83,15 +84,15 @@ def from_katago(model: KataGoModel, game: Game, dtype: Dtype = "float32") -> Boa
     _norm_from(heads.policy.pool.pooled_norm, policy.pooled_norm)
     _norm_from(heads.policy.pool.norm, policy.norm)
     _set(heads.policy.pool.dense.kernel, policy.to_bias)
-    _set(heads.policy.points.kernel, policy.points.kernel[..., :1])
+    _set(_there(heads.policy.points).kernel, policy.points.kernel[..., :1])
     if len(policy.passes) == 3:
-        _dense_from(heads.policy.extra_hidden, (policy.passes[0], policy.passes[1]))
-    _set(heads.policy.extra.kernel, policy.passes[-1][:, :1])
+        _dense_from(_there(heads.policy.extra_hidden), (policy.passes[0], policy.passes[1]))
+    _set(_there(heads.policy.extra).kernel, policy.passes[-1][:, :1])
     _norm_from(heads.value.norm, value.norm)
     _dense_from(heads.value.hidden, value.hidden)
     _dense_from(heads.value.summary.value, _outcomes_from(value.value, game))
-    _dense_from(heads.value.summary.score, (value.score[0][:, :2], value.score[1][:2]))
-    _set(heads.value.ownership.kernel, value.ownership.kernel)
+    _dense_from(_there(heads.value.summary.score), (value.score[0][:, :2], value.score[1][:2]))
+    _set(_there(heads.value.ownership).kernel, value.ownership.kernel)
     return net
 
 
@@ -130,7 +131,7 @@ def _block_to(block: Residual, activation: str) -> AnyBlock:
             to_bias=_numbers(branch.pool.dense.kernel),
             second_norm=_norm_to(branch.pool.norm),
             second=ConvWeights(_numbers(branch.second.kernel)),
-            activations=(activation,) * 3,
+            activations=(activation, activation, activation),
         )
     inner = tuple(_block_to(inside, activation) for inside in branch.inner)
     return NestedBottleneck(*_pair_to(branch.down, branch.up), (activation, activation), inner)
@@ -151,7 +152,7 @@ def _policy_to(heads: Heads, activation: str, outputs: int) -> PolicyWeights:
         """The policy among the outputs of a layer, for each of KataGo's policies."""
         return np.repeat(_numbers(weights)[..., :1], outputs, -1)
 
-    passes: tuple[np.ndarray, ...] = (first(policy.extra.kernel),)
+    passes: tuple[np.ndarray, ...] = (first(_there(policy.extra).kernel),)
     if policy.extra_hidden is not None:
         passes = (*_dense_to(policy.extra_hidden), *passes)
     return PolicyWeights(
@@ -160,9 +161,9 @@ def _policy_to(heads: Heads, activation: str, outputs: int) -> PolicyWeights:
         pooled_norm=_norm_to(policy.pool.pooled_norm),
         to_bias=_numbers(policy.pool.dense.kernel),
         norm=_norm_to(policy.pool.norm),
-        points=ConvWeights(first(policy.points.kernel)),
+        points=ConvWeights(first(_there(policy.points).kernel)),
         passes=passes,
-        activations=(activation,) * 3,
+        activations=(activation, activation, activation),
     )
 
 
@@ -275,6 +276,12 @@ def _steps_from(steps: tuple[BlockStep, ...], weights: OrdinaryBlock | NestedBot
         _set(step.conv.kernel, conv.kernel)
 
 
+def _there(layer: _Layer | None) -> _Layer:
+    """A layer that every network for Go with these heads has."""
+    assert layer is not None
+    return layer
+
+
 def _numbers(parameter: Any) -> np.ndarray:
     return np.asarray(parameter[...], np.float32)
 
@@ -297,7 +304,8 @@ def _dense_from(layer: Dense, weights: tuple[np.ndarray, np.ndarray]) -> None:
 
 def _norm_to(norm: AnyNorm) -> NormWeights:
     assert isinstance(norm, Norm)
-    return NormWeights(*map(_numbers, (norm.mean, norm.variance, norm.scale, norm.shift)), EPSILON)
+    mean, variance, scale, shift = map(_numbers, (norm.mean, norm.variance, norm.scale, norm.shift))
+    return NormWeights(mean, variance, scale, shift, EPSILON)
 
 
 def _norm_from(norm: AnyNorm, weights: NormWeights) -> None:
