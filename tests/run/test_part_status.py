@@ -1,6 +1,7 @@
 """The status files of parts: while they live, and when they were killed."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -95,6 +96,31 @@ def test_the_living_are_not_swept(tmp_path: Path) -> None:
         until(tmp_path, "starting")
         sweep(tmp_path / FOLDER)
         assert len(look(tmp_path)) == 1
+
+
+def test_a_part_from_before_a_restart_of_the_machine(tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    with StatusWriter(tmp_path, "train", "main"):
+        until(tmp_path, "starting")
+        text = (folder / "train-main.json").read_text()
+        (held,) = folder.glob("*.lease")
+        what, _, process, start = held.name.split("~")
+    (folder / "train-main.json").write_text(text)
+    elsewhere = folder / f"{what}~{'0' * 16}~{process}~{start}"
+    elsewhere.touch()
+
+    def written(seconds_ago: float) -> None:
+        then = time.time() - seconds_ago
+        os.utime(folder / "train-main.json", (then, then))
+
+    for seconds_ago, alive in ((10, True), (400, False)):
+        written(seconds_ago)
+        assert [seen.alive for seen in look(tmp_path)] == [alive]
+        sweep(folder)
+        assert elsewhere.exists(), "a clock may be wrong"
+    written(100_000)
+    sweep(folder)
+    assert list(folder.iterdir()) == []
 
 
 def test_garbage_is_passed_over(tmp_path: Path) -> None:

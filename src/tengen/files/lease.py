@@ -88,6 +88,12 @@ class LeaseWatch:
         return self._clock() - before[1] < self._seconds
 
 
+def is_of_this_machine(path: Path) -> bool:
+    """Whether the holder of a lease was started on this machine, since its last start."""
+    match = _NAME.fullmatch(path.name)
+    return match is not None and match[2] == _machine()
+
+
 def _leases(folder: Path) -> list[tuple[Path, re.Match[str]]]:
     with contextlib.suppress(NotADirectoryError):
         return [(path, match) for path in sorted(files.inside(folder)) if (match := _NAME.fullmatch(path.name))]

@@ -33,6 +33,8 @@ DRIVERS = ("fused", "roles", "sync", "async", "daemon")
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
+_SILENT = 300.0  # seconds after which a part on another machine, or from before a restart of this one, counts as dead
+_FORGOTTEN = 86_400.0  # seconds after which its files are removed; the clocks of two machines may differ by less
 _NAME = re.compile(r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|daemon)-([A-Za-z0-9-]{1,80})\.json")
 
 # Errors of files with unexpected content.
@@ -171,8 +173,10 @@ def look(base: Path) -> list[PartStatus]:
             about = json.loads(files.read_bytes(path))
             if about["schema"] != _SCHEMA:
                 continue
-            alive = bool(watch.living(folder, path.stem))
-            age = time.time() - path.stat().st_mtime if alive and about["machine"] == socket.gethostname() else 0.0
+            leases = watch.living(folder, path.stem)
+            age = time.time() - path.stat().st_mtime
+            alive = any(map(lease.is_of_this_machine, leases)) or (bool(leases) and age < _SILENT)
+            age = age if alive and about["machine"] == socket.gethostname() else 0.0
             age = min(max(age, 0.0), _REST)
             found.append(
                 PartStatus(
@@ -198,9 +202,14 @@ def sweep(folder: Path) -> None:
     """Remove the files of parts that died, with their leases."""
     watch = lease.LeaseWatch(minutes=5)
     for path in files.inside(folder):
-        if _NAME.fullmatch(path.name) and not watch.living(folder, path.stem):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        if not _NAME.fullmatch(path.name):
+            continue
+        leases = watch.living(folder, path.stem)
+        with contextlib.suppress(OSError):
+            silent = time.time() - path.stat().st_mtime > _FORGOTTEN
+            if not leases or (silent and not any(map(lease.is_of_this_machine, leases))):
+                for each in (*leases, path):
+                    each.unlink()
     watch.sweep(folder)
 
 
