@@ -12,7 +12,7 @@ import jaxtyping
 import pytest
 
 from tengen import games
-from tengen.search import rows
+from tengen.search import selection
 from tests.helpers.paths import ROOT
 
 PACKAGE = ROOT / "src" / "tengen"
@@ -91,5 +91,5 @@ def test_declared_shapes_are_checked_in_tests_alone() -> None:
     with pytest.raises(jaxtyping.TypeCheckError, match="state"):
         game.to_play(state._replace(stones=jnp.zeros(3, jnp.uint16)))
     with pytest.raises(jaxtyping.TypeCheckError, match="logits"):
-        rows.softmax(jnp.zeros(3, jnp.int32))
+        selection.softmax(jnp.zeros(3, jnp.int32))
     assert not [str(path) for path in MODULES if "beartype" in path.read_text("utf-8")]

@@ -8,7 +8,6 @@ from tengen import games
 from tengen.commands import main
 from tengen.data.records.records import Record, save_records
 from tengen.run import networks
-from tests.helpers.pipeline_data import sharing_one_game
 from tests.helpers.tiny_runs import settings
 
 GAME = games.make("tic_tac_toe")
@@ -22,8 +21,7 @@ def test_supervised_training_in_two_commands(tmp_path: Path, capsys: pytest.Capt
     assert main(["data", "from-games", str(games_file), *words]) == 0
     assert "50 rows of 10 games in 1 files" in capsys.readouterr().out
     sets = [word for text in (*SETTINGS, "train.samples_per_row=2.5") for word in ("--set", text)]
-    with sharing_one_game():
-        assert main(["train", "tic_tac_toe", "--base", str(base), "--stop-when-limited", *sets]) == 0
+    assert main(["train", "tic_tac_toe", "--base", str(base), "--stop-when-limited", *sets]) == 0
     out = capsys.readouterr().out
     assert "so this trainer also shuffles and exports" in out
     assert out.count("shuffled 50 rows to train with") == 3, "each time in another order"

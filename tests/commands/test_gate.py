@@ -1,20 +1,13 @@
 """`tengen gate` as a person uses it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tengen.commands import main
 from tengen.run import locks, networks
-from tests.helpers.pipeline_data import GATE, network, put, sharing_one_game
+from tests.helpers.pipeline_data import GATE, network, put
 from tests.helpers.tiny_runs import settings
-
-
-@pytest.fixture(autouse=True)
-def one_game() -> Iterator[None]:
-    with sharing_one_game():
-        yield
 
 
 def arguments(base: Path, *more: str) -> list[str]:

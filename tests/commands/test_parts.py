@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tengen.data.store.store import Store
 from tengen.files import lock
 from tengen.nets import saving
 from tengen.run import locks, networks
-from tests.helpers.pipeline_data import GATE, sharing_one_game
+from tests.helpers.pipeline_data import GATE
 from tests.helpers.pipelines import add_rows
 from tests.helpers.tiny_runs import settings
 
@@ -24,12 +24,6 @@ SETTINGS = settings(
     *GATE, "gate.share=0.01", "ring.samples_per_epoch=64", "ring.poll_seconds=0.01", "shuffle.validation_share=0"
 )
 Command = Callable[..., str]
-
-
-@pytest.fixture(autouse=True)
-def one_game() -> Iterator[None]:
-    with sharing_one_game():
-        yield
 
 
 @pytest.fixture

@@ -1,18 +1,14 @@
 """Runs with networks in them, and a gate that is as small as can be."""
 
-import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from flax import nnx
 
 from tengen import nets
 from tengen.config.sections import Config
-from tengen.loop.parts import gate
 from tengen.loop.parts.gate import GatePart
 from tengen.nets import saving
 from tengen.run import networks
@@ -35,14 +31,6 @@ def gate_config(*overrides: str) -> Config:
     return tiny(*{text.partition("=")[0]: text for text in (*GATE, *overrides)}.values())
 
 
-@contextlib.contextmanager
-def sharing_one_game() -> Iterator[None]:
-    """Compiled matches are those of a game, so all gates have the same meanwhile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gate, "games", SimpleNamespace(make=make))
-        yield
-
-
 def network(folder: Path, seed: int, spec: str = "b1c8", game: str = "tic_tac_toe") -> Path:
     """The file of a network with random parameters."""
     made = make(game)
@@ -57,7 +45,7 @@ def put(base: Path, folder: str, samples: int, file: Path | None, **verdict: Any
         shutil.copy(file, path / saving.FILE_NAME)
     entry = networks.NetworkEntry(path, "main", samples, 2 * samples)
     if verdict:
-        networks.decide(entry, verdict)
+        networks.write_verdict(entry, verdict)
     return entry
 
 

@@ -120,7 +120,7 @@ def test_where_a_network_is(tmp_path: Path, saved: list[Path]) -> None:
     assert networks.known(tmp_path, entry.name) == entry.path
     assert networks.known(tmp_path, "other") is None
     assert not networks.is_judged(tmp_path, entry)
-    networks.decide(entry, {"accepted": True, "number": 1})
+    networks.write_verdict(entry, {"accepted": True, "number": 1})
     assert networks.candidates(tmp_path)[0].accepted is True
     moved = networks.move(tmp_path, entry)
     assert networks.known(tmp_path, entry.name) == moved == tmp_path / networks.ACCEPTED / entry.name
@@ -161,7 +161,7 @@ def test_of_a_run_the_newest_is_meant(tmp_path: Path) -> None:
 def test_of_a_ring_the_last_accepted_is_meant(tmp_path: Path) -> None:
     for number, samples in ((2, 100), (1, 900)):
         folder = _save(tmp_path / "models" / networks.name_of("r", "main", samples, 5), float(samples))
-        networks.decide(networks.NetworkEntry(folder, "main", samples, 5), {"accepted": True, "number": number})
+        networks.write_verdict(networks.NetworkEntry(folder, "main", samples, 5), {"accepted": True, "number": number})
     assert networks.find(tmp_path).name == "r-main-s100-d5"
 
 

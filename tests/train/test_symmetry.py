@@ -39,7 +39,7 @@ def test_each_symmetry_against_the_game(name: str) -> None:
     chosen = np.tile(np.arange(each), 2)
     tables = symmetry.tables(game)
     given = {key: jnp.asarray(value) for key, value in rows.items()}
-    found = jax.jit(lambda rows, chosen: symmetry.through(tables, rows, chosen))(given, jnp.asarray(chosen))
+    found = jax.jit(lambda rows, chosen: symmetry.apply(tables, rows, chosen))(given, jnp.asarray(chosen))
     for row, number in enumerate(chosen):
         one = game.symmetries[number]
         mover = int(rows["to_play"][row])
@@ -67,7 +67,7 @@ def test_symmetries_are_drawn_evenly_and_by_the_row() -> None:
     rows["planes"] = jnp.zeros((count, *game.planes_shape), bool)
     rows["policy"] = jnp.broadcast_to(jnp.arange(9, dtype=jnp.float16), (count, 9))
     tables = symmetry.tables(game)
-    moved = np.asarray(jax.jit(lambda key: symmetry.randomly(tables, rows, key)["policy"])(jax.random.key(0)))
+    moved = np.asarray(jax.jit(lambda key: symmetry.apply_random(tables, rows, key)["policy"])(jax.random.key(0)))
     kinds, times = np.unique(moved, axis=0, return_counts=True)
     assert len(kinds) == 8
     assert times.min() > 400
@@ -87,7 +87,7 @@ def test_smaller_boards_turn_in_their_corner() -> None:
 
         def turned(rows: Any, form: Any, tables: Any) -> Any:
             planes = unpack_planes(rows["planes"], form.planes_shape)
-            found = symmetry.through(tables, {**rows, "planes": planes}, chosen)
+            found = symmetry.apply(tables, {**rows, "planes": planes}, chosen)
             return {**found, "planes": pack_planes(found["planes"])}
 
         expected = widened(turned(rows, form, symmetry.tables(game)), form, wide)

@@ -76,7 +76,6 @@ def run_from_games(args: argparse.Namespace) -> int:
 
 def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
     """The game, the format of its rows, and the rows in a file."""
-    from dataclasses import asdict
 
     from tengen import config as configuration
     from tengen import games, nets
@@ -91,7 +90,7 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
         game = games.make(name, **options)
         return game, RowFormat.of(game, nets.possible_heads(game)), 20_000
     config = configuration.load(name)
-    game = games.make(config.game.name, **asdict(config.game.options))
+    game = config.game.make()
     return game, RowFormat.of(game, config.net.heads), config.data.chunk_rows
 
 

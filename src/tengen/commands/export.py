@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     args.once = args.once or args.now
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from tengen.loop.parts.export import ExportPart, leave_checkpoint
+        from tengen.loop.parts.export import ExportPart, submit_checkpoint
 
         if args.now:
-            leave_checkpoint(base, name or "main")
+            submit_checkpoint(base, name or "main")
         return ExportPart(config, base, stop, say, name=name)
 
     return drive(args, build, free=("net", "train"))

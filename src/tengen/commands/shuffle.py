@@ -30,12 +30,10 @@ def run(args: argparse.Namespace) -> int:
     """Shuffle whenever there are enough new rows, until Ctrl-C."""
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-        from dataclasses import asdict
 
-        from tengen import games
         from tengen.loop.parts.shuffle import ShufflePart
 
-        game = games.make(config.game.name, **asdict(config.game.options))
+        game = config.game.make()
         return ShufflePart(config, game, base, stop, say, single=args.once)
 
     if args.dry_run or args.explain:

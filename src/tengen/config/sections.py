@@ -42,9 +42,8 @@ class Config:
     goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first", change="now")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        from tengen import games
 
-        game = games.make(self.game.name, **asdict(self.game.options))
+        game = self.game.make()
         spec = self.net.architecture()
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message

@@ -7,6 +7,7 @@
 how to bring your own.
 """
 
+import functools
 import importlib
 import importlib.metadata
 import os
@@ -122,7 +123,13 @@ def make(name: str, **options: object) -> Game:
     chosen = schema.from_options(cls.Options, options, name)
     if name.startswith(_PGX):
         return cls(name, chosen)
-    return cls(chosen) if name in _CLASSES else contract.make(cls, chosen, name)
+    return _make_once(cls, chosen) if name in _CLASSES else contract.make(cls, chosen, name)
+
+
+@functools.cache
+def _make_once(cls: Any, options: Any) -> Game:
+    """The same object for the same options, so that programs compiled for a game are shared."""
+    return cls(options)
 
 
 def _inherited() -> dict[str, str]:

@@ -5,9 +5,7 @@ of simulations; `tengen estimate` measures it.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict
 
-from tengen import games
 from tengen.config.sections import Config
 from tengen.nets.counting import operations
 from tengen.words import counted, duration
@@ -18,7 +16,7 @@ _LONGEST = 600.0  # seconds until learning begins, on a machine that a run suits
 
 def seconds_until_learning(config: Config, cores: int) -> float:
     """About how long this many cores of a CPU play until there are the rows that learning begins with."""
-    game = games.make(config.game.name, **asdict(config.game.options))
+    game = config.game.make()
     looks = operations(config.net.architecture(), game)
     play = config.selfplay
     evaluations = play.full_share * config.search.simulations + (1 - play.full_share) * play.cheap_simulations

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tengen import config as configuration
-from tengen import games
 from tengen.config.sections import Config
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
@@ -69,7 +68,7 @@ class League:
         """The game that all of them play. TengenError if it cannot be made, or an anchor cannot play it."""
         if self.config:
             section = self.config.game
-            game = games.make(section.name, **dataclasses.asdict(section.options))
+            game = section.make()
         else:
             found = next(one.found for one in (*self.networks[::-1], *self.anchors) if one.found)
             game = found.saved.make_game()

@@ -109,7 +109,7 @@ def is_judged(base: Path, entry: NetworkEntry) -> bool:
     return known(base, entry.name, (ACCEPTED, REJECTED)) is not None
 
 
-def decide(entry: NetworkEntry, about: Mapping[str, Any]) -> None:
+def write_verdict(entry: NetworkEntry, about: Mapping[str, Any]) -> None:
     """Write the verdict on a candidate; `accepted` is one of its keys."""
     schema.write_json(entry.path / VERDICT, {"schema": 1, **about})
 

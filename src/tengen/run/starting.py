@@ -4,11 +4,11 @@ It is grown to the run's architecture and kept in RUN/train/<trainer>/start, so 
 original any more, and put among RUN/models, so that it plays the first games.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tengen import files, games
+from tengen import files
 from tengen.config.sections import Config
 from tengen.config.settings.net import NetSection, RoleNetSettings
 from tengen.config.trainers import ROLES, TrainerConfig
@@ -71,7 +71,9 @@ def _local(key: str, net: Any, config: Any, base: Path, trainer: str, plays: boo
         def fill(place: Path) -> None:
             files.write_bytes(place / FILE_NAME, files.read_bytes(folder / FILE_NAME))
             entry = networks.NetworkEntry(place, trainer, 0, 0)
-            networks.decide(entry, {"accepted": True, "number": 1, "why": f"the run starts from {net.start_from}"})
+            networks.write_verdict(
+                entry, {"accepted": True, "number": 1, "why": f"the run starts from {net.start_from}"}
+            )
 
         files.write_folder(shown, fill)
     return replace(net, start_from=str(folder))
@@ -88,7 +90,7 @@ def _grow(key: str, net: NetSection | RoleNetSettings, config: Any, folder: Path
     found = _find(key, net.start_from)
     if config.game is None:
         raise TengenError(f"{key}.start_from: the configuration has no game; give the program's trainer the network")
-    game = games.make(config.game.name, **asdict(config.game.options))
+    game = config.game.make()
     fresh = nets.build(net.architecture(), game, nnx.Rngs(config.run.seed))
     grown, lost = growing.start_from(found.path, fresh, game)
     origin = {

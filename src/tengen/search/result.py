@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Float32, Int32
 
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import RandomKey
-from tengen.search import rows
-from tengen.search.rows import NodeRow
+from tengen.search import selection
+from tengen.search.selection import NodeRow
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
 
@@ -41,9 +41,9 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     # A root that was never evaluated has stale moves.
     row = row._replace(logits=jnp.where(tree.visits[tree.root] > 0, row.logits, -jnp.inf))
     if settings.algorithm == "gumbel":
-        policy = rows.improved_policy(row, settings)
+        policy = selection.improved_policy(row, settings)
         new = row.visits - tree.base
-        best = jnp.where(new == new.max(), tree.noise + rows.improved_logits(row, settings), -jnp.inf)
+        best = jnp.where(new == new.max(), tree.noise + selection.improved_logits(row, settings), -jnp.inf)
     else:
         policy = puct_policy(row, tree.noise, settings)
         best = jnp.where(row.legal, jnp.where(row.visits.sum() > 0, row.visits, policy), -1)
@@ -62,11 +62,11 @@ def puct_policy(
     """
     visits = row.visits
     if settings.forced_playouts > 0:
-        prior = rows.root_prior(row, noise, settings)
-        scores = rows.puct_scores(row, prior, settings.root_fpu_reduction, settings)
+        prior = selection.root_prior(row, noise, settings)
+        scores = selection.puct_scores(row, prior, settings.root_fpu_reduction, settings)
         best = jnp.argmax(visits)
         gap = scores[best] - row.means
-        enough = jnp.ceil(rows.exploration(row, settings) * prior / jnp.maximum(gap, 1e-9) - 1)
+        enough = jnp.ceil(selection.exploration(row, settings) * prior / jnp.maximum(gap, 1e-9) - 1)
         pruned = jnp.where(gap > 0, jnp.clip(enough, 0, visits), visits)
         pruned = jnp.where(pruned <= 1, 0, pruned)  # a single visit says nothing about a move
         visits = jnp.where((jnp.arange(len(visits)) == best) | (visits == 0), visits, pruned)

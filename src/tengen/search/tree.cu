@@ -1,5 +1,5 @@
 // The walk through every game's tree, the new leaf with its backup, and the choices that the backup changes.
-// See search/gpu.py for the arguments, and search/rows.py for the same formulas in plain JAX.
+// See search/gpu.py for the arguments, and search/selection.py for the same formulas in plain JAX.
 //
 // Defined by the caller: BATCH, SLOTS (nodes of a tree), ACTIONS, TEAM and TEAMS, the settings of the search in capital
 // letters, GUMBEL (1, or 0 for PUCT), and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float16, Float32, Int8, Int32
 
-from tengen.search import rows
+from tengen.search import selection
 from tengen.search.tree import NONE, Tree
 
 
@@ -40,7 +40,7 @@ class _Pending(NamedTuple):
     node: Int32[Array, " walks"]
 
 
-def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> rows.NodeRow:
+def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> selection.NodeRow:
     """The statistics of the moves at a node."""
     children = tree.child[node].astype(jnp.int32)
     there, at = children >= 0, jnp.maximum(children, 0)
@@ -55,7 +55,7 @@ def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> rows
         loss = tree.settings.virtual_loss
         visits, total = visits + extra, total - loss * extra
         node_visits = node_visits + pending.visits[node]
-    return rows.NodeRow(
+    return selection.NodeRow(
         logits=tree.logits[node].astype(jnp.float32),
         visits=visits,
         total=total,
@@ -68,8 +68,8 @@ def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> rows
 def choose(tree: Tree, node: Int32[Array, ""], done: Int32[Array, ""], pending: _Pending | None) -> Int32[Array, ""]:
     """The move to follow at an evaluated node; `done` simulations came before this one."""
     row = row_at(tree, node, pending)
-    at_root = rows.choice_at_root(row, tree.noise, tree.base, tree.budget, done, tree.settings)
-    return jnp.where(node == tree.root, at_root, rows.choice_below(row, tree.settings))
+    at_root = selection.choice_at_root(row, tree.noise, tree.base, tree.budget, done, tree.settings)
+    return jnp.where(node == tree.root, at_root, selection.choice_below(row, tree.settings))
 
 
 def walk(tree: Tree) -> WalkPath:

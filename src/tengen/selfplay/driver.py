@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from tengen import games, nets, search
+from tengen import nets, search
 from tengen.config.sections import Config
 from tengen.data.format.rows import RowFormat
 from tengen.errors import TengenError
@@ -31,7 +31,7 @@ class SelfplayDriver:
 
     def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
         self.config = config
-        self.game = games.make(config.game.name, **asdict(config.game.options))
+        self.game = config.game.make()
         self.spec = spec or config.net.architecture()
         self.form = RowFormat.of(self.game, config.net.heads)
         net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))

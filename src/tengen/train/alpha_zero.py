@@ -11,7 +11,7 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import games, nets, schema
+from tengen import nets, schema
 from tengen.config.sections import Config
 from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
@@ -27,8 +27,8 @@ from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.learner import Learner, LearnerState, Sampler
 
 T = TypeVar("T")
-_ENOUGH = 3  # steps in a row that are not finite: a bad batch is an exception
-_EVERY = ("skipped", "learning_rate")  # figures that skipped steps have as well
+_MOST_FAILED = 3  # steps in a row that are not finite: a bad batch is an exception
+_KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class AlphaZeroConfig:
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
         """The training of a run."""
-        game = games.make(config.game.name, **asdict(config.game.options))
+        game = config.game.make()
         spec = config.net.architecture()
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
         net = config.net
@@ -216,13 +216,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         if learned > 0:
             self.failed = 0
             # Skipped steps have no losses.
-            found = {name: figure if name in _EVERY else figure / learned for name, figure in found.items()}
+            found = {name: figure if name in _KEPT_WHEN_SKIPPED else figure / learned for name, figure in found.items()}
             self.plateau = schedules.report(self.config.train.schedule, self.plateau, found["loss"])
         else:
             self.failed += steps
-            found = {name: found[name] for name in _EVERY}
-        if self.failed >= _ENOUGH:
-            raise Diverged.at(self._step, f"the numbers were not finite in any of the last {self.failed} steps")
+            found = {name: found[name] for name in _KEPT_WHEN_SKIPPED}
+        if self.failed >= _MOST_FAILED:
+            raise Diverged.at(
+                self._step, f"the loss or its gradient was NaN or infinite in each of the last {self.failed} steps"
+            )
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:

@@ -232,7 +232,7 @@ class Learner:
     def _learn(
         self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
     ) -> tuple[LearnerState, Figures]:
-        rows = self._shown(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
+        rows = self._augmented(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
         change, (statistics, figures) = gradient(state.parameters, state.statistics)
@@ -265,13 +265,13 @@ class Learner:
         )
         return lax.with_sharding_constraint(state, self.everywhere), figures
 
-    def _shown(self, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
+    def _augmented(self, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
         """The batch with its planes unpacked to Bool[B, H, W, C], each row through a random symmetry."""
         missing = [name for name in self._form.fields if name not in batch]
         if missing:
             raise OptionError(f"rows without {', '.join(missing)} cannot teach this network")
         rows = {**batch, "planes": unpack_planes(batch["planes"], self._form.planes_shape)}
-        return rows if self._tables is None else symmetry.randomly(self._tables, rows, key)
+        return rows if self._tables is None else symmetry.apply_random(self._tables, rows, key)
 
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))

@@ -62,15 +62,15 @@ def _widened(own: tuple[np.ndarray, np.ndarray], shape: tuple[int, int], game: G
     return wide_points, wide_actions
 
 
-def randomly(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
+def apply_random(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
     """The batch with a random symmetry applied to each row."""
     if len(tables.scalars) == 1:
         return dict(batch)
     chosen = jax.random.randint(key, batch["weight"].shape, 0, len(tables.scalars))
-    return through(tables, batch, chosen)
+    return apply(tables, batch, chosen)
 
 
-def through(tables: SymmetryTables, batch: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
+def apply(tables: SymmetryTables, batch: Mapping[str, Array], chosen: Array) -> dict[str, Array]:
     """The batch with row i through symmetry chosen[i], Int32[B]. Planes are Bool[B, H, W, C], unpacked.
 
     What lies on the board and what is a number per action moves; everything else stays.

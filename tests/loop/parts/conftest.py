@@ -1,4 +1,4 @@
-"""What all tests of the ring share: networks, and one game, without which every part would be compiled anew."""
+"""Trainers of the tests are closed at the end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,13 +6,6 @@ from typing import Any
 import pytest
 
 from tengen.loop.parts import train
-from tests.helpers.pipeline_data import sharing_one_game
-
-
-@pytest.fixture(scope="package", autouse=True)
-def one_game() -> Iterator[None]:
-    with sharing_one_game():
-        yield
 
 
 @pytest.fixture(autouse=True)

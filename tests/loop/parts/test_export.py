@@ -12,7 +12,7 @@ from flax import nnx
 from tengen import files, nets
 from tengen.errors import TengenError
 from tengen.loop.parts import export
-from tengen.loop.parts.export import LEFT, MADE, ExportPart
+from tengen.loop.parts.export import MADE, PENDING, ExportPart
 from tengen.nets import saving
 from tengen.run import directory, networks
 from tengen.train.checkpoints import Checkpoints
@@ -34,8 +34,8 @@ def net(seed: int = 1, spec: str = "b1c8") -> nets.Network:
 def leave(base: Path, samples: int, trainer: str = "main", role: str = "main", seed: int = 1) -> Path:
     facts = {"run": "tic_tac_toe", "trainer": trainer, "role": role, "samples": samples, "rows": 50, "steps": 3}
     folder = base / "train" / trainer
-    export.leave(folder, name(samples, trainer), net(seed), GAME, facts | {"seconds": 1.5, "losses": {"loss": 2.5}})
-    return folder / LEFT / name(samples, trainer)
+    export.submit(folder, name(samples, trainer), net(seed), GAME, facts | {"seconds": 1.5, "losses": {"loss": 2.5}})
+    return folder / PENDING / name(samples, trainer)
 
 
 def exporter(base: Path, *overrides: str, trainer: str | None = None) -> tuple[ExportPart, list[str]]:
@@ -125,7 +125,7 @@ def test_what_is_no_network_is_set_aside(tmp_path: Path) -> None:
     broken = net()
     broken.stem.conv.kernel[...] = broken.stem.conv.kernel[...] * np.float32(1e38)
     shutil.rmtree(infinite)
-    export.leave(infinite.parent.parent, infinite.name, broken, GAME, {"role": "main"})
+    export.submit(infinite.parent.parent, infinite.name, broken, GAME, {"role": "main"})
     leave(tmp_path, 200)
     part, said = exporter(tmp_path)
     assert part.run_once().figures["network"] == name(200)
@@ -205,11 +205,11 @@ def trained(tmp_path: Path) -> Path:
 
 
 def test_a_checkpoint_now(trained: Path) -> None:
-    export.leave_checkpoint(trained, "main")
+    export.submit_checkpoint(trained, "main")
     exporter(trained)[0].run_once()
     (made,) = there(trained, networks.CANDIDATES)
     assert made == "tic_tac_toe-main-s48-d60"
-    export.leave_checkpoint(trained, "main")
+    export.submit_checkpoint(trained, "main")
     assert not exporter(trained)[0].run_once().worked, "it is known"
 
 
@@ -221,7 +221,7 @@ def test_a_checkpoint_of_a_trainer_that_feeds_nobody(tmp_path: Path, role: Any) 
     directory.write(ring_config(), tmp_path / "train" / "main", [])
     one.run()
     one.stop()
-    export.leave_checkpoint(tmp_path, "main")
+    export.submit_checkpoint(tmp_path, "main")
     exporter(tmp_path)[0].run_once()
     assert there(tmp_path, networks.EXTRA) == ["tic_tac_toe-main-s48-d60"]
     assert there(tmp_path, networks.CANDIDATES) == []
@@ -237,7 +237,7 @@ def test_the_trainer_may_be_writing_meanwhile(trained: Path) -> None:
     for path in spoiled.rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
-    export.leave_checkpoint(trained, "main")
+    export.submit_checkpoint(trained, "main")
     assert half.exists()
     assert spoiled.exists()
     assert not list(folder.glob("*.corrupt"))
@@ -250,10 +250,10 @@ def test_the_trainer_may_be_writing_meanwhile(trained: Path) -> None:
 
 def test_no_such_trainer(trained: Path) -> None:
     with pytest.raises(TengenError, match="train/nobody: no trainer of that name has been here"):
-        export.leave_checkpoint(trained, "nobody")
+        export.submit_checkpoint(trained, "nobody")
     directory.write(ring_config(), trained / "train" / "new", [])
     with pytest.raises(TengenError, match="train/new: there is no checkpoint yet"):
-        export.leave_checkpoint(trained, "new")
+        export.submit_checkpoint(trained, "new")
 
 
 def test_what_a_killed_trainer_left_half_written_is_removed(tmp_path: Path) -> None:

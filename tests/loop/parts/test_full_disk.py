@@ -175,7 +175,7 @@ def test_the_last_checkpoint_of_a_trainer_that_ends(tmp_path: Path) -> None:
 
 
 def test_the_export(disk: Disk, saved: list[Path]) -> None:
-    left = disk.base / "train" / "main" / export.LEFT / networks.name_of("run", "main", 100, 300)
+    left = disk.base / "train" / "main" / export.PENDING / networks.name_of("run", "main", 100, 300)
     shutil.copytree(saved[0].parent, left)
     said: list[str] = []
     part = ExportPart(spoiled_files.ring_config(), disk.base, never, said.append)

@@ -242,7 +242,7 @@ NETWORKS = (
 
 @pytest.mark.parametrize("spoil", NETWORKS, ids=lambda spoil: spoil.__name__)
 def test_the_export_sets_spoiled_weights_aside_and_goes_on(tmp_path: Path, saved: list[Path], spoil: Spoil) -> None:
-    left = tmp_path / "train" / "main" / export.LEFT
+    left = tmp_path / "train" / "main" / export.PENDING
     for samples in (100, 200):
         shutil.copytree(saved[0].parent, left / networks.name_of("run", "main", samples, 300))
     spoil(left / "run-main-s100-d300" / saving.FILE_NAME)

@@ -15,7 +15,7 @@ from tengen.data.format import chunk
 from tengen.data.shuffle.folders import newest
 from tengen.errors import TengenError
 from tengen.loop.fused import Fused
-from tengen.loop.parts.export import LEFT, ExportPart
+from tengen.loop.parts.export import PENDING, ExportPart
 from tengen.nets import saving
 from tengen.run import directory, metrics, networks
 from tengen.train import session
@@ -52,7 +52,7 @@ def epochs(base: Path, name: str = "main") -> list[dict[str, Any]]:
 
 
 def left(base: Path, name: str = "main") -> list[str]:
-    folder = base / "train" / name / LEFT
+    folder = base / "train" / name / PENDING
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
@@ -356,7 +356,7 @@ def test_what_is_handed_on_is_the_averaged_network(base: Path) -> None:
     one.run()
     names = [f"tic_tac_toe-main-s{samples}-d232" for samples in (64, 128, 192)]
     assert sorted(left(base)) == sorted(names)
-    folder = base / "train" / "main" / LEFT / names[-1]
+    folder = base / "train" / "main" / PENDING / names[-1]
     info = saving.read(folder).info
     assert (info["role"], info["epoch"], info["samples"], info["rows"]) == ("main", 3, 192, 232)
     found = saving.load(folder, dtype="float32")

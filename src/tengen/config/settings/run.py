@@ -1,9 +1,12 @@
 """The sections `run`, `game` and `goal`: what is played, under which name, and for how long."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from tengen.schema import REQUIRED, setting, variant
+
+if TYPE_CHECKING:
+    from tengen.games.core import Game
 
 RULES_FIXED = (
     "the rows and networks of this run belong to these rules; "
@@ -47,6 +50,12 @@ class RunSection:
 class GameSection:
     name: str = setting(REQUIRED, "the game", words="a name that `tengen games` lists, or package.module:Class")
     options: Any = variant("name", _game_options)
+
+    def make(self) -> "Game":
+        """The game with these options."""
+        from tengen import games
+
+        return games.make(self.name, **asdict(self.options))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import contextlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from tengen import files, games, nets
+from tengen import files, nets
 from tengen.config import load as load_config
 from tengen.config import provenance
 from tengen.config.rendering import render
@@ -29,33 +28,32 @@ from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
 from tengen.run import networks, starting
-from tengen.run.part import Part, Progress, Stop
-from tengen.run.part import waiting as waiting_for
+from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
 
-LEFT = "export"  # the folder in a trainer's
+PENDING = "export"  # the folder in a trainer's
 MADE = "made.json"
 _POSITIONS = 8  # that a network is tried on
 
 
-def leave(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
-    """Leave the weights of a trainer for the export; `facts` (JSON values) describe how they came about."""
-    files.write_folder(folder / LEFT / name, lambda place: saving.save(net, place, game, facts))
+def submit(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
+    """Submit the weights of a trainer for export; `facts` (JSON values) describe how they came about."""
+    files.write_folder(folder / PENDING / name, lambda place: saving.save(net, place, game, facts))
 
 
-def waiting(folder: Path) -> list[Path]:
-    """What the trainer with this folder has left for the export."""
-    return [path for path in files.inside(folder / LEFT) if networks.parse(path.name)]
+def pending(folder: Path) -> list[Path]:
+    """Networks that the trainer with this folder has submitted and that wait for export."""
+    return [path for path in files.inside(folder / PENDING) if networks.parse(path.name)]
 
 
 def clean(folder: Path) -> None:
     """Remove what a killed trainer has left half-written; no other process writes there."""
-    files.remove_parts([folder / LEFT], older_than=0)
+    files.remove_parts([folder / PENDING], older_than=0)
 
 
-def leave_checkpoint(base: Path, trainer: str) -> Path:
-    """Leave the averaged weights of a trainer's newest checkpoint, if there is one, for the export."""
+def submit_checkpoint(base: Path, trainer: str) -> Path:
+    """Submit the averaged weights of a trainer's newest checkpoint for export."""
     folder = base / "train" / trainer
     if not (folder / "config.yaml").exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
@@ -71,8 +69,8 @@ def leave_checkpoint(base: Path, trainer: str) -> Path:
     facts = {"run": config.run.name, "trainer": trainer, "role": "main" if role == "main" else "extra"}
     facts |= {"steps": trained.step, "samples": trained.samples, "rows": trained.bucket.rows}
     if networks.known(base, name) is None:
-        leave(folder, name, trained.network(), trained.config.game, facts)
-    return folder / LEFT / name
+        submit(folder, name, trained.network(), trained.config.game, facts)
+    return folder / PENDING / name
 
 
 class ExportPart(Part):
@@ -83,7 +81,7 @@ class ExportPart(Part):
     def __init__(self, config: Config, base: Path, stop: Stop, say: Say, *, name: str | None = None) -> None:
         self.name = name or "all"
         self._config, self._base, self._stop, self._say, self._trainer = config, base, stop, say, name
-        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._game = config.game.make()
         self._bad: set[Path] = set()
         self.exported = 0
 
@@ -112,9 +110,9 @@ class ExportPart(Part):
             return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
         if full:
             words = f"the gate: {most:,} candidates wait for it, which is gate.most_waiting"
-            return waiting_for(words, exported=self.exported)
+            return waiting(words, exported=self.exported)
         who = f"trainer {self._trainer}" if self._trainer else "a trainer"
-        return waiting_for(f"{who} to end an epoch that is exported", exported=self.exported)
+        return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
 
     def _is_candidate(self, left: Path) -> bool:
         """Whether this would go to the gate. What cannot be read would not: it is set aside."""
@@ -126,7 +124,7 @@ class ExportPart(Part):
     def _waiting(self) -> Iterator[Path]:
         """What trainers have left, the least trained first."""
         trainers = [path for path in files.inside(self._base / "train") if self._trainer in (None, path.name)]
-        left = [path for trainer in trainers if trainer.is_dir() for path in waiting(trainer)]
+        left = [path for trainer in trainers if trainer.is_dir() for path in pending(trainer)]
         yield from sorted(
             (path for path in left if path not in self._bad), key=lambda path: (networks.parse(path.name), path)
         )
@@ -167,7 +165,7 @@ def write(
         files.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
         if target.parent.name == networks.ACCEPTED:
             verdict = {"accepted": True, "number": networks.next_number(base), "why": why}
-            networks.decide(networks.NetworkEntry(folder, "", 0, 0), verdict)
+            networks.write_verdict(networks.NetworkEntry(folder, "", 0, 0), verdict)
 
     files.write_folder(target, fill)
 

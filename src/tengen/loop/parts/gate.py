@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import games
 from tengen.config.sections import Config
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
@@ -60,7 +59,7 @@ class GatePart:
         self.show: Show = unseen
         self._config, self._settings, self._base = config, config.gate, base
         self._stop, self._say = stop, say
-        self._game = games.make(config.game.name, **asdict(config.game.options))
+        self._game = config.game.make()
         self._search = players.strongest(config.search, config.gate.simulations)
         self._running: _Running | None = None
         self._loaded: dict[str, Player] = {}
@@ -109,12 +108,12 @@ class GatePart:
         except TengenError as error:
             if _may_pass(error):
                 return waiting(f"candidate {entry.name} cannot be read: {error}", **self._figures)
-            return self._decide(entry, False, f"it cannot be used: {error}")
+            return self._record_verdict(entry, False, f"it cannot be used: {error}")
         if self._settings.kind == "none":
-            return self._decide(entry, True, "gate.kind is none: every network is accepted")
+            return self._record_verdict(entry, True, "gate.kind is none: every network is accepted")
         accepted = networks.accepted(self._base)
         if not accepted:
-            return self._decide(entry, True, "it is the first network: there is none to play against")
+            return self._record_verdict(entry, True, "it is the first network: there is none to play against")
         opponent = self._opponent(accepted)
         if opponent is None:
             return waiting(f"none of the {len(accepted)} networks in {networks.ACCEPTED}/ can be read", **self._figures)
@@ -141,7 +140,7 @@ class GatePart:
             return self._did(f"candidate {running.entry.name} is gone")
         self._write_games(running)
         about = match.to_dict() | {"seconds": round(running.seconds, 3)}
-        return self._decide(running.entry, decision.accepted, decision.why, about)
+        return self._record_verdict(running.entry, decision.accepted, decision.why, about)
 
     def _update(self, running: _Running, over: int) -> None:
         """Shows the progress within a round."""
@@ -158,12 +157,14 @@ class GatePart:
         more = f"; {self._waiting:,} more wait" if self._waiting else ""
         return Progress(words + more, done=done, of=most, figures=dict(self._figures))
 
-    def _decide(self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None) -> Progress:
+    def _record_verdict(
+        self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None
+    ) -> Progress:
         """Writes the verdict and carries it out."""
         number = {"number": networks.next_number(self._base)} if accepted else {}
         about = about or {"opponent": None, "games": 0, "seconds": 0.0}
         verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
-        networks.decide(entry, {**verdict, "settings": asdict(self._settings)})
+        networks.write_verdict(entry, {**verdict, "settings": asdict(self._settings)})
         self._running = None
         return self._settle(entry)
 

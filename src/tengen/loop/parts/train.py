@@ -225,7 +225,7 @@ class TrainPart(Part):
 
     def _export_waits(self) -> str:
         """Why no network is left for the export now: the one before still waits, because the gate has too many."""
-        waiting = self.role == "main" and self._config.gate.kind != "none" and export.waiting(self.folder)
+        waiting = self.role == "main" and self._config.gate.kind != "none" and export.pending(self.folder)
         if not waiting or len(networks.candidates(self._base)) < self._config.gate.most_waiting:
             return ""
         return f"; not exported, because {self._config.gate.most_waiting:,} candidates wait for the gate"
@@ -236,7 +236,7 @@ class TrainPart(Part):
         if networks.known(self._base, name) is None:
             facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
             facts["seconds"] = self._elapsed()
-            export.leave(self.folder, name, self.trainer.network(), self._game, facts)
+            export.submit(self.folder, name, self.trainer.network(), self._game, facts)
         self._state = replace(self._state, exported=self.trainer.samples)
         return name
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mctx._src import seq_halving
 
-from tengen.search.rows import wanted_visits
+from tengen.search.selection import wanted_visits
 from tests.helpers.game_recording import jit
 from tests.oracles.search import sequence_of_considered_visits
 
