@@ -58,6 +58,7 @@ class Process:
         return code
 
 
+@pytest.mark.slow
 def test_a_run_over_standard_input_and_output(tmp_path: Path) -> None:
     base = tmp_path / "run"
     chunks(base, 0, 4)

@@ -141,6 +141,7 @@ def test_an_engine_that_does_not_start_costs_no_game(tmp_path: Path, capsys: pyt
     assert lines(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_an_engine_that_crashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert match("random", fake("gtp", "crash"), *GO, "--games", 4, "--out", tmp_path, "--parallel", 1) == 0
     text = capsys.readouterr().out
@@ -186,6 +187,7 @@ def test_it_goes_on_after_a_kill_and_after_ctrl_c(tmp_path: Path, capsys: pytest
     eventually(lambda: not any(Path(f"/proc/{number}").exists() for number in numbers), "no engine is left")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(GNUGO is None, reason="gnugo is not installed")
 def test_gnugo_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once with the rules of the match in its command, once without: it is given them, and is the same player."""

@@ -50,6 +50,7 @@ def rows(base: Path, network: str | None = None) -> int:
     return sum(count for chunk, count in Store(base / "selfplay").listing().chunks if network in (None, chunk.network))
 
 
+@pytest.mark.slow
 def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     out = tengen("selfplay", "--max-rows", "200")  # enough for two epochs, however the rows are split
     assert f"{base}: there was no run, so a new one begins here" in out

@@ -94,6 +94,7 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
     assert rows(base) == last["rows"]
 
 
+@pytest.mark.slow
 def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
     """Also when Ctrl-C came while a run ended whose time was over."""
     request = RunRequest(load("tic_tac_toe", ["goal.minutes=2"]), tmp_path)

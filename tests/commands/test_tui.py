@@ -45,6 +45,7 @@ UNRATED = settings("rating.references=[]", "rating.earlier=0")  # a match is one
 RUN = [sys.executable, "-m", "tengen", "run", "tic_tac_toe", *(f"--set={text}" for text in UNRATED)]
 
 
+@pytest.mark.slow
 def test_a_run_in_lines_of_the_protocol(tmp_path: Path) -> None:
     command = [*RUN, "--base", str(tmp_path / "run"), "--set=goal.games=40", "--progress", "jsonl"]
     ended = subprocess.run(command, capture_output=True, timeout=LONG, check=False)

@@ -133,6 +133,7 @@ def learnt(game: Any, size: int, **options: Any) -> tuple[list[dict[str, np.ndar
     return found, ends
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_games() -> None:
     game = game_recording.make("go", size=3, komi=2.5, max_moves=16)
     options: dict[str, Any] = {"temperature": 1.0, "total_games": 5, "targets": ("score", "opponent_policy")}

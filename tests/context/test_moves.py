@@ -135,6 +135,7 @@ def test_few_simulations_mean_no_search() -> None:
         assert run.ends[0]["moves"].tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 def test_one_function_for_both_colours_keeps_its_tree() -> None:
     """The slow way: one game, move by move, with the parts of the search."""
     game, speaker = TIC_TAC_TOE, Speaker(TIC_TAC_TOE, SIDES[0])

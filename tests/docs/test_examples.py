@@ -7,6 +7,7 @@ from tests.context.test_examples import load
 from tests.helpers import paths
 
 
+@pytest.mark.slow
 def test_alpha_zero_plays_and_learns_a_little(capsys: pytest.CaptureFixture[str]) -> None:
     """A smoke test; the file may have 80 lines."""
     assert len((paths.EXAMPLES / "alpha_zero.py").read_text("utf-8").splitlines()) <= 80

@@ -129,6 +129,7 @@ def test_seconds_end_it(engine: Engine) -> None:
     assert engine.think(seconds=0.05).visits > 1
 
 
+@pytest.mark.slow
 def test_a_full_tree_forgets_and_goes_on(noughts: FoundNetwork) -> None:
     engine = Engine(noughts, settings=EngineSettings(leaves=2, slots=100))  # the whole tree has 231 positions
     engine.reset(actions=(0, 3, 1))

@@ -32,13 +32,13 @@ class Case(NamedTuple):
 CASES = [
     Case("tic_tac_toe"),
     Case("connect_four"),
-    Case("othello"),
     Case("hex", {"size": 4, "swap": True}),
     Case("go", {"size": 5, "ko": "positional", "suicide": True}),
-    Case("hironaka", {"dimension": 3}),
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
+    Case("othello"),
+    Case("hironaka", {"dimension": 3}),
     Case("go", {"size": 5, "ko": "simple"}),
     Case("go", {"size": 9}, batch=8),
     Case("hironaka", {"dimension": 2, "reposition": True, "rescale": False}),

@@ -133,7 +133,7 @@ SMALL = [
 
 @pytest.mark.parametrize(
     ("size", "ko", "suicide"),
-    [pytest.param(*rules, marks=pytest.mark.slow if number % 3 else ()) for number, rules in enumerate(SMALL)],
+    [pytest.param(*rules, marks=pytest.mark.slow if number % 4 else ()) for number, rules in enumerate(SMALL)],
 )
 def test_random_games_on_small_boards(size: int, ko: str, suicide: bool) -> None:
     for seed, games in enumerate({2: (64, 64), 3: (64, 32), 4: (48,), 5: (24,)}[size]):
@@ -239,7 +239,7 @@ def colours(chains: np.ndarray) -> list[str]:
 def _named(rules: tuple[int, str, bool]) -> Any:
     """Every combination of rules is compiled by itself; few of them are among the quick tests."""
     size, ko, suicide = rules
-    rare = (size, suicide) != (5, False) and rules not in ((4, "positional", True), (9, "positional", False))
+    rare = rules not in ((5, "simple", False), (5, "situational", False), (4, "positional", True))
     return pytest.param(rules, id=f"{size}-{ko}{'-suicide' * suicide}", marks=pytest.mark.slow if rare else ())
 
 
@@ -378,7 +378,8 @@ def with_past(game: oracle.Go, past: Iterable[oracle.Go]) -> list[bool]:
     return game.legal_actions()
 
 
-@pytest.mark.parametrize("ko", ["positional", pytest.param("situational", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ko", ["positional", "situational"])
 def test_nodes_remember_eight_positions_and_join_gives_back_those_of_the_root(ko: str) -> None:
     game, root = go(2, ko), 6
     legal_of = jit(jax.vmap(game.legal_actions))
@@ -445,6 +446,7 @@ def test_options_give_the_komi_of_new_games() -> None:
     assert "komi: -6.5\n" in go(3, komi=-6.5).render(new(go(3, komi=-6.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ko", ["simple", "positional"])
 def test_the_move_limit_scores_the_board_as_it_stands(ko: str) -> None:
     game = go(3, ko, max_moves=3, komi=0.5)

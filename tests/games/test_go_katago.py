@@ -104,6 +104,7 @@ def sample() -> list[KatagoRow]:
     return load_sample(SAMPLE)
 
 
+@pytest.mark.slow
 def test_the_rows_of_simple_ko(sample: list[KatagoRow]) -> None:
     rows = [row for row in sample if row.game.ko == "simple" and len(row.actions) <= LONGEST][1::2]
     for plane in (3, 9, 14, 15, 16, 17, 18, 19):

@@ -54,6 +54,7 @@ def slow_spivakovsky(points):
     raise AssertionError("no set hits all supports")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "most"), [(3, 3), (4, 4)])
 def test_random_sets_with_many_ties(dimension, most):
     """Small numbers, so that ties and zeros are frequent, as they are in real games."""

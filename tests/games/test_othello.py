@@ -32,6 +32,7 @@ def test_random_games(seed: int) -> None:
     assert passes > 5
 
 
+@pytest.mark.slow
 def test_perft() -> None:
     assert perft(GAME, 7, chunk=2048) == [4, 12, 56, 244, 1396, 8200, 55092]
 

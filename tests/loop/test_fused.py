@@ -173,6 +173,7 @@ def test_a_goal_that_is_reached_is_not_played_for(base: Path, monkeypatch: pytes
     assert sorted(path for path in base.rglob("*") if path.name not in known) == before
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_is_lost_or_counted_twice(
     album: tuple[Path, Fused, Photographer], tmp_path: Path
 ) -> None:
@@ -349,6 +350,7 @@ def test_results_that_cannot_be_read_are_left_alone(base: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_networks_that_have_gone_do_not_play(base: Path) -> None:
     with prepared(base, "goal.rows=100000", OFTEN) as loop:
         for saved in loop.networks.saved:

@@ -103,6 +103,7 @@ def test_its_role_is_known(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -
     assert "best host: " not in told
 
 
+@pytest.mark.slow
 def test_its_network_plays_matches(whole: RoleRun) -> None:
     game = whole.trainer.game
     player = load_player(whole.networks[0], game)
@@ -126,6 +127,7 @@ def test_stopped_and_resumed(whole: RoleRun, tmp_path: Path) -> None:
     assert again.trainer.step == 20
 
 
+@pytest.mark.slow
 def test_the_end_is_evaluated(tmp_path: Path) -> None:
     run = ran(tmp_path, "goal.steps=13")
     lines = metrics.read(tmp_path / metrics.NAME).lines

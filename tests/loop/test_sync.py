@@ -109,6 +109,7 @@ def test_it_goes_on_where_it_stopped(done: Ring, ring: Any, tmp_path: Path) -> N
     assert newest_before in played, "it went on with the network that was accepted last"
 
 
+@pytest.mark.slow
 def test_so_many_games_in_a_round(tmp_path: Path, ring: Any) -> None:
     one = ring(tmp_path, "ring.selfplay_rows=1000000", "ring.selfplay_games=10", "goal.steps=1")
     one.run(never)
@@ -151,6 +152,7 @@ def test_a_full_disk_is_waited_for_without_haste(tmp_path: Path, ring: Any, monk
     assert pauses[:3] == [0.05] * 3
 
 
+@pytest.mark.slow
 def test_changed_settings_reach_every_part_within_a_round(tmp_path: Path, ring: Any) -> None:
     made: Ring = ring(tmp_path, "goal.steps=1000")
     directory.write(made.config, tmp_path, ["tengen 1"])

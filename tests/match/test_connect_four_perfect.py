@@ -43,6 +43,7 @@ def played(columns: str) -> ConnectFour:
     return game
 
 
+@pytest.mark.slow
 def test_shipped_positions_are_positions(script: Any) -> None:
     positions = script.read(script.SHIPPED)
     assert len(positions) == 1000

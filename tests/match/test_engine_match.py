@@ -60,6 +60,7 @@ def check_rules(played: PlayedGame, start: MatchOpenings) -> SlowGo:
     return slow
 
 
+@pytest.mark.slow
 def test_games_with_an_engine_that_passes(start: MatchOpenings) -> None:
     played = play(start, players.random(GAME), crew("fine"))
     assert sorted(game.number for game in played) == list(range(6))

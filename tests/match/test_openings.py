@@ -38,6 +38,7 @@ def test_one_game_may_start_from_the_beginning() -> None:
     assert openings(make("tic_tac_toe"), jax.random.key(0), 1, 0).actions.shape == (1, 0)
 
 
+@pytest.mark.slow
 def test_states_and_seeds_belong_to_the_moves() -> None:
     game = make("hironaka", dimension=3, max_points=4)  # begins with random points
     start = openings(game, jax.random.key(3), 6, 2)

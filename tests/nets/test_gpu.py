@@ -50,7 +50,9 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("biased", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("case", BLOCKS)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if number > 3 else ()) for number, case in enumerate(BLOCKS)]
+)
 def test_a_pooling_block_is_the_same_as_by_xla(quick_jit: Any, case: str, biased: bool) -> None:
     side, regular, pooled, more, activation, dtype = BLOCKS[case]
     board = BoardMask(None, side * side)

@@ -63,6 +63,7 @@ def test_mistakes_are_told_with_the_users_file_and_line(name: str, words: str) -
         models.load(named(name), GAME)((), seen())
 
 
+@pytest.mark.slow
 def test_an_engine_thinks_with_a_model() -> None:
     found = player_spec.find_network(f"{CENTRE}@tic_tac_toe")
     engine = Engine(found, settings=EngineSettings(visits=20, leaves=2, slots=64))

@@ -215,6 +215,7 @@ def test_a_new_network_learns_everywhere(quick_jit: Any) -> None:
         assert float(jnp.abs(found).max()) > 1e-6, path
 
 
+@pytest.mark.slow
 def test_it_can_be_mapped_over_networks(random_net: Any, look: Any, quick_jit: Any) -> None:
     net = random_net("b1c8", GO)
     graph, state = nnx.split(net)

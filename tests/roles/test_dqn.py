@@ -41,6 +41,7 @@ def chain() -> train.DQNTrainer:
     return trainer
 
 
+@pytest.mark.slow
 def test_the_chain_is_solved(chain: train.DQNTrainer) -> None:
     game = Chain()
     places = jnp.arange(1, 6)
@@ -57,6 +58,7 @@ def test_the_chain_is_solved(chain: train.DQNTrainer) -> None:
     assert measured["host"] == 1.0  # from everywhere the right end is worth the way
 
 
+@pytest.mark.slow
 def test_twenty_steps_are_ten_and_ten(tmp_path: Path) -> None:
     config = small(*_CHAIN, "host.roll_out_interval=3", "host.buffer.kind=prioritised", "host.n_step=2")
     whole = train.DQNTrainer(config, game=Chain())
@@ -323,6 +325,7 @@ def test_both_roles_learn_with_names_of_their_own() -> None:
         trainer.train(1)
 
 
+@pytest.mark.slow
 def test_a_network_that_cannot_duel() -> None:
     class Scores(nnx.Module):
         def __init__(self) -> None:

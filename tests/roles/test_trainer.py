@@ -174,6 +174,7 @@ def test_figures_that_are_none(make: Callable[..., Fitting]) -> None:
         trainer.train(1)
 
 
+@pytest.mark.slow
 def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
     """`load` gives back what was saved last, or `save` says why it would not."""
     trainer: Any = make()
@@ -278,6 +279,7 @@ def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
         trainer.save_net("host", "/tmp/never")
 
 
+@pytest.mark.slow
 def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
     trainer = make(reward=lambda role, state, after, done: after.moves - state.moves)
     assert set(trainer.roll_out("host", 16).rewards.tolist()) <= {1.0, 3.0, 2.0}  # own move, and up to two others

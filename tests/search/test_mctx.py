@@ -75,15 +75,16 @@ def mctx_visits(plan: Plan, states: Any, key: Any, evaluator: tuple[float, float
     return np.asarray(jit(search)(states, key).search_tree.summary().visit_counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plan",
     [
         pytest.param(PUCT, id="puct"),
         pytest.param(GUMBEL, id="gumbel"),
-        pytest.param(PUCT._replace(game=DOUBLE_MOVE), id="puct, double moves", marks=pytest.mark.slow),
-        pytest.param(GUMBEL._replace(game=DOUBLE_MOVE), id="gumbel, double moves", marks=pytest.mark.slow),
-        pytest.param(PUCT._replace(game=make("connect_four")), id="puct, connect four", marks=pytest.mark.slow),
-        pytest.param(GUMBEL._replace(game=make("connect_four")), id="gumbel, connect four", marks=pytest.mark.slow),
+        pytest.param(PUCT._replace(game=DOUBLE_MOVE), id="puct, double moves"),
+        pytest.param(GUMBEL._replace(game=DOUBLE_MOVE), id="gumbel, double moves"),
+        pytest.param(PUCT._replace(game=make("connect_four")), id="puct, connect four"),
+        pytest.param(GUMBEL._replace(game=make("connect_four")), id="gumbel, connect four"),
     ],
 )
 def test_the_visits_are_mctxs(plan: Plan) -> None:

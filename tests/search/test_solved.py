@@ -90,6 +90,7 @@ def solved_tic_tac_toe(kind: str, count: int = 4) -> list[list[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.algorithm)
 def test_tic_tac_toe(settings: SearchSettings) -> None:
     games = [(moves, worth) for kind, worth in WORTH.items() for moves in solved_tic_tac_toe(kind)]

@@ -17,6 +17,7 @@ from tengen.selfplay.named_opponents import opponents
 GAME = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
 
 
+@pytest.mark.slow
 def test_fixed_players_and_networks(tmp_path: Path) -> None:
     net = nets.build(nets.spec("mlp1x8"), GAME, nnx.Rngs(1), dtype="float32")
     saving.save(net, tmp_path / "net-s1", GAME)

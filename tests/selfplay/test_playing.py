@@ -115,6 +115,7 @@ def test_every_game_is_handed_out_once_or_still_played(plan: Plan) -> None:
         assert set(call.rows["game"][:, 1].tolist()) <= set(call.number[:, 1].tolist())
 
 
+@pytest.mark.slow
 def test_games_that_find_no_room_come_in_the_next_call() -> None:
     games, how = played(CROWDED, CALLS, PHASES), selfplay(CROWDED)
     waited = 0
@@ -157,6 +158,7 @@ def surprise(games: Played, plies: range, temperature: Any) -> float:
     return total / variance**0.5
 
 
+@pytest.mark.slow
 def test_temperature_falls_with_the_ply() -> None:
     games = played(GO, CALLS, PHASES)
 
@@ -191,6 +193,7 @@ def test_whether_rows_of_cheap_searches_are_kept_changes_nothing_else() -> None:
     np.testing.assert_array_equal(only.action, every.action)
 
 
+@pytest.mark.slow
 def test_decided_games_are_searched_in_full_no_more() -> None:
     """Every value says who wins, and a game is decided when four searches in a row agree."""
     settings = replace(CERTAIN.settings, full_share=1.0, cheap_weight=0.0, decided_value=0.0, decided_full_share=0.0)

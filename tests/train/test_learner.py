@@ -123,6 +123,7 @@ def test_a_folded_network_and_a_batch_that_cannot_be_split_are_refused(game: Gam
         train.Learner(net, game, tiny_settings(), devices=[jax.devices()[0]] * 3)
 
 
+@pytest.mark.slow
 def test_a_game_without_a_board() -> None:
     from flax import nnx
 
@@ -179,6 +180,7 @@ def test_one_and_four_devices_give_the_same_losses() -> None:
     np.testing.assert_allclose(four, one, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_optimisers_numbers_change_without_compiling(
     learner: train.Learner, game: Game, net: nets.Network, rows: dict[str, jax.Array], same: Any
 ) -> None:

@@ -543,6 +543,7 @@ def test_killed(tmp_path: Path, when: str) -> None:
     assert len(rows_of([*after.train, *after.validation])) == 100
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     for n in range(5):
         add(tmp_path, 20, n)

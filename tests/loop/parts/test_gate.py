@@ -267,6 +267,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> list[str]:
     return changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [ACCEPT, REJECT])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 3, 4])

@@ -303,7 +303,8 @@ def part(*words: str, base: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_self_play_that_is_stopped_writes_all_games_that_have_ended(tmp_path: Path, number: signal.Signals) -> None:
     base = tmp_path / "run"
     witness = Witness(base)

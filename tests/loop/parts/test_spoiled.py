@@ -105,6 +105,7 @@ GARBAGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", GARBAGE)
 def test_a_spoiled_index_stops_neither_shuffle_nor_trainer(tmp_path: Path, what: str) -> None:
     fill(tmp_path)

@@ -239,6 +239,7 @@ def test_mean_losses_of_an_epoch_that_two_processes_learned(base: Path, single: 
     assert line["losses"]["loss"] == pytest.approx(again.part.figures["loss"], rel=0.3), "not half of that"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", [4, 2, 1000])
 def test_an_epoch_ends_once_whenever_checkpoints_are_due(base: Path, single: None, interval: int) -> None:
     one = Trainer(base, f"train.checkpoints.interval={interval}")
@@ -400,6 +401,7 @@ def test_handing_on_in_the_middle_of_an_epoch(base: Path, single: None) -> None:
     assert not only.part.export_now()
 
 
+@pytest.mark.slow
 def test_trainers_of_different_sizes_in_one_run(base: Path) -> None:
     small, large = Trainer(base), Trainer(base, "net.name=b2c8", name="large", role="extra")
     small.run(calls=2)
