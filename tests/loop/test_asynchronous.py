@@ -153,6 +153,33 @@ def test_the_gate_goes_on_for_a_while_at_the_end(tmp_path: Path, judged: bool, g
     assert asleep >= 20 if judged else asleep == seconds
 
 
+def test_nobody_waits_for_a_gate_that_has_ended(tmp_path: Path) -> None:
+    candidate = tmp_path / "candidates" / "go-main-s2-d1"
+    candidate.mkdir(parents=True)
+    (candidate / "model.safetensors").touch()
+    judging = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal judging
+        time.sleep(min(seconds, 0.05))
+        if found.status.stage.startswith("judging"):
+            judging += 1
+            gate = next(child for child in found._children if child.kind == "gate")
+            if gate.running:
+                gate.stop(sleep=time.sleep)
+
+    with driver(tmp_path, parts=("selfplay", "gate"), clock=lambda: 0.0, sleep=sleep) as found:
+        looks = iter(range(100))
+
+        def stop() -> bool:
+            if next(looks, 0) == 3:
+                found.reason = "that is enough"
+            return judging > 3
+
+        found.run(stop)
+    assert judging == 1
+
+
 def test_minutes_count_over_restarts(tmp_path: Path) -> None:
     with metrics.Metrics(tmp_path, iter([0.0, 59.9, 59.9]).__next__) as before:
         before.write("progress", {})

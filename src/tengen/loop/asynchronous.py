@@ -149,7 +149,7 @@ class Asynchronous:
         self._display.say(f"{waiting} at the gate, which goes on for {seconds:.0f} seconds (Ctrl-C ends it now)")
         children.stop_all([child for child in self._children if child.kind != "gate"], self._ending, sleep=self._sleep)
         end = self._clock() + seconds
-        while self._candidates and self._clock() < end and not stop():
+        while self._candidates and not all(child.ended for child in gate) and self._clock() < end and not stop():
             self._watch(gate)
             self._sleep(_LOOK)
 
