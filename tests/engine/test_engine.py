@@ -1,5 +1,7 @@
+import itertools
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from tengen import games, search
 from tengen.config.settings.engine import EngineSettings
+from tengen.engine import engine as engine_module
 from tengen.engine.engine import Engine
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
@@ -125,8 +128,12 @@ def test_blocks_of_any_length_give_the_same_search(engine: Engine) -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_seconds_end_it(engine: Engine) -> None:
-    assert engine.think(seconds=0.05).visits > 1
+def test_seconds_end_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(perf_counter=lambda: next(clock) / 100))
+    found = engine.think(seconds=0.1)
+    assert found.visits > 1
+    assert 0.1 <= found.seconds < 0.2
 
 
 @pytest.mark.slow
