@@ -41,6 +41,7 @@ _CLASSES = {
     "hex": "Hex",
     "go": "Go",
     "hironaka": "Hironaka",
+    "chess": "Chess",
 }
 _PGX = "pgx:"
 _GROUP = "tengen.games"

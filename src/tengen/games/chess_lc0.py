@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32, UInt64
 
 from tengen.games.core import Observation
+from tengen.games.text import LETTERS
 
 HISTORY = 8  # positions that a network sees
 PIECE_PLANES = 13  # of each position: our P N B R Q K, their P N B R Q K, and whether it is a repetition
@@ -24,31 +25,41 @@ RULE_50_SCALE = 99  # networks are trained on the count divided by it
 # Plane 109 is the only scalar, the count divided by RULE_50_SCALE; plane 110 is always 0 and left out.
 PLANES = 110
 SCALARS = 1
-SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in "abcdefgh")
+SQUARES = tuple(f"{file}{rank}" for rank in "12345678" for file in LETTERS[:8])
 
 
-def _moves() -> list[tuple[int, int, str]]:
-    """(from, to, promotion) of every move, in Lc0's order."""
-    found = []
-    for start in range(64):
-        for end in range(64):
-            x, y = abs(start % 8 - end % 8), abs(start // 8 - end // 8)
+def numbered_moves(size: int = 8) -> list[tuple[int, int, int]]:
+    """(from, to, promotion) of every move in Lc0's order; smaller boards are numbered in the same way.
+
+    Promotion is 0 for moves without a letter (which includes promotion to a knight), 1 queen, 2 rook, 3 bishop.
+    """
+    found, squares = [], size * size
+    for start in range(squares):
+        for end in range(squares):
+            x, y = abs(start % size - end % size), abs(start // size - end // size)
             if start != end and (x == 0 or y == 0 or x == y or {x, y} == {1, 2}):
-                found.append((start, end, ""))
-    for start in range(48, 56):
-        for end in range(max(start + 7, 56), min(start + 9, 63) + 1):
-            found += [(start, end, piece) for piece in "qrb"]
+                found.append((start, end, 0))
+    last = squares - size
+    for start in range(last - size, last):
+        ends = range(max(start + size - 1, last), min(start + size + 1, squares - 1) + 1)
+        found += [(start, end, piece) for end in ends for piece in (1, 2, 3)]
     return found
 
 
-_MOVES = _moves()
+def move_names(size: int = 8) -> tuple[str, ...]:
+    """Names of the moves, from the mover's side."""
+    squares = [f"{file}{rank + 1}" for rank in range(size) for file in LETTERS[:size]]
+    return tuple(f"{squares[a]}{squares[b]}{' qrb'[piece].strip()}" for a, b, piece in numbered_moves(size))
+
+
+_MOVES = numbered_moves()
 NUM_MOVES = len(_MOVES)
-MOVES: tuple[str, ...] = tuple(f"{SQUARES[start]}{SQUARES[end]}{piece}" for start, end, piece in _MOVES)
+MOVES = move_names()
 """Names of the moves, from the mover's side."""
 INDEX: dict[str, int] = {name: number for number, name in enumerate(MOVES)}
 FROM: Int32[np.ndarray, "1858"] = np.array([start for start, _, _ in _MOVES], np.int32)
 TO: Int32[np.ndarray, "1858"] = np.array([end for _, end, _ in _MOVES], np.int32)
-PROMOTION: Int32[np.ndarray, "1858"] = np.array([" qrb".index(piece or " ") for *_, piece in _MOVES], np.int32)
+PROMOTION: Int32[np.ndarray, "1858"] = np.array([piece for *_, piece in _MOVES], np.int32)
 """0 without a letter (which includes promotion to a knight), 1 queen, 2 rook, 3 bishop."""
 
 
@@ -60,7 +71,7 @@ def _convolution() -> Int32[np.ndarray, "1858"]:
         x, y = end % 8 - start % 8, end // 8 - start // 8
         distance = max(abs(x), abs(y))
         if piece:
-            plane = 64 + 3 * (x + 1) + "rbq".index(piece)
+            plane = 64 + 3 * (x + 1) + (2, 0, 1)[piece - 1]  # rook, bishop, queen
         elif (x, y) in jumps:
             plane = 56 + jumps.index((x, y))
         else:
@@ -80,7 +91,7 @@ ATTENTION: Int32[np.ndarray, "1858"] = np.where(
 
 
 def observation(
-    history: Bool[Any, "*batch 104 8 8"],
+    history: Bool[Any, "*batch 104 height width"],
     castling: Bool[Any, "*batch 4"],
     black: Bool[Any, "*batch"],
     rule_50: Int[Any, "*batch"],
@@ -93,9 +104,9 @@ def observation(
     xp: Any = jnp if isinstance(history, jax.Array) else np
     history = xp.asarray(history)
     flags = xp.concatenate([castling, xp.asarray(black)[..., None]], -1)[..., None, None]
-    shape = (*history.shape[:-3], 5, 8, 8)
-    on_board = xp.ones((*history.shape[:-3], 1, 8, 8), bool)
-    planes = xp.concatenate([on_board, history, xp.broadcast_to(flags, shape)], -3)
+    batch, board = history.shape[:-3], history.shape[-2:]
+    on_board = xp.ones((*batch, 1, *board), bool)
+    planes = xp.concatenate([on_board, history, xp.broadcast_to(flags, (*batch, 5, *board))], -3)
     scalars = (xp.asarray(rule_50)[..., None] / xp.float32(RULE_50_SCALE)).astype(xp.float32)
     return Observation(xp.moveaxis(planes, -3, -1), scalars)
 
