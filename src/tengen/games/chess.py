@@ -23,8 +23,22 @@ ENDS = (
 RUNNING, CHECKMATE, STALEMATE, FIFTY, REPETITION, MATERIAL, LONGEST = range(len(ENDS))
 REMEMBERED = 16  # positions whose hashes every node stores
 REVERSIBLE = 100  # plies without a capture or a pawn's move that end the game
-# How a move changed the board, for taking it back: an ordinary one, in passing, castling, a promotion.
-PLAIN, IN_PASSING, CASTLES, PROMOTES = range(4)
+PLAIN, IN_PASSING, CASTLES = range(3)  # how a move changed the board, for taking it back
+
+
+
+
+def _plane_values() -> Int32[np.ndarray, "2 110"]:
+    """For each plane of the observation, which value it shows, and what that must be for a 1.
+
+    The values are eight boards, then flags: one that is always set, repetitions, castling rights, Black to move.
+    """
+    pieces = [*range(1, 7), *range(1 + THEIRS, 7 + THEIRS)]
+    history = [[*((k, piece) for piece in pieces), (9 + k, 1)] for k in range(chess_lc0.HISTORY)]
+    return np.array([(8, 1), *(pair for pairs in history for pair in pairs), *((17 + k, 1) for k in range(5))]).T
+
+
+_PLANE_VALUES = _plane_values()
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,7 @@ class Chess(Game[ChessState]):
         moves = find_moves(board, self.geometry)
         # A pawn that has just moved two squares tells of the position before.
         start = size + board.passing.astype(jnp.int32)
-        undo = _undo(start, start + 2 * size, 0, PLAIN)
+        undo = _undo(start, start + 2 * size, 0, PLAIN, PAWN)
         state = ChessState(
             board=_pack(board.codes, size),
             castling=board.castling,
@@ -178,7 +192,7 @@ class Chess(Game[ChessState]):
         side = (end > start).astype(jnp.int32)
         becomes = jnp.where(promotes, jnp.asarray(PROMOTIONS)[letter], kind)
         taken = jnp.where(castles, 0, jnp.where(in_passing, PAWN, there & 7))
-        how = jnp.where(castles, CASTLES, jnp.where(promotes, PROMOTES, jnp.where(in_passing, IN_PASSING, PLAIN)))
+        how = jnp.where(castles, CASTLES, jnp.where(in_passing, IN_PASSING, PLAIN))
         return _Move(
             start=start,
             end=jnp.where(castles, jnp.asarray(CASTLED_KING)[side], end),
@@ -189,7 +203,7 @@ class Chess(Game[ChessState]):
             castles=castles,
             rook_start=end,
             rook_end=jnp.asarray(CASTLED_ROOK)[side],
-            undo=_undo(start, end, taken, how),
+            undo=_undo(start, end, taken, how, kind),
         )
 
     def _moved(self, codes: Array, state: ChessState, move: _Move) -> tuple[Board, ChessState]:
@@ -304,40 +318,37 @@ class Chess(Game[ChessState]):
 
     def _observe(self, state: ChessState, codes: Int32[Array, " squares"]) -> Observation:
         """Lc0's planes: the position and the seven before it, with their moves taken back one by one."""
-        boards = [codes]
-        for age in range(1, chess_lc0.HISTORY):
-            boards.append(self._taken_back(boards[-1], state.undo[age - 1], age))
-        seen = lax.optimization_barrier(jnp.stack(boards).astype(jnp.uint8))  # [8, squares]
-        kinds = np.array([*range(1, 7), *range(1 + THEIRS, 7 + THEIRS)], np.uint8)
-        pieces = seen[:, None] == kinds[:, None]
-        known = jnp.concatenate([jnp.ones(1, bool), lax.cumlogical_and(state.undo != 0)])
+        # A loop, because XLA would repeat unrolled operations for every plane.
+        ages = np.arange(1, chess_lc0.HISTORY, dtype=np.uint8)
+        now = codes.astype(jnp.uint8)
+        _, past = lax.scan(lambda board, x: (self._taken_back(board, *x),) * 2, now, (state.undo, ages))
+        boards = jnp.concatenate([now[None], past])
+        known = jnp.concatenate([jnp.ones(1, bool), state.undo != 0])
         repeated = ((state.repeated >> np.arange(8, dtype=np.uint8)) & 1 == 1) & known
-        flags = jnp.broadcast_to(repeated[:, None, None], (8, 1, pieces.shape[2]))
-        history = jnp.concatenate([pieces & known[:, None, None], flags], 1)
-        history = history.reshape(8 * chess_lc0.PIECE_PLANES, self.size, self.size)
-        castling = state.castling >= 0
-        return chess_lc0.observation(history, castling, self.to_play(state) == 1, state.clock)
+        black = (self.to_play(state) == 1)[None]
+        flags = jnp.concatenate([jnp.ones(1, bool), repeated, state.castling >= 0, black]).astype(jnp.uint8)
+        values = jnp.concatenate(
+            [jnp.where(known[:, None], boards, 0), jnp.broadcast_to(flags[:, None], (len(flags), boards.shape[1]))]
+        )
+        planes = (values[_PLANE_VALUES[0]] == _PLANE_VALUES[1].astype(np.uint8)[:, None]).T
+        scalars = state.clock[None] / jnp.float32(chess_lc0.RULE_50_SCALE)
+        return Observation(planes.reshape(self.planes_shape), scalars)
 
-    def _taken_back(self, codes: Int32[Array, " squares"], undo: UInt32[Array, ""], age: int) -> Array:
+    def _taken_back(self, codes: UInt8[Array, " squares"], undo: Array, age: Array) -> UInt8[Array, " squares"]:
         """The board before a move; moves of odd age are theirs."""
-        colour = THEIRS * (age % 2)
-        start, end, taken, how = (undo & 63, (undo >> 6) & 63, (undo >> 12) & 7, (undo >> 15) & 3)
-        start, end, taken = (x.astype(jnp.int32) for x in (start, end, taken))
-        square = np.arange(self.geometry.squares)
-        if age % 2:
-            square = self.geometry.flipped
-        side = (end > start).astype(jnp.int32)
-        castles = how == CASTLES
-        arrived = jnp.where(castles, jnp.asarray(CASTLED_KING)[side], end)
-        piece = jnp.where(square == arrived, codes, 0).sum()
-        piece = jnp.where(how == PROMOTES, PAWN + colour, piece)
-        rook_end = jnp.where(castles, jnp.asarray(CASTLED_ROOK)[side], -1)
-        codes = jnp.where((square == arrived) | (square == rook_end), 0, codes)
+        start, end, taken, how, kind = (
+            (undo >> place & mask).astype(jnp.uint8) for place, mask in ((0, 63), (6, 63), (12, 7), (15, 3), (17, 7))
+        )
+        mine = (age % 2 * THEIRS).astype(jnp.uint8)
+        square = jnp.where(age % 2 == 1, self.geometry.flipped, np.arange(self.geometry.squares)).astype(jnp.uint8)
+        castles, right = how == CASTLES, end > start
+        arrived = jnp.where(castles, jnp.where(right, *CASTLED_KING[::-1]), end)
+        rook_end = jnp.where(castles, jnp.where(right, *CASTLED_ROOK[::-1]), end)
         taken_at = jnp.where(how == IN_PASSING, end - self.size, end)
-        put = jnp.where(castles, ROOK + colour, jnp.where(taken > 0, taken + (THEIRS - colour), 0))
-        codes = jnp.where((square == taken_at) & (put > 0), put, codes)
-        codes = jnp.where(square == start, piece, codes)
-        return codes
+        put = jnp.where(castles, ROOK + mine, jnp.where(taken > 0, taken + (THEIRS - mine), 0)).astype(jnp.uint8)
+        codes = jnp.where((square == arrived) | (square == rook_end), 0, codes)
+        codes = jnp.where(square == taken_at, put, codes)
+        return jnp.where(square == start, kind + mine, codes).astype(jnp.uint8)
 
     def look(self, state: ChessState) -> PositionInfo:
         codes = _unpack(state.board, self.size)
@@ -391,9 +402,9 @@ class Chess(Game[ChessState]):
         raise NotImplementedError
 
 
-def _undo(start: Any, end: Any, taken: Any, how: Any) -> UInt32[Array, ""]:
+def _undo(start: Any, end: Any, taken: Any, how: Any, kind: Any) -> UInt32[Array, ""]:
     """What is needed to take a move back, in one word."""
-    return jnp.asarray(start | end << 6 | taken << 12 | how << 15, jnp.uint32)
+    return jnp.asarray(start | end << 6 | taken << 12 | how << 15 | kind << 17, jnp.uint32)
 
 
 def _pack(codes: Int32[Array, " squares"], size: int) -> UInt32[Array, " ranks"]:
