@@ -81,9 +81,7 @@ def find_moves(board: Board, geometry: Geometry) -> Moves:
     kind, is_theirs, is_mine = codes & 7, codes >= THEIRS, (codes > 0) & (codes < THEIRS)
     mine, theirs = bits_of(is_mine), bits_of(is_theirs)
     king = jnp.argmax(codes == KING).astype(jnp.int32)
-    straight, diagonal = (
-        bits_of((codes == THEIRS + piece) | (codes == THEIRS + QUEEN)) for piece in (ROOK, BISHOP)
-    )
+    straight, diagonal = (bits_of((codes == THEIRS + piece) | (codes == THEIRS + QUEEN)) for piece in (ROOK, BISHOP))
     sides = _Sides(mine | theirs, mine, straight, diagonal, king)
     attacks = _attacks(kind, is_theirs, sides, geometry)
     danger = attacks.keep(is_theirs).union()
@@ -145,9 +143,7 @@ def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits,
     return checkers, allowed & answers
 
 
-def _targets(
-    codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: Geometry
-) -> Bits:
+def _targets(codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: Geometry) -> Bits:
     """[squares]: where our pieces other than the king may go, apart from taking in passing."""
     free = ~sides.occupied
     forward = constant(geometry.forward) & free
