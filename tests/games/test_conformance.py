@@ -36,6 +36,7 @@ CASES = [
     Case("hex", {"size": 4, "swap": True}),
     Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("hironaka", {"dimension": 3}),
+    Case("minichess", {"max_moves": 60}, batch=16),
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
@@ -55,6 +56,8 @@ SLOW = [
     Case("pgx:animal_shogi", {"max_moves": 40}, batch=16),
     Case("pgx:gardner_chess", {"max_moves": 40}, batch=8),
     Case("pgx:chess", {"max_moves": 40}, batch=8),
+    Case("chess", {"max_moves": 60}, batch=16),
+    Case("chess", {"chess960": True, "max_moves": 60}, batch=8),
 ]
 SYMBOLS = {"tic_tac_toe": "xo", "connect_four": "xo", "othello": "xo", "hex": "xo", "go": "XO"}  # player 0, player 1
 PLAYERS = {  # who `to play` names
@@ -156,7 +159,7 @@ class TestObservation:
             assert played.scalars[t, g, -dimension - 1 : -1].tolist() == subset
 
 
-READABLE = (*SYMBOLS, "hironaka", "pgx:chess")
+READABLE = (*SYMBOLS, "hironaka", "chess", "minichess")
 UNREADABLE = tuple(case.name for case in [*CASES, *SLOW] if case.name not in READABLE)
 
 

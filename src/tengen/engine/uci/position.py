@@ -1,11 +1,11 @@
 """The position that a chess program has told of, and the engine that thinks about it."""
 
-from typing import Any
-
 import numpy as np
 
 from tengen.engine.engine import Engine
-from tengen.games.pgx_adapter import PgxGame, chess_move
+from tengen.games import chess_names
+from tengen.games.chess import Chess
+from tengen.games.chess_position import ChessState
 
 
 class UciPosition:
@@ -16,9 +16,10 @@ class UciPosition:
     """
 
     def __init__(self, engine: Engine) -> None:
-        assert isinstance(engine.game, PgxGame)
+        assert isinstance(engine.game, Chess)
         self.engine = engine
-        self.game: PgxGame = engine.game
+        self.game: Chess = engine.game
+        self.chess960 = False  # whether castling is named as the king taking its rook
         self._start: str | None = None  # FEN
         self._moves: tuple[str, ...] = ()
 
@@ -48,17 +49,19 @@ class UciPosition:
 
     def legal(self) -> list[int]:
         """The actions that chess allows here, whether or not the game counts as over."""
-        state = self.engine.state
-        inner = self._from_fen(self._without_clock()).inner if self.engine.position.over else state.inner
-        return [int(action) for action in np.flatnonzero(np.asarray(inner.legal_action_mask))]
+        state = self._from_fen(self._without_clock()) if self.engine.position.over else self.engine.state
+        return [int(action) for action in np.flatnonzero(np.asarray(self.game.legal_actions(state)))]
 
     def name(self, action: int) -> str:
         """A move as UCI calls it."""
-        return chess_move(self.game.fen(self.engine.state), action)
+        return self._name(self.engine.state, action)
 
     def names(self, actions: tuple[int, ...]) -> list[str]:
         """The same for moves that follow one another."""
-        return self.engine.position.names(actions)
+        return self.engine.position.names(actions, self._name)
+
+    def _name(self, state: ChessState, action: int) -> str:
+        return chess_names.uci(self.game.geometry, self.game.setup(state), action, self.chess960)
 
     def _play(self, move: str) -> str | None:
         self.go_on()
@@ -70,7 +73,7 @@ class UciPosition:
             return str(error)
         return None
 
-    def _from_fen(self, fen: str) -> Any:
+    def _from_fen(self, fen: str) -> ChessState:
         return self.game.from_text(f"fen: {fen}")
 
     def _without_clock(self) -> str:
