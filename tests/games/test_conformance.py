@@ -59,6 +59,7 @@ SLOW = [
     Case("chess", {"max_moves": 60}, batch=16),
     Case("chess", {"chess960": True, "max_moves": 60}, batch=8),
 ]
+PAST = ("go", "chess", "minichess")
 SYMBOLS = {"tic_tac_toe": "xo", "connect_four": "xo", "othello": "xo", "hex": "xo", "go": "XO"}  # player 0, player 1
 PLAYERS = {  # who `to play` names
     "tic_tac_toe": ("x", "o"), "connect_four": ("x", "o"), "othello": ("dark", "light"), "hex": ("x", "o"),
@@ -112,8 +113,8 @@ def test_the_game_keeps_its_promises(case: Case, game: Game, played: Record) -> 
     mirrored = mirrored_points if game.name == "hironaka" else None
     problems, notes = look(game, case.batch, played, mirrored)
     assert problems == []
-    # Superko and passes look at the past, which text does not hold.
-    assert all(game.name == "go" and "from_text" in note for note in notes)
+    # Superko, passes and the planes of chess look at the past, which text does not hold.
+    assert all(game.name in PAST and "from_text" in note for note in notes)
     won = (played.returns[played.over] != 0).any()
     assert won or game.name == "pgx:chess"  # 40 random moves rarely win
 
@@ -171,8 +172,8 @@ class TestText:
 
     @only(*READABLE)
     def test_positions_can_be_read_back(self, game: Game, played: Record) -> None:
-        # Two passes end a game of Go, and what was played before is not part of its text.
-        moments = sample(played, 4, over=False if game.name == "go" else None)
+        # Two passes end a game of Go, and repetitions one of chess: what was played before is not part of the text.
+        moments = sample(played, 4, over=False if game.name in PAST else None)
         texts = [game.render(played.state(t, g)) for t, g in moments]
         states = [game.from_text(text) for text in texts]
         assert [game.render(state) for state in states] == texts

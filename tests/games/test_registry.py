@@ -13,8 +13,8 @@ from tengen.config import ConfigError, load
 from tengen.config.source import find
 from tengen.errors import OptionError, TengenError
 from tengen.games import contract
-from tengen.games.core import Game, NoOptions
 from tengen.games.chess import ChessOptions
+from tengen.games.core import Game, NoOptions
 from tengen.games.go import GoOptions
 from tengen.games.hex import HexOptions
 from tengen.games.hironaka import HironakaOptions
