@@ -1,13 +1,14 @@
 """Chess, Chess960 and minichess on smaller boards. See docs/chess.md."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games import chess_fen, chess_lc0, chess_names
@@ -41,6 +42,7 @@ from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
 PLAYERS = ("white", "black")
+_REPLAYED = 64  # actions that are replayed by one call
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class ChessOptions:
 
     chess960: bool = setting(False, "whether games start from the 960 positions of Fischer random chess")
     max_moves: int = setting(512, "moves of both players until a game is a draw", low=1, high=10000)
+
+
+class Moment(NamedTuple):
+    """A position of a game that is replayed."""
+
+    state: ChessState
+    legal: Bool[Any, "*plies actions"]
+    check: Bool[Any, "*plies"]
 
 
 class Chess(Game[ChessState]):
@@ -281,20 +291,43 @@ class Chess(Game[ChessState]):
 
     def san(self, state: ChessState, action: int) -> str:
         """A legal action in standard algebraic notation, such as `Nf3` or `Qxf7#`."""
-        legal = chess_names.legal_list(np.asarray(self._legal_actions(state)))
-        name = chess_names.san(self.geometry, self.setup(state), action, legal)
-        after, check = self._step_and_check(state, np.int32(action))
-        return name + ("#" if int(after.end) == CHECKMATE else "+" if check else "")
+        return self.line(state, [action])[0]
+
+    def line(self, state: ChessState, actions: Sequence[int]) -> list[str]:
+        """`san` of actions that follow one another. Raises ValueError if one is not legal."""
+        moments, names = self.replayed(state, actions), []
+        for action, now, after in zip(actions, moments, moments[1:], strict=False):
+            legal = chess_names.legal_list(now.legal)
+            name = chess_names.san(self.geometry, self.setup(now.state), action, legal)
+            names.append(name + ("#" if int(after.state.end) == CHECKMATE else "+" if after.check else ""))
+        return names
+
+    def replayed(self, state: ChessState, actions: Sequence[int]) -> "list[Moment]":
+        """The positions from `state` on, in NumPy. Raises ValueError if an action is not legal."""
+        found: list[Moment] = []
+        for at in range(0, len(actions) + 1, _REPLAYED):
+            some = np.zeros(_REPLAYED, np.int32)
+            part = actions[at : at + _REPLAYED]
+            some[: len(part)] = part
+            state, moments = jax.device_get(self._replay(state, some))
+            count = min(_REPLAYED, len(actions) + 1 - at)
+            found += [jax.tree.map(lambda leaf, k=k: leaf[k], moments) for k in range(count)]
+        for number, (action, moment) in enumerate(zip(actions, found, strict=False), 1):
+            if not (0 <= action < self.num_actions and moment.legal[action]):
+                raise ValueError(f"{self.name}: move {number}: action {action} is not legal")
+        return found
 
     @cached_property
-    def _step_and_check(self) -> Callable[[ChessState, Any], tuple[ChessState, Array]]:
-        """The state after an action, and whether it is check; compiled."""
+    def _replay(self) -> Callable[[ChessState, Any], tuple[ChessState, "Moment"]]:
+        """Plays a fixed number of actions; compiled."""
 
-        def step(state: ChessState, action: Array) -> tuple[ChessState, Array]:
-            after, _, moves = self._advance(state, action, jnp.bool_(False))
-            return after, moves.check
+        def play(state: ChessState, action: Array) -> tuple[ChessState, Moment]:
+            codes = unpack(state.board, self.size)
+            moves = find_moves(Board(codes, state.castling, state.passing), self.geometry)
+            legal = legal_mask(moves, codes, self.geometry) & ~self.is_over(state)
+            return self.step(state, action), Moment(state, legal, moves.check)
 
-        return jax.jit(step)
+        return jax.jit(lambda state, actions: lax.scan(play, state, actions))
 
     def parse_action(self, state: ChessState, text: str) -> int:
         """The legal action that the text names, in UCI or in standard algebraic notation."""
