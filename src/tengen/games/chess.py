@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games import chess_fen, chess_lc0, chess_names
+from tengen.games.batching import quick_jit
 from tengen.games.chess_board import PAWN, ROOK, THEIRS, Geometry, geometry
 from tengen.games.chess_moves import NOTHING, Board, Moves, find_moves, legal_mask
 from tengen.games.chess_position import (
@@ -42,7 +42,6 @@ from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
 PLAYERS = ("white", "black")
-_REPLAYED = 64  # actions that are replayed by one call
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,11 @@ class ChessOptions:
 
 
 class Moment(NamedTuple):
-    """A position of a game that is replayed."""
+    """A position on the host: arrays are NumPy's."""
 
     state: ChessState
-    legal: Bool[Any, "*plies actions"]
-    check: Bool[Any, "*plies"]
+    legal: Bool[Any, " actions"]
+    check: Bool[Any, ""]
 
 
 class Chess(Game[ChessState]):
@@ -86,7 +85,9 @@ class Chess(Game[ChessState]):
 
     def init(self, key: RandomKey) -> ChessState:
         if not getattr(self.options, "chess960", False):
-            return self.position(chess_fen.start(self.size))
+            setup = chess_fen.start(self.size)
+            board = Board(jnp.asarray(setup.codes, jnp.int32), jnp.array(setup.castling, jnp.int8), jnp.int8(NOTHING))
+            return self._begin(board, 0, 0)
         first_ranks = chess_fen.chess960()
         ranks = np.array([[chess_fen.PIECES.index(piece) for piece in rank] for rank in first_ranks])
         rooks = np.array([[rank.index("R"), rank.rindex("R")] for rank in first_ranks])
@@ -98,11 +99,18 @@ class Chess(Game[ChessState]):
 
     def position(self, setup: chess_fen.Setup) -> ChessState:
         """A game that starts from a position."""
-        castling = jnp.asarray(setup.castling, jnp.int8)
-        board = Board(jnp.asarray(setup.codes, jnp.int32), castling, jnp.int8(setup.passing))
-        return self._begin(board, 2 * (setup.number - 1) + setup.turn, min(setup.clock, REVERSIBLE))
+        board = Board(
+            *map(jnp.asarray, (setup.codes.astype(np.int32), np.array(setup.castling, np.int8), np.int8(setup.passing)))
+        )
+        ply, clock = 2 * (setup.number - 1) + setup.turn, min(setup.clock, REVERSIBLE)
+        return self._from_board(board, np.int32(ply), np.int32(clock))
 
-    def _begin(self, board: Board, ply: int, clock: int) -> ChessState:
+    @cached_property
+    def _from_board(self) -> Callable[..., ChessState]:
+        """`_begin`, compiled."""
+        return quick_jit(self._begin)
+
+    def _begin(self, board: Board, ply: Any, clock: Any) -> ChessState:
         size = self.size
         pieces = jnp.where(ply % 2 == 0, board.codes, flip(board.codes, self.size))
         colour, kind = jnp.where(pieces >= THEIRS, 1, 0), pieces & 7
@@ -116,9 +124,9 @@ class Chess(Game[ChessState]):
             castling=board.castling,
             passing=jnp.where(moves.passing, board.passing, NOTHING).astype(jnp.int8),
             end=jnp.int8(RUNNING),
-            clock=jnp.uint8(clock),
+            clock=jnp.asarray(clock, jnp.uint8),
             repeated=jnp.uint8(0),
-            ply=jnp.int16(ply),
+            ply=jnp.asarray(ply, jnp.int16),
             moves=jnp.int16(0),
             undo=jnp.zeros(chess_lc0.HISTORY - 1, jnp.uint32).at[0].set(jnp.where(board.passing >= 0, undo, 0)),
             recent=jnp.zeros((REMEMBERED, 2), jnp.uint32),
@@ -258,7 +266,8 @@ class Chess(Game[ChessState]):
     def setup(self, state: ChessState) -> chess_fen.Setup:
         """The position as plain numbers."""
         state = jax.device_get(state)
-        codes = np.asarray(unpack(jnp.asarray(state.board), self.size), np.int8)
+        places = 4 * np.arange(self.size, dtype=np.uint32)
+        codes = (np.asarray(state.board)[:, None] >> places & 15).reshape(-1).astype(np.int8)
         a, b, c, d = map(int, state.castling)
         number, turn = divmod(int(state.ply), 2)
         return chess_fen.Setup(codes, (a, b, c, d), int(state.passing), turn, int(state.clock), number + 1)
@@ -297,41 +306,53 @@ class Chess(Game[ChessState]):
         """`san` of actions that follow one another. Raises ValueError if one is not legal."""
         moments, names = self.replayed(state, actions), []
         for action, now, after in zip(actions, moments, moments[1:], strict=False):
-            legal = chess_names.legal_list(now.legal)
+            legal = [int(action) for action in np.flatnonzero(now.legal)]
             name = chess_names.san(self.geometry, self.setup(now.state), action, legal)
             names.append(name + ("#" if int(after.state.end) == CHECKMATE else "+" if after.check else ""))
         return names
 
     def replayed(self, state: ChessState, actions: Sequence[int]) -> "list[Moment]":
-        """The positions from `state` on, in NumPy. Raises ValueError if an action is not legal."""
-        found: list[Moment] = []
-        for at in range(0, len(actions) + 1, _REPLAYED):
-            some = np.zeros(_REPLAYED, np.int32)
-            part = actions[at : at + _REPLAYED]
-            some[: len(part)] = part
-            state, moments = jax.device_get(self._replay(state, some))
-            count = min(_REPLAYED, len(actions) + 1 - at)
-            found += [jax.tree.map(lambda leaf, k=k: leaf[k], moments) for k in range(count)]
-        for number, (action, moment) in enumerate(zip(actions, found, strict=False), 1):
-            if not (0 <= action < self.num_actions and moment.legal[action]):
+        """The positions from `state` on. Raises ValueError if an action is not legal."""
+        found = [self.moment(state)]
+        for number, action in enumerate(actions, 1):
+            if not (0 <= action < self.num_actions and found[-1].legal[action]):
                 raise ValueError(f"{self.name}: move {number}: action {action} is not legal")
+            found.append(self.after(found[-1], action))
         return found
 
+    def moment(self, state: ChessState) -> "Moment":
+        """A position with its legal actions."""
+        return self._look_from(state, np.int32(0), np.True_)
+
+    def after(self, moment: "Moment", action: int) -> "Moment":
+        """The position after a legal action."""
+        return self._look_from(moment.state, np.int32(action), np.False_)
+
+    def _look_from(self, state: ChessState, action: np.int32, hold: np.bool_) -> "Moment":
+        return jax.device_get(self._forward(state, action, hold | np.asarray(state.end != RUNNING)))
+
     @cached_property
-    def _replay(self) -> Callable[[ChessState, Any], tuple[ChessState, "Moment"]]:
-        """Plays a fixed number of actions; compiled."""
+    def _forward(self) -> Callable[..., "Moment"]:
+        """The position after an action, or the same if that is to be held; compiled for one position."""
 
-        def play(state: ChessState, action: Array) -> tuple[ChessState, Moment]:
-            codes = unpack(state.board, self.size)
-            moves = find_moves(Board(codes, state.castling, state.passing), self.geometry)
-            legal = legal_mask(moves, codes, self.geometry) & ~self.is_over(state)
-            return self.step(state, action), Moment(state, legal, moves.check)
+        def forward(state: ChessState, action: Array, hold: Array) -> Moment:
+            after, codes, moves = self._advance(state, action, hold)
+            legal = legal_mask(moves, codes, self.geometry) & ~self.is_over(after)
+            return Moment(after, legal, moves.check)
 
-        return jax.jit(lambda state, actions: lax.scan(play, state, actions))
+        return quick_jit(forward)
+
+    def resumed(self, state: ChessState) -> ChessState:
+        """The position with any draw by rule forgotten, for programs that play on."""
+        new_clock = np.where(np.asarray(state.end) == FIFTY, 0, state.clock).astype(np.uint8)
+        return state._replace(end=np.int8(RUNNING), clock=new_clock, moves=np.int16(0))
+
+    def _legal_list(self, state: ChessState) -> list[int]:
+        return [int(action) for action in np.flatnonzero(self.moment(state).legal)]
 
     def parse_action(self, state: ChessState, text: str) -> int:
         """The legal action that the text names, in UCI or in standard algebraic notation."""
-        setup, legal = self.setup(state), chess_names.legal_list(np.asarray(self._legal_actions(state)))
+        setup, legal = self.setup(state), self._legal_list(state)
         found = chess_names.find(self.geometry, setup, text, legal)
         if found is None:
             names = [chess_names.uci(self.geometry, setup, action, False) for action in legal]

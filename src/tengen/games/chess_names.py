@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from tengen.games.chess_board import KING, PAWN, ROOK, Geometry
 from tengen.games.chess_fen import PIECES, Setup
 from tengen.games.chess_moves import CASTLED_KING
@@ -104,8 +102,3 @@ def _plain(text: str) -> str:
     if re.fullmatch(r"[0Oo](-?[0Oo]){1,2}", text):
         return "O" * len(re.findall(r"[0Oo]", text))
     return re.sub(r"[-x=:()]", "", text).replace("O-O", "OO")
-
-
-def legal_list(mask: np.ndarray) -> list[int]:
-    """The legal actions of a mask."""
-    return [int(action) for action in np.flatnonzero(mask)]

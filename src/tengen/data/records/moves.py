@@ -61,7 +61,7 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
                 raise RecordError(f"move {ply + 1}: {record.game}: no move is called {move.name!r}")
             actions.append(numbers[move.name.lower()])
         return tuple(actions)
-    step, state, actions = stepper(game), start(game, record), []
+    step, state, actions = _step(game), start(game, record), []
     for ply, move in enumerate(moves):
         _check_player(ply, move, int(game.to_play(state)))
         try:
@@ -75,7 +75,7 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
 def replay(record: Record) -> Iterator[Any]:
     """The positions of the game, from the start to the end. RecordError if a move was not legal."""
     game = game_of(record)
-    step, legal, state = stepper(game), _legal(game), start(game, record)
+    step, legal, state = _step(game), _legal(game), start(game, record)
     yield state
     for ply, action in enumerate(record.actions):
         if not (0 <= action < game.num_actions and bool(legal(state)[action])):
@@ -128,8 +128,7 @@ def _init(game: Game) -> Any:
 
 
 @_kept
-def stepper(game: Game) -> Any:
-    """`Game.step`, compiled."""
+def _step(game: Game) -> Any:
     return jax.jit(game.step)
 
 

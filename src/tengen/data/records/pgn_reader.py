@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
 from tengen.data.records import moves
 from tengen.data.records.pgn import HEADER, RESULTS, TERMINATIONS, VALUE
 from tengen.data.records.records import UTF_16, Record, RecordError, one_line, parse_header, parse_value, shorten
@@ -131,7 +129,7 @@ def _parse(text: str) -> PgnGame:
         at = token.end()
         if token["comment"]:
             if listed and depth == 0:
-                told = token["comment"].strip("{};").strip()
+                told = " ".join(token["comment"].strip("{};").split())
                 listed[-1] = PgnMove(listed[-1].name, f"{listed[-1].comment}\n{told}".strip())
         elif token["open"] or token["close"]:
             depth += 1 if token["open"] else -1
@@ -152,12 +150,11 @@ def _record(found: PgnGame) -> Record:
     game = cast(Chess, moves.game_of(first))
     if not isinstance(game, Chess) or game.name != "chess":
         raise RecordError(f"{HEADER}: expected a game of chess, got {shorten(first.game)}")
-    state = moves.start(game, first)
-    step = moves.stepper(game)
+    now = game.moment(moves.start(game, first))
     actions: list[int] = []
     values: list[float | None] = []
     for ply, move in enumerate(found.moves):
-        end = ENDS[int(state.end)]
+        end = ENDS[int(now.state.end)]
         if end != "running":
             if end in ("checkmate", "stalemate"):
                 raise RecordError(f"move {ply + 1}: {shorten(move.name)} comes after {end}")
@@ -165,11 +162,11 @@ def _record(found: PgnGame) -> Record:
             about["notes"] = {**about["notes"], "left out": left}
             break
         try:
-            actions.append(game.parse_action(state, move.name))
+            actions.append(game.parse_action(now.state, move.name))
         except ValueError as error:
             raise RecordError(f"move {ply + 1}: {error}") from error
         values.append(_value(move.comment)[0])
-        state = step(state, np.int32(actions[-1]))
+        now = game.after(now, actions[-1])
     return Record(**about, actions=tuple(actions), values=tuple(values))
 
 
@@ -194,8 +191,8 @@ def _foreign(found: PgnGame) -> dict[str, Any]:
         raise RecordError(f"Variant: Tengen plays chess and Chess960, got {shorten(tags['Variant'])}")
     options: dict[str, Any] = {"chess960": variant not in _STANDARD[:4]}
     longest = Chess.Options().max_moves
-    if len(found.moves) >= longest:  # the players had no such limit
-        options["max_moves"] = len(found.moves) + longest
+    # The players had no such limit.
+    options["max_moves"] = longest if len(found.moves) < longest else len(found.moves) + longest
     start = None
     if fen := tags.get("FEN", "").strip():
         game = cast(Chess, moves.game_of(Record("chess", options, ())))

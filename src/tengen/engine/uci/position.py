@@ -11,8 +11,8 @@ from tengen.games.chess_position import ChessState
 class UciPosition:
     """Keeps the engine's tree wherever the new position follows from the old one by moves.
 
-    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves or the longest game. The
-    position is then set up anew, without a past.
+    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves, the longest game, or with too
+    little material. The game is then resumed.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -43,14 +43,14 @@ class UciPosition:
     def go_on(self) -> None:
         """Be at a position in which the engine can think, if there is any move."""
         if self.engine.position.over:
-            state = self._from_fen(self._without_clock())
-            if not bool(self.game.is_over(state)):
+            state = self.game.resumed(self.engine.state)
+            if self.game.moment(state).legal.any():
                 self.engine.put(state)
 
     def legal(self) -> list[int]:
         """The actions that chess allows here, whether or not the game counts as over."""
-        state = self._from_fen(self._without_clock()) if self.engine.position.over else self.engine.state
-        return [int(action) for action in np.flatnonzero(np.asarray(self.game.legal_actions(state)))]
+        moment = self.game.moment(self.game.resumed(self.engine.state))
+        return [int(action) for action in np.flatnonzero(moment.legal)]
 
     def name(self, action: int) -> str:
         """A move as UCI calls it."""
@@ -75,8 +75,3 @@ class UciPosition:
 
     def _from_fen(self, fen: str) -> ChessState:
         return self.game.from_text(f"fen: {fen}")
-
-    def _without_clock(self) -> str:
-        """The FEN of the position, as if a pawn had just moved."""
-        fields = self.game.fen(self.engine.state).split()
-        return " ".join([*fields[:4], "0", "1"])
