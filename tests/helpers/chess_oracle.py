@@ -1,5 +1,6 @@
 """python-chess next to Tengen's chess."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,15 @@ def action_of(board: Any, move: Any) -> int:
     return chess_lc0.INDEX[chess_lc0.SQUARES[start] + chess_lc0.SQUARES[end] + letter]
 
 
-def ending_of(board: Any, plies: int, longest: int) -> str:
-    """Why the game is over, in Tengen's words."""
+def ending_of(board: Any, times: int, plies: int, longest: int) -> str:
+    """Why the game is over, in Tengen's words; the position has occurred `times` times."""
     if board.is_checkmate():
         return "checkmate"
     if board.is_stalemate():
         return "stalemate"
     if board.halfmove_clock >= 100:
         return "50 moves"
-    if board.is_repetition(3):
+    if times >= 3:
         return "threefold repetition"
     if board.is_insufficient_material():
         return "insufficient material"
@@ -64,13 +65,16 @@ def agree(game: Chess, played: Record, g: int, planes: bool = True) -> list[str]
     import chess
 
     board = chess.Board(game.fen(played.state(0, g)), chess960=game.options.chess960)
-    seen = []
+    seen: list[str] = []
+    times: Counter[Any] = Counter()  # python-chess counts as well, but anew for every position
     for t in range(played.length(g) + 1):
         state = played.state(t, g)
         fen = board.fen()
         seen.append(fen)
         assert game.fen(state) == fen
-        ending = ending_of(board, t, game.max_moves)
+        key = board._transposition_key()
+        times[key] += 1
+        ending = ending_of(board, times[key], t, game.max_moves)
         assert ENDS[int(state.end)] == ending, fen
         moves = {action_of(board, move): move for move in board.legal_moves} if ending == "running" else {}
         assert set(np.flatnonzero(played.legal[t, g])) == set(moves), fen

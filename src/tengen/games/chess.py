@@ -8,9 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
-from tengen.games import chess_fen, chess_lc0, chess_names
+from tengen.games import chess_fen, chess_gpu, chess_lc0, chess_names
 from tengen.games.batching import quick_jit
 from tengen.games.chess_board import PAWN, ROOK, THEIRS, Geometry, geometry
 from tengen.games.chess_moves import NOTHING, Board, Moves, find_moves, legal_mask
@@ -242,15 +243,32 @@ class Chess(Game[ChessState]):
     def step_and_look(
         self, states: ChessState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
     ) -> tuple[ChessState, PositionInfo]:
+        stay = jnp.zeros(actions.shape, bool) if stay is None else stay
+        fused, plain = self.fused_step_and_look, self.plain_step_and_look
+        return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
+
+    def plain_step_and_look(
+        self, states: ChessState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"]
+    ) -> tuple[ChessState, PositionInfo]:
         """Finds the legal moves of the new position once, for its end and for the mask."""
-        hold = jax.vmap(self.is_over)(states)
-        hold = hold if stay is None else hold | stay
 
         def one(state: ChessState, action: Array, hold: Array) -> tuple[ChessState, PositionInfo]:
             after, codes, moves = self._advance(state, action, hold)
             return after, self._look(after, codes, moves)
 
-        return jax.vmap(one)(states, actions, hold)
+        return jax.vmap(one)(states, actions, jax.vmap(self.is_over)(states) | stay)
+
+    def fused_step_and_look(
+        self, states: ChessState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"]
+    ) -> tuple[ChessState, PositionInfo]:
+        """`step_and_look` as one GPU program."""
+        keys = self._piece_keys, self._other_keys
+        moved, seen = chess_gpu.move_and_look(self.geometry, self.max_moves, states, actions, stay, keys)
+        moved = moved._replace(history=jax.vmap(self._history)(moved))
+        planes = seen.unpacked().reshape(-1, *self.planes_shape)
+        observation = Observation(planes, moved.clock[:, None] / jnp.float32(chess_lc0.RULE_50_SCALE))
+        over, returns = jax.vmap(self.is_over)(moved), jax.vmap(self.returns)(moved)
+        return moved, PositionInfo(seen.legal > 0, observation, over, returns)
 
     # Search trees
 
