@@ -42,6 +42,8 @@ _CLASSES = {
     "hex": "Hex",
     "go": "Go",
     "hironaka": "Hironaka",
+    "chess": "Chess",
+    "minichess": "Minichess",
 }
 _PGX = "pgx:"
 _GROUP = "tengen.games"

@@ -127,6 +127,13 @@ static bool __any_sync(unsigned, bool value) {
   for (int mask = 16; mask; mask >>= 1) any |= __shfl_xor_sync(~0u, any, mask);
   return any;
 }
+static unsigned __ballot_sync(unsigned, bool value) {
+  unsigned found = (unsigned)value << (emulator::current & 31);
+  for (int mask = 16; mask; mask >>= 1) found |= __shfl_xor_sync(~0u, found, mask);
+  return found;
+}
+static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 static float __int_as_float(int x) { float f; memcpy(&f, &x, 4); return f; }
 static int __float_as_int(float f) { int x; memcpy(&x, &f, 4); return x; }
 static float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
