@@ -24,14 +24,14 @@ def message(fields: Iterable[tuple[int, Value]]) -> bytes:
     """
     parts: list[bytes] = []
     for number, value in fields:
-        if isinstance(value, (float, np.uint32)):  # noqa: UP038 - pyright refuses float | np.uint32 here
-            kind = "<f4" if isinstance(value, float) else "<u4"
-            parts += (_varint(number << 3 | _FOUR_BYTES), np.asarray(value, kind).tobytes())
+        if isinstance(value, str | bytes):
+            data = value.encode() if isinstance(value, str) else value
+            parts += (_varint(number << 3 | _BYTES), _varint(len(data)), data)
         elif isinstance(value, int):
             parts += (_varint(number << 3 | _VARINT), _varint(value & (1 << _MOST_BITS) - 1))
         else:
-            data = value.encode() if isinstance(value, str) else value
-            parts += (_varint(number << 3 | _BYTES), _varint(len(data)), data)
+            kind = "<f4" if isinstance(value, float) else "<u4"
+            parts += (_varint(number << 3 | _FOUR_BYTES), np.asarray(value, kind).tobytes())
     return b"".join(parts)
 
 
