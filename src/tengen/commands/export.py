@@ -11,6 +11,7 @@ from tengen.errors import TengenError
 
 _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
+    "lc0": "lc0 --weights={out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
@@ -34,7 +35,7 @@ def add(subparsers: Any) -> None:
         nargs=2,
         metavar=("FORMAT", "OUT"),
         help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
-        "onnx: for other languages and frameworks, as OUT.onnx",
+        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx",
     )
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
