@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tengen import games
+from tengen.config.settings.data import DiffFocusSettings
 from tengen.data.format import lc0, lc0_rows, rows, sanity
 from tengen.data.format.chunk import CorruptChunk, ForeignChunk, UnreadableChunk
-from tengen.data.format.lc0_rows import Lc0Sampling
+from tengen.data.format.lc0_rows import choose
 from tengen.errors import OptionError
 from tengen.games import chess_lc0
 from tests.helpers.lc0_records import made
@@ -46,11 +47,10 @@ def test_a_game_as_rows(tmp_path: Path) -> None:
 
 def test_the_rate_and_the_seed() -> None:
     records, everything = made(3000), np.arange(3000)
-    some = Lc0Sampling(rate=0.25)
-    first, second = (some.choose(records, np.random.default_rng(0)) for _ in range(2))
+    first, second = (choose(records, np.random.default_rng(0), 0.25) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert 600 < len(first) < 900
-    np.testing.assert_array_equal(Lc0Sampling().choose(records, np.random.default_rng(0)), everything)
+    np.testing.assert_array_equal(choose(records, np.random.default_rng(0)), everything)
 
 
 def test_the_diff_focus_prefers_what_the_search_has_changed() -> None:
@@ -58,15 +58,14 @@ def test_the_diff_focus_prefers_what_the_search_has_changed() -> None:
     records["best_q"], records["orig_q"], records["policy_kld"] = 0.5, 0.5, 0.35
     records["orig_q"][:2000] = -0.5
     records["orig_q"][3000:] = np.nan
-    focus = Lc0Sampling(slope=0.5, least=0.1)
-    chosen = focus.choose(records, np.random.default_rng(0))
+    chosen = choose(records, np.random.default_rng(0), focus=DiffFocusSettings(slope=0.5, least=0.1))
     changed, same, unknown = (((chosen >= low) & (chosen < low + size)).sum() / size
                               for low, size in ((0, 2000), (2000, 1000), (3000, 1000)))  # fmt: skip
     assert changed == pytest.approx(0.1 + 0.5 * (6 + 0.35) / 9.5, abs=0.04)
     assert same == pytest.approx(0.1 + 0.5 * 0.35 / 9.5, abs=0.03)
     assert unknown == 1
     records["flags"][0] = lc0.HISTORY_ONLY
-    assert 0 not in Lc0Sampling().choose(records, np.random.default_rng(0))
+    assert 0 not in choose(records, np.random.default_rng(0))
 
 
 def test_bad_chunks_are_named(tmp_path: Path) -> None:

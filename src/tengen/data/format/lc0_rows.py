@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
@@ -10,13 +9,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from tengen import files
+from tengen.config.settings.data import DiffFocusSettings
 from tengen.data.format import lc0
 from tengen.data.format.chunk import ChunkError, CorruptChunk, ForeignChunk, UnreadableChunk
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.format.tars import TarFile, split_path
 from tengen.errors import OptionError
 from tengen.games import chess_lc0
-from tengen.schema import setting
 
 _PLANES = (8, 8, chess_lc0.PLANES)
 _GROUPS = math.ceil(chess_lc0.PLANES / 8)
@@ -24,46 +23,35 @@ _GROUPS = math.ceil(chess_lc0.PLANES / 8)
 _SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
 
 
-@dataclass(frozen=True)
-class Lc0Sampling:
-    """Which positions of a game are used. The defaults use all of them.
-
-    The diff focus keeps a position with the probability (difference * slope + least) ** power, at most 1, where the
-    difference between the network and the search is (q_weight * |best_q - orig_q| + policy_kld) / (q_weight +
-    policy_scale). Positions for which it is unknown are kept.
-    """
-
-    rate: float = setting(1.0, "share of the positions of a game", low=1e-6, high=1)
-    slope: float = setting(0.0, "diff focus: by how much a difference of 1 raises the probability", low=0, high=1e6)
-    least: float = setting(1.0, "diff focus: the probability without a difference", low=0, high=1)
-    power: float = setting(1.0, "diff focus: exponent", low=0, high=100)
-    q_weight: float = setting(6.0, "diff focus: weight of the difference in value", low=0, high=1e6)
-    policy_scale: float = setting(3.5, "diff focus: what is added to q_weight in the divisor", low=1e-6, high=1e6)
-
-    def choose(self, records: np.ndarray, numbers: np.random.Generator) -> np.ndarray:
-        """The indices of the positions that are used, in their order."""
-        kept = np.flatnonzero((records["flags"] & lc0.HISTORY_ONLY) == 0)
-        if self.rate < 1:
-            kept = kept[numbers.random(len(kept)) < self.rate]
-        if self.slope == 0 and self.least == 1:
-            return kept
-        few = records[["best_q", "orig_q", "policy_kld"]][kept]
-        change = self.q_weight * np.abs(few["best_q"] - few["orig_q"]) + few["policy_kld"]
-        chance = (change / (self.q_weight + self.policy_scale) * self.slope + self.least) ** self.power
-        unknown = np.isnan(few["orig_q"]) | ~(few["policy_kld"] > 0)
-        return kept[unknown | (numbers.random(len(kept)) < chance)]
+def choose(
+    records: np.ndarray, numbers: np.random.Generator, rate: float = 1.0, focus: DiffFocusSettings | None = None
+) -> np.ndarray:
+    """The indices of the positions that are used, in their order: a share of all, and of these by the diff focus."""
+    kept = np.flatnonzero((records["flags"] & lc0.HISTORY_ONLY) == 0)
+    if rate < 1:
+        kept = kept[numbers.random(len(kept)) < rate]
+    if focus is None:
+        return kept
+    best, orig, policy_kld = (records[name][kept] for name in ("best_q", "orig_q", "policy_kld"))
+    change = (focus.q_weight * np.abs(best - orig) + policy_kld) / (focus.q_weight + focus.policy_scale)
+    chance = (np.nan_to_num(change) * focus.slope + focus.least) ** focus.power
+    return kept[np.isnan(orig) | ~(policy_kld > 0) | (numbers.random(len(kept)) < chance)]
 
 
-_ALL = Lc0Sampling()
+def is_chess(form: RowFormat) -> bool:
+    """Whether rows are those of chess, as Lc0 encodes it."""
+    return form.planes_shape == _PLANES and form.num_actions == chess_lc0.NUM_MOVES
 
 
-def reader(form: RowFormat, sampling: Lc0Sampling = _ALL, seed: int = 0) -> Callable[[Path], Rows]:
+def reader(
+    form: RowFormat, rate: float = 1.0, focus: DiffFocusSettings | None = None, seed: int = 0
+) -> Callable[[Path], Rows]:
     """Reads a chunk of Lc0 as rows of `form`, for `data.Loader(..., read=...)`.
 
-    The path may lead into a tar (`training.tar/folder/training.1.gz`). Which positions are chosen depends on the name
-    of the chunk and on the seed alone.
+    The path may lead into a tar (`training.tar/folder/training.1.gz`). `rate` is the share of the positions that are
+    used. Which ones depends on the name of the chunk and on the seed alone.
     """
-    if form.planes_shape != _PLANES or form.num_actions != chess_lc0.NUM_MOVES:
+    if not is_chess(form):
         raise OptionError("chunks of Lc0 hold chess, expected the rows of games.make('chess')")
     others = [name for name in form.extras if name != "opponent_policy"]
     if others:
@@ -78,8 +66,9 @@ def reader(form: RowFormat, sampling: Lc0Sampling = _ALL, seed: int = 0) -> Call
         if (records["input_format"] > lc0.CASTLING_PLANE).any():
             kind = records["input_format"].max()
             raise ForeignChunk(f"{path}: planes in Lc0's input format {kind}, expected 1 or 2")
-        which = sampling.choose(records, np.random.default_rng([seed, int.from_bytes(digest[8:], "little")]))
+        numbers = np.random.default_rng([seed, int.from_bytes(digest[8:], "little")])
         try:
+            which = choose(records, numbers, rate, focus)
             return to_rows(records, which, form, np.frombuffer(digest[:8], np.uint32))
         except OptionError as error:
             raise CorruptChunk(f"{path}: {error}") from None

@@ -6,10 +6,13 @@ from typing import Any
 from tengen import games
 from tengen.errors import TengenError
 from tengen.interop.lc0 import weights_file
-from tengen.interop.lc0.network import from_lc0, to_lc0
+from tengen.interop.lc0.network import ACTIVATIONS, from_lc0, to_lc0
 from tengen.nets import saving
+from tengen.nets.lc0 import Lc0Network
+from tengen.nets.network import Network
 
 ENDINGS = (".pb.gz", ".pb")
+FILE_NAME = "lc0.pb.gz"  # beside the file of a network that Lc0 can compute
 _SMALLEST = 500_000  # bytes of a file that Lc0 finds by itself
 
 
@@ -29,6 +32,13 @@ def export(network: Path, name: str, out: Path) -> list[str]:
     if out.stat().st_size < _SMALLEST:
         notes.append("Lc0 does not find so small a file by itself; name it with --weights")
     return notes
+
+
+def write_beside(net: Network, folder: Path, steps: int) -> None:
+    """Writes a network that Lc0 can compute once more, for Lc0, into its folder; does nothing for others."""
+    if isinstance(net, Lc0Network) and net.spec.activation in ACTIVATIONS:
+        made = to_lc0(net, folder.name) | {"training_params": {"training_steps": steps}}
+        weights_file.write(made, folder / FILE_NAME)
 
 
 def import_network(file: Path, out: Path, options: dict[str, Any]) -> str:

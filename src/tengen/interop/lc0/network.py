@@ -23,7 +23,8 @@ _CERTAIN = -100.0  # the logit of a draw in networks that know wins and losses o
 _NETWORKS = {1: "classical", 2: "SE", 3: "classical", 4: "SE"}
 _OTHER_NETWORKS = {5: "ONNX", 6: "attention body", 7: "attention body with several heads", 134: "attention body"}
 _POLICIES = {1: "dense", 2: "convolution", 3: "attention"}
-_ACTIVATIONS = {0: "relu", 1: "mish"}
+ACTIVATIONS = {"relu": 0, "mish": 1}
+"""The activations that Lc0 has for whole networks, with its numbers."""
 _SE, _CLASSICAL = 4, 3
 _WDL = 2
 Layers = Mapping[str, Any]
@@ -69,8 +70,7 @@ def to_lc0(net: Network, name: str) -> dict[str, Any]:
         )
     if net.folded:
         raise TengenError(f"{name}: a folded network cannot be exported: export the one that it was folded from")
-    activations = {word: number for number, word in _ACTIVATIONS.items()}
-    if spec.activation not in activations:
+    if spec.activation not in ACTIVATIONS:
         raise TengenError(f"{name}: Lc0 has no activation {spec.activation}, expected relu or mish")
     left = net.moves_left
     weights: dict[str, Any] = {
@@ -101,7 +101,7 @@ def to_lc0(net: Network, name: str) -> dict[str, Any]:
         "policy": policy,
         "value": _WDL,
         "moves_left": int(left is not None),
-        "default_activation": activations[spec.activation],
+        "default_activation": ACTIVATIONS[spec.activation],
     }
     return {
         "license": "",
@@ -123,8 +123,10 @@ def _spec(net: Layers) -> Spec:
         raise TengenError(f"its planes are in Lc0's input format {planes}, expected 1 (classical)")
     if weights.get("pol_encoder"):
         raise TengenError("its policy head has encoder layers, which are not supported")
-    if (activation := form.get("default_activation", 0)) not in _ACTIVATIONS:
-        raise TengenError(f"its activation has the number {activation} in Lc0, expected 0 (relu) or 1 (mish)")
+    activation = next((word for word, number in ACTIVATIONS.items() if number == form.get("default_activation", 0)), "")
+    if not activation:
+        number = form["default_activation"]
+        raise TengenError(f"its activation has the number {number} in Lc0, expected 0 (relu) or 1 (mish)")
     if (value := form.get("value", 1)) not in (1, _WDL):
         raise TengenError(f"its value head has the number {value} in Lc0, expected 1 (classical) or 2 (WDL)")
     policy = _POLICIES.get(form.get("policy", 1))
@@ -144,7 +146,7 @@ def _spec(net: Layers) -> Spec:
     data = {
         "tower": None,
         "layers": None,
-        "activation": _ACTIVATIONS[activation],
+        "activation": activation,
         "heads": ["moves_left"] if left else [],
         "lc0": {
             "blocks": len(weights["residual"]),
