@@ -9,7 +9,17 @@ def test_lists_every_game_with_the_options_of_the_documentation(capsys: pytest.C
     assert main(["games"]) == 0
     lines = capsys.readouterr().out.splitlines()
     listed = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert listed == ["tic_tac_toe", "connect_four", "othello", "hex", "go", "hironaka", "pgx:NAME"]
+    assert listed == [
+        "tic_tac_toe",
+        "connect_four",
+        "othello",
+        "hex",
+        "go",
+        "hironaka",
+        "chess",
+        "minichess",
+        "pgx:NAME",
+    ]
     options = [line.split()[:2] for line in lines if line.startswith("    ")]
     for name, default in (
         ("size", "9"),
@@ -27,5 +37,5 @@ def test_one_game(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_unknown_game(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["games", "chess"]) == 2
-    assert "chess: unknown game" in capsys.readouterr().err
+    assert main(["games", "checkers"]) == 2
+    assert "checkers: unknown game" in capsys.readouterr().err

@@ -205,9 +205,9 @@ def test_gnugo_against_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.slow
 @pytest.mark.skipif(STOCKFISH is None, reason="stockfish is not installed")
 def test_stockfish_against_random_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["random", f"uci:{STOCKFISH}", "--game", "pgx:chess", "--games", 2, "--nodes", 500, "--out", tmp_path]
+    words = ["random", f"uci:{STOCKFISH}", "--game", "chess", "--games", 2, "--nodes", 500, "--out", tmp_path]
     assert match(*words, "--uci-option", "Skill Level=20") == 0
     assert "+0 =0 -2" in capsys.readouterr().out
     assert os.path.getsize(tmp_path / "games.txt") > 500
-    assert match("random", fake("uci", "illegal"), "--game", "pgx:chess", "--games", 2, "--out", tmp_path / "i") == 0
+    assert match("random", fake("uci", "illegal"), "--game", "chess", "--games", 2, "--out", tmp_path / "i") == 0
     assert "lost 2 by illegal move" in capsys.readouterr().out

@@ -4,7 +4,12 @@ import random
 
 import pytest
 
-from tengen.games.chess_fen import checked
+from tengen.games import chess_fen
+
+
+def checked(fen: str) -> str:
+    return chess_fen.text(chess_fen.parse(fen))
+
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
@@ -43,6 +48,9 @@ def test_what_nobody_can_play_from(fen: str, words: str) -> None:
     [
         ("4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1", "4k3/8/8/8/8/8/8/4K2R w K - 0 1"),
         ("4k3/8/8/8/8/8/8/4K2R w qK - 0 1", "4k3/8/8/8/8/8/8/4K2R w K - 0 1"),
+        ("1k1r4/8/8/8/8/8/8/1RK4R b BHD - 3 9", "1k1r4/8/8/8/8/8/8/1RK4R b KQ - 3 9"),
+        ("4k3/8/8/8/8/8/8/1R1RK3 w D - 0 1", "4k3/8/8/8/8/8/8/1R1RK3 w D - 0 1"),
+        ("4k3/8/8/8/8/8/8/1R1RK3 w Q - 0 1", "4k3/8/8/8/8/8/8/1R1RK3 w Q - 0 1"),
         ("4k3/8/8/8/8/8/8/4K3 w - e6 0 1", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"),
         ("4k3/8/8/3Pp3/8/8/8/4K3 w - e6 0 1", "4k3/8/8/3Pp3/8/8/8/4K3 w - e6 0 1"),
         ("4k3/4p3/8/3Pp3/8/8/8/4K3 w - e6 0 1", "4k3/4p3/8/3Pp3/8/8/8/4K3 w - - 0 1"),
@@ -50,6 +58,19 @@ def test_what_nobody_can_play_from(fen: str, words: str) -> None:
 )
 def test_rights_that_cannot_be_are_dropped(given: str, kept: str) -> None:
     assert checked(given) == kept
+
+
+def test_smaller_boards() -> None:
+    setup = chess_fen.parse("rnbqk/ppppp/5/PPPPP/RNBQK b - - 4 7", 5)
+    assert chess_fen.text(setup) == "rnbqk/ppppp/5/PPPPP/RNBQK b - - 4 7"
+    with pytest.raises(ValueError, match="castling"):
+        chess_fen.parse("rnbqk/ppppp/5/PPPPP/RNBQK w Q - 0 1", 5)
+
+
+def test_the_960_first_ranks() -> None:
+    ranks = chess_fen.chess960()
+    assert len(ranks) == len(set(ranks)) == 960
+    assert "RNBQKBNR" in ranks
 
 
 @pytest.mark.slow

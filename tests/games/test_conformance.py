@@ -36,6 +36,7 @@ CASES = [
     Case("hex", {"size": 4, "swap": True}),
     Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("hironaka", {"dimension": 3}),
+    Case("minichess", {"max_moves": 60}, batch=16),
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
@@ -55,7 +56,10 @@ SLOW = [
     Case("pgx:animal_shogi", {"max_moves": 40}, batch=16),
     Case("pgx:gardner_chess", {"max_moves": 40}, batch=8),
     Case("pgx:chess", {"max_moves": 40}, batch=8),
+    Case("chess", {"max_moves": 60}, batch=16),
+    Case("chess", {"chess960": True, "max_moves": 60}, batch=8),
 ]
+PAST = ("go", "chess", "minichess")
 SYMBOLS = {"tic_tac_toe": "xo", "connect_four": "xo", "othello": "xo", "hex": "xo", "go": "XO"}  # player 0, player 1
 PLAYERS = {  # who `to play` names
     "tic_tac_toe": ("x", "o"), "connect_four": ("x", "o"), "othello": ("dark", "light"), "hex": ("x", "o"),
@@ -109,8 +113,8 @@ def test_the_game_keeps_its_promises(case: Case, game: Game, played: Record) -> 
     mirrored = mirrored_points if game.name == "hironaka" else None
     problems, notes = look(game, case.batch, played, mirrored)
     assert problems == []
-    # Superko and passes look at the past, which text does not hold.
-    assert all(game.name == "go" and "from_text" in note for note in notes)
+    # Superko, passes and the planes of chess look at the past, which text does not hold.
+    assert all(game.name in PAST and "from_text" in note for note in notes)
     won = (played.returns[played.over] != 0).any()
     assert won or game.name == "pgx:chess"  # 40 random moves rarely win
 
@@ -156,7 +160,7 @@ class TestObservation:
             assert played.scalars[t, g, -dimension - 1 : -1].tolist() == subset
 
 
-READABLE = (*SYMBOLS, "hironaka", "pgx:chess")
+READABLE = (*SYMBOLS, "hironaka", "chess", "minichess")
 UNREADABLE = tuple(case.name for case in [*CASES, *SLOW] if case.name not in READABLE)
 
 
@@ -168,8 +172,8 @@ class TestText:
 
     @only(*READABLE)
     def test_positions_can_be_read_back(self, game: Game, played: Record) -> None:
-        # Two passes end a game of Go, and what was played before is not part of its text.
-        moments = sample(played, 4, over=False if game.name == "go" else None)
+        # Two passes end a game of Go, and repetitions one of chess: what was played before is not part of the text.
+        moments = sample(played, 4, over=False if game.name in PAST else None)
         texts = [game.render(played.state(t, g)) for t, g in moments]
         states = [game.from_text(text) for text in texts]
         assert [game.render(state) for state in states] == texts

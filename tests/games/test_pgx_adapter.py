@@ -1,4 +1,4 @@
-"""Games of the pgx library: our own games next to theirs, the adapter next to the library, and chess."""
+"""Games of the pgx library: our own games next to theirs, and the adapter next to the library."""
 
 import sys
 from functools import cache
@@ -10,10 +10,8 @@ import pgx
 import pytest
 
 from tengen import games
-from tengen.games.core import Game
 from tengen.games.pgx_adapter import PgxGame
 from tests.helpers.game_recording import ANY, Record, jit, make, record, start
-from tests.helpers.perft import perft
 
 # --- Our games next to theirs: same actions, same rules, two implementations ----------------------------------
 
@@ -131,93 +129,6 @@ def test_states_hold_no_observation() -> None:
     game = make("pgx:othello")
     state = jax.eval_shape(game.init, jax.random.key(0))
     assert state.inner.observation.shape == (0,)
-
-
-# --- Chess ------------------------------------------------------------------------------------------------------
-
-
-def words(text: str) -> set[str]:
-    return set(text.split())
-
-
-START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-PAWNS = {f"{file}2{file}{rank}" for file in "abcdefgh" for rank in "34"}
-MOVES = {
-    START: PAWNS | words("b1a3 b1c3 g1f3 g1h3"),
-    START.replace(" w ", " b "): {
-        move.translate(str.maketrans("1234", "8765")) for move in PAWNS | words("b1a3 b1c3 g1f3 g1h3")
-    },
-    # Castling on both sides, for both colours.
-    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1": words(
-        "a1b1 a1c1 a1d1 a1a2 a1a3 a1a4 a1a5 a1a6 a1a7 a1a8 h1f1 h1g1 h1h2 h1h3 h1h4 h1h5 h1h6 h1h7 h1h8 "
-        "e1d1 e1f1 e1d2 e1e2 e1f2 e1g1 e1c1"
-    ),
-    "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1": words(
-        "a8b8 a8c8 a8d8 a8a7 a8a6 a8a5 a8a4 a8a3 a8a2 a8a1 h8f8 h8g8 h8h7 h8h6 h8h5 h8h4 h8h3 h8h2 h8h1 "
-        "e8d8 e8f8 e8d7 e8e7 e8f7 e8g8 e8c8"
-    ),
-    # Only one side is left to castle on.
-    "4k3/8/8/8/8/8/8/R3K3 w Q - 0 1": words(
-        "a1b1 a1c1 a1d1 a1a2 a1a3 a1a4 a1a5 a1a6 a1a7 a1a8 e1d1 e1f1 e1d2 e1e2 e1f2 e1c1"
-    ),
-    # En passant.
-    "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1": words("e5e6 e5d6 e1d1 e1f1 e1d2 e1e2 e1f2"),
-    "4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 1": words("e4e3 e4d3 e8d8 e8f8 e8d7 e8e7 e8f7"),
-    # Promotion and underpromotion, straight on and by capture.
-    "3n4/4P3/8/8/8/8/k7/7K w - - 0 1": words("e7e8q e7e8r e7e8b e7e8n e7d8q e7d8r e7d8b e7d8n h1g1 h1g2 h1h2"),
-    "K7/7k/8/8/8/8/4p3/3N4 b - - 0 1": words(
-        "e2e1q e2e1r e2e1b e2e1n e2d1q e2d1r e2d1b e2d1n h7g6 h7g7 h7g8 h7h6 h7h8"
-    ),
-    # A check that the king must answer.
-    "4k3/8/8/8/8/8/4r3/4K3 w - - 0 1": words("e1e2 e1d1 e1f1"),
-    # Knights in every direction.
-    "7k/7p/8/8/3n4/8/7P/7K b - - 0 1": words("d4b3 d4b5 d4c2 d4c6 d4e2 d4e6 d4f3 d4f5 h8g8 h8g7 h7h6 h7h5"),
-}
-
-
-@pytest.fixture(scope="module")
-def chess() -> Game:
-    return make("pgx:chess")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fen", MOVES)
-def test_chess_moves_by_hand(chess: Game, fen: str) -> None:
-    state = chess.from_text(f"fen: {fen}")
-    legal = np.flatnonzero(chess.legal_actions(state)).tolist()
-    named = {chess.action_name(state, action): action for action in legal}
-    assert set(named) == MOVES[fen]
-    assert len(named) == len(legal)
-    assert int(chess.to_play(state)) == (" b " in fen)
-    name, action = sorted(named.items())[-1]
-    assert chess.parse_action(state, f" {name.upper()} ") == action
-
-
-def test_chess_text(chess: Game) -> None:
-    text = chess.render(chess.from_text(f"fen: {START}"))
-    lines = text.splitlines()
-    assert lines[0].split() == list("abcdefgh")
-    assert lines[1] == "8 r n b q k b n r"
-    assert lines[8] == "1 R N B Q K B N R"
-    assert lines[-1] == f"fen: {START}"
-
-
-@pytest.mark.parametrize("name", ["e2e5", "e7e5", ""])
-def test_chess_refuses_other_moves(chess: Game, name: str) -> None:
-    state = chess.from_text(f"fen: {START}")
-    with pytest.raises(ValueError, match=r"^pgx:chess: .* is not a legal move here; legal are"):
-        chess.parse_action(state, name)
-
-
-@pytest.mark.parametrize("fen", ["", "nonsense", "8/8 w - - 0 1", START[:40], START.replace("rnbq", "xnbq")])
-def test_chess_refuses_text_that_is_no_position(chess: Game, fen: str) -> None:
-    with pytest.raises(ValueError, match=r"^pgx:chess: expected one line 'fen: ...'"):
-        chess.from_text(f"fen: {fen}")
-
-
-@pytest.mark.slow
-def test_chess_perft() -> None:
-    assert perft(make("pgx:chess"), 3, chunk=64) == [20, 400, 8902]
 
 
 # --- What cannot be played --------------------------------------------------------------------------------------

@@ -13,15 +13,17 @@ from tengen.config import ConfigError, load
 from tengen.config.source import find
 from tengen.errors import OptionError, TengenError
 from tengen.games import contract
+from tengen.games.chess import ChessOptions
 from tengen.games.core import Game, NoOptions
 from tengen.games.go import GoOptions
 from tengen.games.hex import HexOptions
 from tengen.games.hironaka import HironakaOptions
+from tengen.games.minichess import MinichessOptions
 from tengen.games.pgx_adapter import PgxOptions
 
 
 def test_names() -> None:
-    assert games.names() == ("tic_tac_toe", "connect_four", "othello", "hex", "go", "hironaka")
+    assert games.names() == ("tic_tac_toe", "connect_four", "othello", "hex", "go", "hironaka", "chess", "minichess")
 
 
 @pytest.mark.parametrize("name", games.names())
@@ -95,7 +97,13 @@ def test_bad_options_are_all_named(name: str, options: dict, problems: list[str]
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("chess", ["chess", "pgx:NAME"]), ("Go", ["Go", "go"]), ("othelo", ["othello"]), ("", ["pgx:NAME"]), ("core", [])],
+    [
+        ("checkers", ["checkers", "pgx:NAME"]),
+        ("Go", ["Go", "go"]),
+        ("othelo", ["othello"]),
+        ("", ["pgx:NAME"]),
+        ("core", []),
+    ],
 )
 def test_unknown_games_are_refused(name: str, words: list[str]) -> None:
     for function in (games.make, games.options_class):
@@ -108,7 +116,8 @@ def test_options_classes() -> None:
     found = {name: games.options_class(name) for name in (*games.names(), "pgx:tic_tac_toe")}
     assert found == {
         "tic_tac_toe": NoOptions, "connect_four": NoOptions, "othello": NoOptions, "hex": HexOptions,
-        "go": GoOptions, "hironaka": HironakaOptions, "pgx:tic_tac_toe": PgxOptions,
+        "go": GoOptions, "hironaka": HironakaOptions, "chess": ChessOptions, "minichess": MinichessOptions,
+        "pgx:tic_tac_toe": PgxOptions,
     }  # fmt: skip
     for options in found.values():
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -4,8 +4,9 @@ from functools import cache
 from typing import Any
 
 from tengen import games
+from tengen.games.batching import quick_jit as jit
 from tengen.games.core import Game
-from tengen.testing.recording import ANY, alone, jit, new, record, start
+from tengen.testing.recording import ANY, alone, new, record, start
 from tengen.testing.recording import PlayedGames as Record
 
 __all__ = ["ANY", "Record", "alone", "jit", "make", "new", "record", "start"]

@@ -1,5 +1,6 @@
 """Counting all move sequences on the device, as a check that known numbers exist for."""
 
+from functools import cache
 from typing import Any
 
 import jax
@@ -9,25 +10,32 @@ from tengen.games.core import Game
 from tests.helpers.game_recording import jit, start
 
 
-def perft(game: Game, depth: int, chunk: int) -> list[int]:
-    """How many sequences of 1, 2, ..., `depth` legal moves there are; `chunk` moves are made at once."""
+@cache
+def _programs(game: Game, compiler: Any) -> tuple[Any, Any]:
+    return compiler(jax.vmap(game.legal_actions)), compiler(jax.vmap(game.step))
 
-    @jit
-    def play(states: Any, actions: Any) -> tuple[Any, Any]:
-        after = jax.vmap(game.step)(states, actions)
-        return after, jax.vmap(game.legal_actions)(after)
 
-    level = jax.tree.map(np.asarray, start(game, 1))
-    legal = np.asarray(jit(jax.vmap(game.legal_actions))(level))
-    counts = [int(legal.sum())]
-    while len(counts) < depth:
-        parents, actions = np.nonzero(legal)
-        parts = []
-        for at in range(0, len(actions), chunk):
+def perft(game: Game, depth: int, chunk: int, state: Any = None, compiler: Any = jit) -> list[int]:
+    """How many sequences of 1, 2, ..., `depth` legal moves there are; `chunk` moves are made at once.
+
+    `state` is where they begin, the start of the game unless it is given. `jax.jit` as the compiler takes longer to
+    compile, and is faster where there is much to count.
+    """
+    look, play = _programs(game, compiler)
+    counts = [0] * depth
+
+    def descend(states: Any, ply: int) -> None:
+        """Count from at most `chunk` states."""
+        some = len(jax.tree.leaves(states)[0])
+        full = jax.tree.map(lambda leaf: np.resize(leaf, (chunk, *leaf.shape[1:])), states)
+        parents, actions = np.nonzero(np.asarray(look(full))[:some])
+        counts[ply] += len(actions)
+        for at in range(0, len(actions) if ply + 1 < depth else 0, chunk):
             chosen = np.arange(at, min(at + chunk, len(actions)))
-            full = np.resize(chosen, chunk)
-            after = play(jax.tree.map(lambda leaf: leaf[parents[full]], level), actions[full].astype(np.int32))
-            parts.append(jax.tree.map(lambda leaf: np.asarray(leaf)[: len(chosen)], after))
-        level, legal = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-        counts.append(int(legal.sum()))
+            wide = np.resize(chosen, chunk)
+            after = play(jax.tree.map(lambda leaf: leaf[parents[wide]], full), actions[wide].astype(np.int32))
+            descend(jax.tree.map(lambda leaf: np.asarray(leaf)[: len(chosen)], after), ply + 1)
+
+    one = start(game, 1) if state is None else jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+    descend(jax.tree.map(np.asarray, jax.vmap(game.split)(one)[0]), 0)
     return counts

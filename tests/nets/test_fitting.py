@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tengen import games, nets
+from tengen.games import chess_lc0
 from tengen.games.core import Game
-from tengen.games.pgx_adapter import chess_move
 from tengen.nets.fitting import Layout, layout
 
 
@@ -26,6 +26,8 @@ class Stub:
         ("hex with swap", (7, 7, 3), 50, Layout("points", 1, 1)),
         ("connect_four", (6, 7, 3), 7, Layout("columns")),
         ("seventy-three ways per square", (8, 8, 20), 4672, Layout("points", 73, 0)),
+        ("chess", (8, 8, 110), 1858, Layout("points", 73, 0, "chess")),
+        ("minichess", (5, 5, 110), 455, Layout("points", 49, 0, "minichess")),
         ("pgx:chess", (8, 8, 118), 4672, Layout("points", 73, 0, "pgx:chess")),
         ("lines", (6, 6, 3), 84, Layout("dense")),
         ("few", (6, 6, 3), 5, Layout("dense")),
@@ -36,15 +38,17 @@ def test_the_rule(name: str, shape: tuple[int, int, int], actions: int, expected
     assert layout(game) == expected
 
 
-def test_chess_actions_lie_where_their_names_say() -> None:
-    """A name such as e2e4 begins with the square that is left; the planes show White's view, rank 8 on top."""
-    order = Layout("points", 73, 0, "pgx:chess").order(8, 8)
+@pytest.mark.parametrize(("name", "ways"), [("chess", 73), ("minichess", 49)])
+def test_chess_actions_lie_where_their_names_say(name: str, ways: int) -> None:
+    """A name such as e2e4 begins with the square that is left; the first row of the planes is the first rank."""
+    size = 8 if name == "chess" else 5
+    order = Layout("points", ways, 0, name).order(size, size)
     assert order is not None
-    for action in range(4672):
-        name = chess_move("8/8/8/8/8/8/8/8 w - - 0 1", action)
-        if not name.startswith("none"):
-            point = (8 - int(name[1])) * 8 + "abcdefgh".index(name[0])
-            assert order[action] // 73 == point
+    names = chess_lc0.move_names(size)
+    assert len(set(order)) == len(order) == len(names)
+    for action, move in enumerate(names):
+        assert order[action] // ways == (int(move[1]) - 1) * size + "abcdefgh".index(move[0])
+        assert order[action] < size * size * ways
 
 
 @pytest.mark.slow

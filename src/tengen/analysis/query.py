@@ -10,8 +10,8 @@ import numpy as np
 
 from tengen import files
 from tengen.data.format.identity import plain_options
-from tengen.data.records import moves, sgf_reader
-from tengen.data.records.records import Record, RecordError, is_sgf, load_records, shorten
+from tengen.data.records import moves, pgn_reader, sgf_reader
+from tengen.data.records.records import Record, RecordError, load_records, record_format, shorten
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets.saving import NetworkFile
@@ -84,7 +84,9 @@ def read_game(
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
     content = files.read_bytes(path)
-    comments = sgf_reader.comments(content, number - 1) if is_sgf(content) else {}
+    readers = {"sgf": sgf_reader.comments, "pgn": pgn_reader.comments}
+    reader = readers.get(record_format(content))
+    comments = reader(content, number - 1) if reader else {}
     return Query(found, remarks + more, comments)
 
 

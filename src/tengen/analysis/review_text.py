@@ -5,8 +5,8 @@ from dataclasses import replace
 from tengen.analysis.board import player_name
 from tengen.analysis.report import shown
 from tengen.analysis.review import Review, ReviewedMove, plural
-from tengen.data.records import sgf, text
-from tengen.data.records.records import Record
+from tengen.data.records import pgn, sgf, text
+from tengen.data.records.records import Record, file_name
 
 _MARKS = {"blunder": "??", "mistake": "?", "inaccuracy": "?!", "": ""}
 
@@ -69,7 +69,7 @@ def progress(each: ReviewedMove, total: int) -> str:
 
 def record_ending(game: str) -> str:
     """What the name of the file ends in."""
-    return ".sgf" if game == "go" else ".txt"
+    return file_name("", game)
 
 
 def as_record(review: Review) -> str:
@@ -81,6 +81,10 @@ def as_record(review: Review) -> str:
         }  # of moves that were not reviewed
         notes |= {each.number - 1: _annotation(review, each) for each in review.moves}
         return sgf.write_annotated(record, notes)
+    if record.game == "chess":
+        chess_notes = {ply: pgn.PgnAnnotation(words) for ply, words in review.comments.items()}
+        chess_notes |= {each.number - 1: _pgn_annotation(review, each) for each in review.moves}
+        return pgn.write_annotated(record, chess_notes)
     return text.write_annotated(record, {each.number - 1: _comment(review, each) for each in review.moves})
 
 
@@ -120,3 +124,12 @@ def _annotation(review: Review, each: ReviewedMove) -> sgf.Annotation:
         return sgf.Annotation(comment, properties)
     instead = tuple(move.action for move in each.best)
     return sgf.Annotation(comment, properties, instead, f"the search prefers this: {each.best_value:+.3f}")
+
+
+def _pgn_annotation(review: Review, each: ReviewedMove) -> pgn.PgnAnnotation:
+    before = review.comments.get(each.number - 1, "")
+    comment = "; ".join([*_comment(review, each), *([before] if before else [])])
+    if each.is_best:
+        return pgn.PgnAnnotation(comment)
+    instead = tuple(move.action for move in each.best)
+    return pgn.PgnAnnotation(comment, _MARKS[each.verdict], instead, f"the search prefers this: {each.best_value:+.3f}")

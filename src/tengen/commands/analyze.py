@@ -30,7 +30,13 @@ def add(subparsers: Any) -> None:
     )
     add_search(parser, _VISITS)
     parser.add_argument(
-        "--sgf", "--game", dest="file", type=Path, metavar="FILE", help="a game: SGF, or a text record of any game"
+        "--sgf",
+        "--pgn",
+        "--game",
+        dest="file",
+        type=Path,
+        metavar="FILE",
+        help="a game: SGF, PGN, or a text record of any game",
     )
     parser.add_argument(
         "--move", type=whole(0), metavar="N", help="the position after N moves of the game (default: after the last)"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tengen.analysis.review import Review, ReviewedMove
 
 _ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
-game with comments and a plot of its course beside it. Whether GAME is SGF or a text record is seen from its
-content."""
+game with comments and a plot of its course beside it. Whether GAME is SGF, PGN or a text record is seen
+from its content."""
 _VISITS = 200
 
 
@@ -29,9 +29,9 @@ def add(subparsers: Any) -> None:
         example="tengen review runs/go9 game.sgf --visits 400",
     )
     add_search(parser, _VISITS)
-    parser.add_argument("file", type=Path, metavar="GAME", help="SGF, or a text record of any game")
+    parser.add_argument("file", type=Path, metavar="GAME", help="SGF, PGN, or a text record of any game")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the game with comments (default: GAME.reviewed.sgf, or .txt)"
+        "--out", type=Path, metavar="FILE", help="the game with comments (default: GAME.reviewed.sgf, .pgn or .txt)"
     )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="how the game went: .svg or .png (default: GAME.reviewed.svg)"

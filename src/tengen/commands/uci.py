@@ -6,7 +6,7 @@ from typing import Any
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
 _ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.
-NET is a network for pgx:chess: its folder, or a run, whose newest accepted network is meant."""
+NET is a network for chess: its folder, or a run, whose newest accepted network is meant."""
 
 
 def add(subparsers: Any) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 
 from tengen.context import device_rows
 from tengen.context.listeners import COLOURS, Listener, numpy_dtype
-from tengen.data.records import sgf, text
-from tengen.data.records.records import Record, RecordError
+from tengen.data.records.records import ENDINGS, Record, RecordError, write_records
 from tengen.games.core import Game
 from tengen.selfplay.finished import FinishedGames, record_of
 
@@ -93,9 +92,9 @@ def for_game_end(game: Game, ended: EndedGame) -> Batch:
 
 
 def _written(record: Record) -> str | None:
-    """SGF for Go, plain text for others; None for a game that `games.make` does not know."""
+    """SGF for Go, PGN for chess, plain text for others; None for a game that `games.make` does not know."""
     try:
-        return (sgf if record.game == "go" else text).write([record])
+        return write_records([record], ENDINGS.get(record.game, "txt"))
     except RecordError:
         return None
 

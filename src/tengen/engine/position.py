@@ -100,12 +100,13 @@ class GamePosition:
         """The position after a legal action in `state`; the game itself stays where it is."""
         return self._step(state, np.int32(action))
 
-    def names(self, actions: Iterable[int]) -> list[str]:
-        """The names of successive actions from here, up to the first impossible one."""
+    def names(self, actions: Iterable[int], name: Callable[[Any, int], str] | None = None) -> list[str]:
+        """The names of successive actions from here, up to the first impossible one; `name` gives other names."""
+        name = name or self.game.action_name
         state, names = self.state, []
         for action in actions:
             try:
-                names.append(self.game.action_name(state, action))
+                names.append(name(state, action))
             except ValueError:
                 break
             state = self._step(state, np.int32(action))

@@ -42,6 +42,7 @@ _CLASSES = {
     "go": "Go",
     "hironaka": "Hironaka",
     "chess": "Chess",
+    "minichess": "Minichess",
 }
 _PGX = "pgx:"
 _GROUP = "tengen.games"

@@ -1,5 +1,6 @@
 """Chess, Chess960 and minichess on smaller boards. See docs/chess.md."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -7,24 +8,40 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt8, UInt32
+from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
-from tengen.games import chess_fen, chess_lc0
-from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, PROMOTIONS, QUEEN, ROOK, THEIRS, Geometry, geometry
-from tengen.games.chess_moves import CASTLED_KING, CASTLED_ROOK, NOTHING, Board, Moves, find_moves, legal_mask
+from tengen.games import chess_fen, chess_lc0, chess_names
+from tengen.games.batching import quick_jit
+from tengen.games.chess_board import PAWN, ROOK, THEIRS, Geometry, geometry
+from tengen.games.chess_moves import NOTHING, Board, Moves, find_moves, legal_mask
+from tengen.games.chess_position import (
+    CHECKMATE,
+    FIFTY,
+    LONGEST,
+    MATERIAL,
+    PLAIN,
+    REMEMBERED,
+    REPETITION,
+    REVERSIBLE,
+    RUNNING,
+    STALEMATE,
+    ChessMove,
+    ChessState,
+    decode,
+    flip,
+    flipped,
+    moved,
+    observe,
+    pack,
+    too_little,
+    undo_word,
+    unpack,
+)  # fmt: skip
 from tengen.games.core import Game, Observation, PositionInfo, RandomKey, freeze
+from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
 PLAYERS = ("white", "black")
-ENDS = (
-    "running", "checkmate", "stalemate", "50 moves", "threefold repetition", "insufficient material", "longest game",
-)  # fmt: skip
-RUNNING, CHECKMATE, STALEMATE, FIFTY, REPETITION, MATERIAL, LONGEST = range(len(ENDS))
-REMEMBERED = 16  # positions whose hashes every node stores
-REVERSIBLE = 100  # plies without a capture or a pawn's move that end the game
-# How a move changed the board, for taking it back: an ordinary one, in passing, castling, a promotion.
-PLAIN, IN_PASSING, CASTLES, PROMOTES = range(4)
 
 
 @dataclass(frozen=True)
@@ -35,35 +52,12 @@ class ChessOptions:
     max_moves: int = setting(512, "moves of both players until a game is a draw", low=1, high=10000)
 
 
-class ChessState(NamedTuple):
-    """A position, from the mover's side: with Black to move, the board is mirrored from top to bottom."""
+class Moment(NamedTuple):
+    """A position on the host: arrays are NumPy's."""
 
-    board: UInt32[Array, "*batch ranks"]  # four bits for each square, see chess_moves.Board
-    castling: Int8[Array, "*batch 4"]  # see chess_moves.Board
-    passing: Int8[Array, "*batch"]  # the file of a pawn that can be taken in passing, or -1
-    end: Int8[Array, "*batch"]  # an index of ENDS
-    clock: UInt8[Array, "*batch"]  # plies since a capture or a pawn's move
-    repeated: UInt8[Array, "*batch"]  # bit k: the position k plies ago was a repetition
-    ply: Int16[Array, "*batch"]  # counted from move 1 of the game; Black moves in odd ones
-    moves: Int16[Array, "*batch"]  # plies played from the position in which this game began
-    undo: UInt32[Array, "*batch 7"]  # the newest moves first, enough to take them back; 0 no move
-    recent: UInt32[Array, "*batch 16 2"]  # hashes of the newest positions, this one first
-    history: UInt32[Array, "*batch 100 2"]  # hashes; ply p is in slot p % 100; empty in tree nodes
-
-
-class _Move(NamedTuple):
-    """What a move changes, in squares from the mover's side."""
-
-    start: Array
-    end: Array  # where the piece arrives
-    kind: Array  # of the piece that moves
-    becomes: Array  # its kind afterwards
-    taken: Array  # the kind of the piece that is taken, or 0
-    taken_at: Array
-    castles: Array  # Bool
-    rook_start: Array
-    rook_end: Array
-    undo: Array
+    state: ChessState
+    legal: Bool[Any, " actions"]
+    check: Bool[Any, ""]
 
 
 class Chess(Game[ChessState]):
@@ -91,7 +85,9 @@ class Chess(Game[ChessState]):
 
     def init(self, key: RandomKey) -> ChessState:
         if not getattr(self.options, "chess960", False):
-            return self.position(chess_fen.start(self.size))
+            setup = chess_fen.start(self.size)
+            board = Board(jnp.asarray(setup.codes, jnp.int32), jnp.array(setup.castling, jnp.int8), jnp.int8(NOTHING))
+            return self._begin(board, 0, 0)
         first_ranks = chess_fen.chess960()
         ranks = np.array([[chess_fen.PIECES.index(piece) for piece in rank] for rank in first_ranks])
         rooks = np.array([[rank.index("R"), rank.rindex("R")] for rank in first_ranks])
@@ -103,27 +99,34 @@ class Chess(Game[ChessState]):
 
     def position(self, setup: chess_fen.Setup) -> ChessState:
         """A game that starts from a position."""
-        castling = jnp.asarray(setup.castling, jnp.int8)
-        board = Board(jnp.asarray(setup.codes, jnp.int32), castling, jnp.int8(setup.passing))
-        return self._begin(board, 2 * (setup.number - 1) + setup.turn, min(setup.clock, REVERSIBLE))
+        board = Board(
+            *map(jnp.asarray, (setup.codes.astype(np.int32), np.array(setup.castling, np.int8), np.int8(setup.passing)))
+        )
+        ply, clock = 2 * (setup.number - 1) + setup.turn, min(setup.clock, REVERSIBLE)
+        return self._from_board(board, np.int32(ply), np.int32(clock))
 
-    def _begin(self, board: Board, ply: int, clock: int) -> ChessState:
+    @cached_property
+    def _from_board(self) -> Callable[..., ChessState]:
+        """`_begin`, compiled."""
+        return quick_jit(self._begin)
+
+    def _begin(self, board: Board, ply: Any, clock: Any) -> ChessState:
         size = self.size
-        pieces = jnp.where(ply % 2 == 0, board.codes, self._flip(board.codes))
+        pieces = jnp.where(ply % 2 == 0, board.codes, flip(board.codes, self.size))
         colour, kind = jnp.where(pieces >= THEIRS, 1, 0), pieces & 7
         total = jnp.asarray(self._piece_keys)[colour, kind, np.arange(size * size)].sum(0, dtype=jnp.uint32)
         moves = find_moves(board, self.geometry)
         # A pawn that has just moved two squares tells of the position before.
         start = size + board.passing.astype(jnp.int32)
-        undo = _undo(start, start + 2 * size, 0, PLAIN)
+        undo = undo_word(start, start + 2 * size, 0, PLAIN, PAWN)
         state = ChessState(
-            board=_pack(board.codes, size),
+            board=pack(board.codes, size),
             castling=board.castling,
             passing=jnp.where(moves.passing, board.passing, NOTHING).astype(jnp.int8),
             end=jnp.int8(RUNNING),
-            clock=jnp.uint8(clock),
+            clock=jnp.asarray(clock, jnp.uint8),
             repeated=jnp.uint8(0),
-            ply=jnp.int16(ply),
+            ply=jnp.asarray(ply, jnp.int16),
             moves=jnp.int16(0),
             undo=jnp.zeros(chess_lc0.HISTORY - 1, jnp.uint32).at[0].set(jnp.where(board.passing >= 0, undo, 0)),
             recent=jnp.zeros((REMEMBERED, 2), jnp.uint32),
@@ -133,16 +136,6 @@ class Chess(Game[ChessState]):
         state = state._replace(history=self._history(state))
         return state._replace(end=self._ending(state, board.codes, moves, jnp.int32(0)))
 
-    def _flipped(self, square: Any) -> Array:
-        """The number of a square from the other side."""
-        size = self.size
-        return (size - 1 - square // size) * size + square % size
-
-    def _flip(self, codes: Int32[Array, " squares"]) -> Int32[Array, " squares"]:
-        """The board from the other side."""
-        codes = codes.reshape(self.size, self.size)[::-1].reshape(-1)
-        return jnp.where(codes > 0, codes ^ THEIRS, 0)
-
     # Moves
 
     def _play(self, state: ChessState, action: Int32[Array, ""]) -> ChessState:
@@ -150,9 +143,9 @@ class Chess(Game[ChessState]):
 
     def _advance(self, state: ChessState, action: Array, hold: Array) -> tuple[ChessState, Array, Moves]:
         """The state after the action (or the same state, if `hold`), its pieces and its moves."""
-        codes = _unpack(state.board, self.size)
-        move = self._decode(codes, state, action)
-        after, raw = self._moved(codes, state, move)
+        codes = unpack(state.board, self.size)
+        move = decode(codes, action, self.geometry)
+        after, raw = moved(codes, state, move, self.geometry)
         board = freeze(hold, Board(codes, state.castling, state.passing), after)
         moves = find_moves(board, self.geometry)
         raw = raw._replace(passing=jnp.where(moves.passing, raw.passing, NOTHING).astype(jnp.int8))
@@ -167,68 +160,14 @@ class Chess(Game[ChessState]):
         raw = raw._replace(end=self._ending(raw, board.codes, moves, times))
         return freeze(hold, state, raw), board.codes, moves
 
-    def _decode(self, codes: Array, state: ChessState, action: Array) -> _Move:
-        tables = jnp.asarray(np.stack([self.geometry.start, self.geometry.end, self.geometry.promotion], -1))
-        start, end, letter = tables[action]
-        kind, there = codes[start], codes[end]
-        castles = (kind == KING) & (there == ROOK)
-        last_rank = end >= self.geometry.squares - self.size
-        promotes = (kind == PAWN) & last_rank
-        in_passing = (kind == PAWN) & (there == 0) & (end % self.size != start % self.size)
-        side = (end > start).astype(jnp.int32)
-        becomes = jnp.where(promotes, jnp.asarray(PROMOTIONS)[letter], kind)
-        taken = jnp.where(castles, 0, jnp.where(in_passing, PAWN, there & 7))
-        how = jnp.where(castles, CASTLES, jnp.where(promotes, PROMOTES, jnp.where(in_passing, IN_PASSING, PLAIN)))
-        return _Move(
-            start=start,
-            end=jnp.where(castles, jnp.asarray(CASTLED_KING)[side], end),
-            kind=kind,
-            becomes=becomes,
-            taken=taken,
-            taken_at=jnp.where(in_passing, end - self.size, end),
-            castles=castles,
-            rook_start=end,
-            rook_end=jnp.asarray(CASTLED_ROOK)[side],
-            undo=_undo(start, end, taken, how),
-        )
-
-    def _moved(self, codes: Array, state: ChessState, move: _Move) -> tuple[Board, ChessState]:
-        """The board after a move, from the other side, and the state without hashes."""
-        square = np.arange(self.geometry.squares)
-        gone = (square == move.start) | (square == move.taken_at) | (move.castles & (square == move.rook_start))
-        codes = jnp.where(gone, 0, codes)
-        codes = jnp.where(move.castles & (square == move.rook_end), ROOK, codes)
-        codes = self._flip(jnp.where(square == move.end, move.becomes, codes))
-        castling = self._rights(state.castling, move)
-        two = (move.kind == PAWN) & (move.end - move.start == 2 * self.size)
-        passing = jnp.where(two & self.geometry.double_step, move.start % self.size, NOTHING).astype(jnp.int8)
-        quiet = (move.kind != PAWN) & (move.taken == 0)
-        raw = state._replace(
-            board=_pack(codes, self.size),
-            castling=castling,
-            passing=passing,
-            clock=jnp.where(quiet, jnp.minimum(state.clock, 254) + 1, 0).astype(jnp.uint8),
-            ply=(state.ply + 1).astype(jnp.int16),
-            moves=(state.moves + 1).astype(jnp.int16),
-            undo=jnp.concatenate([move.undo[None], state.undo[:-1]]),
-        )
-        return Board(codes, castling, passing), raw
-
-    def _rights(self, castling: Int8[Array, "4"], move: _Move) -> Int8[Array, "4"]:
-        """Castling rights after a move, from the other side."""
-        mine, theirs = castling[:2], castling[2:]
-        mine = jnp.where((move.kind == KING) | (mine == move.start), NOTHING, mine)
-        taken = theirs == move.taken_at - (self.geometry.squares - self.size)
-        return jnp.concatenate([jnp.where(taken, NOTHING, theirs), mine]).astype(jnp.int8)
-
     # Repetitions
 
-    def _delta(self, state: ChessState, move: _Move) -> UInt32[Array, "2"]:
+    def _delta(self, state: ChessState, move: ChessMove) -> UInt32[Array, "2"]:
         """What a move adds to the hash of the pieces."""
         me = self.to_play(state)
 
         def keys(colour: Array, kind: Any, square: Array) -> Array:
-            seen = jnp.where(me == 0, square, self._flipped(square))
+            seen = jnp.where(me == 0, square, flipped(square, self.size))
             return jnp.asarray(self._piece_keys)[colour, kind, seen]
 
         rook = jnp.where(move.castles, ROOK, 0)
@@ -244,7 +183,7 @@ class Chess(Game[ChessState]):
         flags = jnp.concatenate([castling, black[None], file])
         return jnp.where(flags[:, None], jnp.asarray(self._other_keys), 0).sum(0, dtype=jnp.uint32)
 
-    def _history(self, state: ChessState) -> UInt32[Array, "100 2"]:
+    def _history(self, state: ChessState) -> UInt32[Array, "history 2"]:
         """The list of positions including the current one."""
         here = np.arange(state.history.shape[0]) == state.moves % REVERSIBLE
         return jnp.where(here[:, None], state.recent[0], state.history)
@@ -266,24 +205,13 @@ class Chess(Game[ChessState]):
         """Why the game is over, or RUNNING."""
         stuck = ~moves.any()
         found = jnp.where(state.moves >= self.max_moves, LONGEST, RUNNING)
-        found = jnp.where(self._too_little(codes), MATERIAL, found)
+        found = jnp.where(too_little(codes, self.size), MATERIAL, found)
         found = jnp.where(times >= 2, REPETITION, found)
         found = jnp.where(state.clock >= REVERSIBLE, FIFTY, found)
         return jnp.where(stuck, jnp.where(moves.check, CHECKMATE, STALEMATE), found).astype(jnp.int8)
 
-    def _too_little(self, codes: Array) -> Bool[Array, ""]:
-        """Whether neither side can ever checkmate: one minor piece, or bishops on squares of one colour only."""
-        kind = codes & 7
-        minor = (kind == KNIGHT) | (kind == BISHOP)
-        others = ((kind == PAWN) | (kind == ROOK) | (kind == QUEEN)).any()
-        square = np.arange(self.geometry.squares)
-        dark = (square % self.size + square // self.size) % 2 == 0
-        bishops = kind == BISHOP
-        one_colour = ~(bishops & dark).any() | ~(bishops & ~dark).any()
-        return ~others & ((minor.sum() <= 1) | (~(kind == KNIGHT).any() & one_colour))
-
     def legal_actions(self, state: ChessState) -> Bool[Array, " actions"]:
-        codes = _unpack(state.board, self.size)
+        codes = unpack(state.board, self.size)
         moves = find_moves(Board(codes, state.castling, state.passing), self.geometry)
         return legal_mask(moves, codes, self.geometry) & ~self.is_over(state)
 
@@ -300,53 +228,16 @@ class Chess(Game[ChessState]):
     # What a network sees
 
     def observe(self, state: ChessState) -> Observation:
-        return self._observe(state, _unpack(state.board, self.size))
-
-    def _observe(self, state: ChessState, codes: Int32[Array, " squares"]) -> Observation:
-        """Lc0's planes: the position and the seven before it, with their moves taken back one by one."""
-        boards = [codes]
-        for age in range(1, chess_lc0.HISTORY):
-            boards.append(self._taken_back(boards[-1], state.undo[age - 1], age))
-        seen = lax.optimization_barrier(jnp.stack(boards).astype(jnp.uint8))  # [8, squares]
-        kinds = np.array([*range(1, 7), *range(1 + THEIRS, 7 + THEIRS)], np.uint8)
-        pieces = seen[:, None] == kinds[:, None]
-        known = jnp.concatenate([jnp.ones(1, bool), lax.cumlogical_and(state.undo != 0)])
-        repeated = ((state.repeated >> np.arange(8, dtype=np.uint8)) & 1 == 1) & known
-        flags = jnp.broadcast_to(repeated[:, None, None], (8, 1, pieces.shape[2]))
-        history = jnp.concatenate([pieces & known[:, None, None], flags], 1)
-        history = history.reshape(8 * chess_lc0.PIECE_PLANES, self.size, self.size)
-        castling = state.castling >= 0
-        return chess_lc0.observation(history, castling, self.to_play(state) == 1, state.clock)
-
-    def _taken_back(self, codes: Int32[Array, " squares"], undo: UInt32[Array, ""], age: int) -> Array:
-        """The board before a move; moves of odd age are theirs."""
-        colour = THEIRS * (age % 2)
-        start, end, taken, how = (undo & 63, (undo >> 6) & 63, (undo >> 12) & 7, (undo >> 15) & 3)
-        start, end, taken = (x.astype(jnp.int32) for x in (start, end, taken))
-        square = np.arange(self.geometry.squares)
-        if age % 2:
-            square = self.geometry.flipped
-        side = (end > start).astype(jnp.int32)
-        castles = how == CASTLES
-        arrived = jnp.where(castles, jnp.asarray(CASTLED_KING)[side], end)
-        piece = jnp.where(square == arrived, codes, 0).sum()
-        piece = jnp.where(how == PROMOTES, PAWN + colour, piece)
-        rook_end = jnp.where(castles, jnp.asarray(CASTLED_ROOK)[side], -1)
-        codes = jnp.where((square == arrived) | (square == rook_end), 0, codes)
-        taken_at = jnp.where(how == IN_PASSING, end - self.size, end)
-        put = jnp.where(castles, ROOK + colour, jnp.where(taken > 0, taken + (THEIRS - colour), 0))
-        codes = jnp.where((square == taken_at) & (put > 0), put, codes)
-        codes = jnp.where(square == start, piece, codes)
-        return codes
+        return observe(state, unpack(state.board, self.size), self.geometry)
 
     def look(self, state: ChessState) -> PositionInfo:
-        codes = _unpack(state.board, self.size)
+        codes = unpack(state.board, self.size)
         return self._look(state, codes, find_moves(Board(codes, state.castling, state.passing), self.geometry))
 
     def _look(self, state: ChessState, codes: Array, moves: Moves) -> PositionInfo:
         over = self.is_over(state)
         legal = legal_mask(moves, codes, self.geometry) & ~over
-        return PositionInfo(legal, self._observe(state, codes), over, self.returns(state))
+        return PositionInfo(legal, observe(state, codes, self.geometry), over, self.returns(state))
 
     def step_and_look(
         self, states: ChessState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
@@ -375,34 +266,96 @@ class Chess(Game[ChessState]):
     def setup(self, state: ChessState) -> chess_fen.Setup:
         """The position as plain numbers."""
         state = jax.device_get(state)
-        codes = np.asarray(_unpack(jnp.asarray(state.board), self.size), np.int8)
-        castling = tuple(int(file) for file in state.castling)
+        places = 4 * np.arange(self.size, dtype=np.uint32)
+        codes = (np.asarray(state.board)[:, None] >> places & 15).reshape(-1).astype(np.int8)
+        a, b, c, d = map(int, state.castling)
         number, turn = divmod(int(state.ply), 2)
-        return chess_fen.Setup(codes, castling, int(state.passing), turn, int(state.clock), number + 1)
+        return chess_fen.Setup(codes, (a, b, c, d), int(state.passing), turn, int(state.clock), number + 1)
 
     def fen(self, state: ChessState) -> str:
         """The position in FEN."""
         return chess_fen.text(self.setup(state))
 
     def render(self, state: ChessState) -> str:
-        raise NotImplementedError
+        setup = self.setup(state)
+        squares = setup.from_white().codes.reshape(self.size, self.size)[::-1].tolist()
+        cells = [[chess_fen.letter(code) for code in row] for row in squares]
+        rows = [str(self.size - row) for row in range(self.size)]
+        notes = {"to play": PLAYERS[setup.turn], "fen": chess_fen.text(setup)}
+        return render_grid(cells, LETTERS[: self.size], rows, notes)
+
+    def from_text(self, text: str) -> ChessState:
+        """The position of the line `fen: ...`, which is all that counts."""
+        fens = [line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")]
+        if len(fens) != 1:
+            raise ValueError(f"{self.name}: expected one line 'fen: ...' with a position")
+        try:
+            return self.position(chess_fen.parse(fens[0], self.size))
+        except ValueError as error:
+            wanted = "expected one line 'fen: ...' with a position"
+            raise ValueError(f"{self.name}: {wanted}, got {fens[0]!r}: {error}") from None
 
     def _action_name(self, state: ChessState, action: int) -> str:
-        raise NotImplementedError
+        return chess_names.uci(self.geometry, self.setup(state), action, getattr(self.options, "chess960", False))
 
+    def san(self, state: ChessState, action: int) -> str:
+        """A legal action in standard algebraic notation, such as `Nf3` or `Qxf7#`."""
+        return self.line(state, [action])[0]
 
-def _undo(start: Any, end: Any, taken: Any, how: Any) -> UInt32[Array, ""]:
-    """What is needed to take a move back, in one word."""
-    return jnp.asarray(start | end << 6 | taken << 12 | how << 15, jnp.uint32)
+    def line(self, state: ChessState, actions: Sequence[int]) -> list[str]:
+        """`san` of actions that follow one another. Raises ValueError if one is not legal."""
+        moments, names = self.replayed(state, actions), []
+        for action, now, after in zip(actions, moments, moments[1:], strict=False):
+            legal = [int(action) for action in np.flatnonzero(now.legal)]
+            name = chess_names.san(self.geometry, self.setup(now.state), action, legal)
+            names.append(name + ("#" if int(after.state.end) == CHECKMATE else "+" if after.check else ""))
+        return names
 
+    def replayed(self, state: ChessState, actions: Sequence[int]) -> "list[Moment]":
+        """The positions from `state` on. Raises ValueError if an action is not legal."""
+        found = [self.moment(state)]
+        for number, action in enumerate(actions, 1):
+            if not (0 <= action < self.num_actions and found[-1].legal[action]):
+                raise ValueError(f"{self.name}: move {number}: action {action} is not legal")
+            found.append(self.after(found[-1], action))
+        return found
 
-def _pack(codes: Int32[Array, " squares"], size: int) -> UInt32[Array, " ranks"]:
-    """Four bits for each square, a word for each rank."""
-    places = 4 * np.arange(size, dtype=np.uint32)
-    return (codes.astype(jnp.uint32).reshape(size, size) << places).sum(1, dtype=jnp.uint32)
+    def moment(self, state: ChessState) -> "Moment":
+        """A position with its legal actions."""
+        return self._look_from(state, np.int32(0), np.True_)
 
+    def after(self, moment: "Moment", action: int) -> "Moment":
+        """The position after a legal action."""
+        return self._look_from(moment.state, np.int32(action), np.False_)
 
-def _unpack(board: UInt32[Array, " ranks"], size: int) -> Int32[Array, " squares"]:
-    """Undoes `_pack`."""
-    places = 4 * np.arange(size, dtype=np.uint32)
-    return ((board[:, None] >> places) & 15).reshape(-1).astype(jnp.int32)
+    def _look_from(self, state: ChessState, action: np.int32, hold: np.bool_) -> "Moment":
+        return jax.device_get(self._forward(state, action, hold | np.asarray(state.end != RUNNING)))
+
+    @cached_property
+    def _forward(self) -> Callable[..., "Moment"]:
+        """The position after an action, or the same if that is to be held; compiled for one position."""
+
+        def forward(state: ChessState, action: Array, hold: Array) -> Moment:
+            after, codes, moves = self._advance(state, action, hold)
+            legal = legal_mask(moves, codes, self.geometry) & ~self.is_over(after)
+            return Moment(after, legal, moves.check)
+
+        return quick_jit(forward)
+
+    def resumed(self, state: ChessState) -> ChessState:
+        """The position with any draw by rule forgotten, for programs that play on."""
+        new_clock = np.where(np.asarray(state.end) == FIFTY, 0, state.clock).astype(np.uint8)
+        return state._replace(end=np.int8(RUNNING), clock=new_clock, moves=np.int16(0))
+
+    def _legal_list(self, state: ChessState) -> list[int]:
+        return [int(action) for action in np.flatnonzero(self.moment(state).legal)]
+
+    def parse_action(self, state: ChessState, text: str) -> int:
+        """The legal action that the text names, in UCI or in standard algebraic notation."""
+        setup, legal = self.setup(state), self._legal_list(state)
+        found = chess_names.find(self.geometry, setup, text, legal)
+        if found is None:
+            names = [chess_names.uci(self.geometry, setup, action, False) for action in legal]
+            hint = f"legal are {', '.join(names[:8])}{' ...' * (len(names) > 8)}" if names else "the game is over"
+            raise ValueError(f"{self.name}: {text.strip()!r} is not a legal move here; {hint}")
+        return found

@@ -37,7 +37,9 @@ class Setup:
         if self.turn == 0:
             return self
         codes = self.codes.reshape(self.size, self.size)[::-1].reshape(-1)
-        return replace(self, codes=np.where(codes > 0, codes ^ THEIRS, 0), castling=self.castling[2:] + self.castling[:2])
+        return replace(
+            self, codes=np.where(codes > 0, codes ^ THEIRS, 0), castling=self.castling[2:] + self.castling[:2]
+        )
 
     from_mover = from_white  # the same mirror leads back
 

@@ -63,26 +63,35 @@ PROMOTION: Int32[np.ndarray, "1858"] = np.array([piece for *_, piece in _MOVES],
 """0 without a letter (which includes promotion to a knight), 1 queen, 2 rook, 3 bishop."""
 
 
-def _convolution() -> Int32[np.ndarray, "1858"]:
+def convolution(size: int = 8) -> Int32[np.ndarray, " actions"]:
+    """Where each move is in the output of a convolutional policy head: plane * squares + from.
+
+    The planes are eight directions times the distance, eight jumps of a knight, and nine promotions with a letter.
+    """
     ways = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # N NE E SE S SW W NW
     jumps = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
+    first_jump = 8 * (size - 1)
     found = []
-    for start, end, piece in _MOVES:
-        x, y = end % 8 - start % 8, end // 8 - start // 8
+    for start, end, piece in numbered_moves(size):
+        x, y = end % size - start % size, end // size - start // size
         distance = max(abs(x), abs(y))
         if piece:
-            plane = 64 + 3 * (x + 1) + (2, 0, 1)[piece - 1]  # rook, bishop, queen
+            plane = first_jump + 8 + 3 * (x + 1) + (2, 0, 1)[piece - 1]  # rook, bishop, queen
         elif (x, y) in jumps:
-            plane = 56 + jumps.index((x, y))
+            plane = first_jump + jumps.index((x, y))
         else:
-            plane = 7 * ways.index((x // distance, y // distance)) + distance - 1
-        found.append(plane * 64 + start)
+            plane = (size - 1) * ways.index((x // distance, y // distance)) + distance - 1
+        found.append(plane * size * size + start)
     return np.array(found, np.int32)
 
 
-CONVOLUTION_PLANES = 80  # of which 73 are used
-CONVOLUTION: Int32[np.ndarray, "1858"] = _convolution()
-"""Where each move is in the output of a convolutional policy head: plane * 64 + from."""
+def used_planes(size: int = 8) -> int:
+    """How many planes `convolution` uses: 73 on the usual board."""
+    return 8 * (size - 1) + 8 + 9
+
+
+CONVOLUTION_PLANES = 80  # in Lc0's networks, the last seven unused
+CONVOLUTION = convolution()
 ATTENTION_LOGITS = 64 * 64 + 8 * 24
 ATTENTION: Int32[np.ndarray, "1858"] = np.where(
     PROMOTION == 0, FROM * 64 + TO, 4096 + (FROM % 8) * 24 + (TO % 8) * 3 + PROMOTION - 1

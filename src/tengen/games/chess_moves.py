@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Int8, Int32
 
 from tengen.games.bits import FULL, Bits, bits_of, constant, one_bit
@@ -82,10 +81,8 @@ def find_moves(board: Board, geometry: Geometry) -> Moves:
     kind, is_theirs, is_mine = codes & 7, codes >= THEIRS, (codes > 0) & (codes < THEIRS)
     mine, theirs = bits_of(is_mine), bits_of(is_theirs)
     king = jnp.argmax(codes == KING).astype(jnp.int32)
-    straight, diagonal = (
-        bits_of((codes == THEIRS + piece) | (codes == THEIRS + QUEEN)) for piece in (ROOK, BISHOP)
-    )
-    sides = _Sides(*lax.optimization_barrier((mine | theirs, mine, straight, diagonal, king)))
+    straight, diagonal = (bits_of((codes == THEIRS + piece) | (codes == THEIRS + QUEEN)) for piece in (ROOK, BISHOP))
+    sides = _Sides(mine | theirs, mine, straight, diagonal, king)
     attacks = _attacks(kind, is_theirs, sides, geometry)
     danger = attacks.keep(is_theirs).union()
     checkers, allowed = _king_safety(codes, sides, geometry)
@@ -100,7 +97,7 @@ def find_moves(board: Board, geometry: Geometry) -> Moves:
         possible, square = _passing(board, checkers, sides, geometry)
         targets |= Bits(*(jnp.where(possible, word, 0) for word in one_bit(square)))
         passing = possible.any()
-    return Moves(Bits(*lax.optimization_barrier(tuple(targets))), checkers.any(), passing)
+    return Moves(targets, checkers.any(), passing)
 
 
 def _choose(condition: Any, yes: Bits, no: Bits) -> Bits:
@@ -113,14 +110,13 @@ def _attacks(kind: Array, is_theirs: Array, sides: _Sides, geometry: Geometry) -
     up, down = slide(seen, constant(geometry.up), constant(geometry.down))
     straight, diagonal = ((up[k] | up[k + 1]) | (down[k] | down[k + 1]) for k in (0, 2))
     takes = _choose(is_theirs, constant(geometry.their_pawn_takes), constant(geometry.pawn_takes))
-    found = (
+    return (
         takes.keep(kind == PAWN)
         | constant(geometry.knight).keep(kind == KNIGHT)
         | diagonal.keep((kind == BISHOP) | (kind == QUEEN))
         | straight.keep((kind == ROOK) | (kind == QUEEN))
         | constant(geometry.king).keep(kind == KING)
     )
-    return Bits(*lax.optimization_barrier(tuple(found)))
 
 
 def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits, Bits]:
@@ -138,7 +134,7 @@ def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits,
     shields = first & sides.mine
     second = _all_rays(sides.occupied & ~shields.union(), *rays)
     pinned = shields.any() & _sliders(second, sides).any()
-    lines, shields = (Bits(*lax.optimization_barrier(tuple(x.keep(pinned)))) for x in (second, shields))
+    lines, shields = (x.keep(pinned) for x in (second, shields))
     here = one_bit(np.arange(geometry.squares, dtype=np.int32))
     on_line = [(here & shields[way]).any() for way in range(8)]
     allowed = everywhere
@@ -147,9 +143,7 @@ def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits,
     return checkers, allowed & answers
 
 
-def _targets(
-    codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: Geometry
-) -> Bits:
+def _targets(codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: Geometry) -> Bits:
     """[squares]: where our pieces other than the king may go, apart from taking in passing."""
     free = ~sides.occupied
     forward = constant(geometry.forward) & free

@@ -1,19 +1,15 @@
-"""Games of the pgx library, such as chess and shogi. See docs/games/pgx.md."""
+"""Games of the pgx library, such as shogi. See docs/games/pgx.md."""
 
 from dataclasses import dataclass
-from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.errors import OptionError
-from tengen.games import chess_fen
 from tengen.games.core import Game, Observation, RandomKey
-from tengen.games.text import LETTERS, render_grid
 from tengen.schema import setting
 
 PREFIX = "pgx:"
@@ -98,47 +94,22 @@ class PgxGame(Game[PgxState]):
 
     def render(self, state: PgxState) -> str:
         notes = {"to play": str(int(self.to_play(state))), "moves": str(int(state.inner._step_count))}
-        if self.env.id == "chess":
-            fen = self.fen(state)
-            return render_grid(_squares(fen), LETTERS[:8], "87654321", notes | {"fen": fen})
         legal = np.flatnonzero(np.asarray(self._legal_actions(state)))
         lines = [self.name, *(f"{key}: {value}" for key, value in notes.items())]
         return "\n".join([*lines, f"legal actions: {' '.join(map(str, legal))}"])
 
-    def from_text(self, text: str) -> PgxState:
-        if self.env.id != "chess":
-            return super().from_text(text)
-        from pgx.experimental.chess import from_fen
-
-        fens = [line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")]
-        if len(fens) != 1:
-            raise ValueError(f"{self.name}: expected one line 'fen: ...' with a chess position")
-        try:
-            return PgxState(_without_observation(from_fen(chess_fen.checked(fens[0]))), jnp.int32(0))
-        except ValueError as error:
-            raise ValueError(
-                f"{self.name}: expected one line 'fen: ...' with a chess position, got {fens[0]!r}: {error}"
-            ) from None
-
     def _action_name(self, state: PgxState, action: int) -> str:
-        return chess_move(self.fen(state), action) if self.env.id == "chess" else str(action)
+        del state
+        return str(action)
 
     def parse_action(self, state: PgxState, text: str) -> int:
         # pgx games have thousands of actions, so only the legal ones are named.
-        wanted = text.strip().lower()
-        legal = [int(a) for a in np.flatnonzero(np.asarray(self._legal_actions(state)))]
-        name = partial(chess_move, self.fen(state)) if self.env.id == "chess" else str
-        names = {name(action): action for action in legal}
+        names = {str(action): int(action) for action in np.flatnonzero(np.asarray(self._legal_actions(state)))}
+        wanted = text.strip()
         if wanted not in names:
             hint = f"legal are {', '.join(list(names)[:8])}{' ...' * (len(names) > 8)}" if names else "the game is over"
-            raise ValueError(f"{self.name}: {text.strip()!r} is not a legal move here; {hint}")
+            raise ValueError(f"{self.name}: {wanted!r} is not a legal move here; {hint}")
         return names[wanted]
-
-    def fen(self, state: PgxState) -> str:
-        """The position of a chess game in FEN."""
-        from pgx.experimental.chess import to_fen
-
-        return to_fen(jax.device_get(state.inner))
 
 
 def check_name(name: str) -> ModuleType:
@@ -160,38 +131,3 @@ def check_name(name: str) -> ModuleType:
 def _without_observation(inner: Any) -> Any:
     """The state with an empty observation: `env.observe` computes it again."""
     return inner.replace(observation=jnp.zeros(0, inner.observation.dtype))
-
-
-def _squares(fen: str) -> list[list[str]]:
-    """The board of a FEN, the eighth rank first, with `.` for empty squares."""
-    ranks = fen.split()[0].split("/")
-    return [list("".join("." * int(c) if c.isdigit() else c for c in rank)) for rank in ranks]
-
-
-def chess_move(fen: str, action: int) -> str:
-    """An action in long algebraic notation, such as `e2e4` or `e7e8n`. pgx has 73 ways to leave each square."""
-    squares = _squares(fen)
-    black = fen.split()[1] == "b"
-    (column, row), way = divmod(action // 73, 8), action % 73
-    if way < 9:
-        rows, columns, promotion = 1, (0, 1, -1)[way % 3], "rbn"[way // 3]
-    else:
-        rows, columns = _ways()[way - 9]
-        promotion = ""
-    target_row, target_column = row + rows, column + columns
-    rank = (lambda r: 8 - r) if black else (lambda r: r + 1)
-    pawn = squares[8 - rank(row)][column] in "pP"
-    if pawn and target_row == 7 and not promotion:
-        promotion = "q"
-    if not (0 <= target_row < 8 and 0 <= target_column < 8):
-        return f"none ({action})"
-    return f"{LETTERS[column]}{rank(row)}{LETTERS[target_column]}{rank(target_row)}{promotion}"
-
-
-def _ways() -> list[tuple[int, int]]:
-    """(rows, columns) of pgx's 64 moves apart from underpromotions, counted forward."""
-    up, down = range(1, 8), range(-7, 0)
-    ways = [(n, 0) for n in (*down, *up)] + [(0, n) for n in (*down, *up)]
-    ways += [(n, n) for n in (*down, *up)]
-    ways += [(-n, n) for n in (*down, *up)]
-    return [*ways, (-1, -2), (1, -2), (-2, -1), (2, -1), (-1, 2), (1, 2), (-2, 1), (2, 1)]

@@ -163,7 +163,7 @@ def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping
     """
     networks = [one for one in (a, b) if one.found]
     if not name and not networks:
-        raise TengenError("neither player is a network, so say what they play: --game go9, --game pgx:chess, ...")
+        raise TengenError("neither player is a network, so say what they play: --game go9, --game chess, ...")
     game = make_game(name, options) if name else _only_game(networks, options)
     a.check(game)
     b.check(game)

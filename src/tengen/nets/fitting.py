@@ -71,6 +71,7 @@ class Layout:
 
     - points: one action per point, row by row, then `extra` ones that belong to no point (pass, swap); or `per_point`
       actions per point (chess: 73 ways to leave a square), numbered point by point unless there is a `numbering`.
+      Chess numbers only those that stay on the board, as Lc0 does.
     - columns: as many actions as the board has columns (connect four).
     - dense: anything else; nothing is assumed.
     """
@@ -84,11 +85,15 @@ class Layout:
         """Where each action is among the outputs [height, width, per_point]; None if they are already in order."""
         if self.numbering is None:
             return None
+        if self.numbering in _CHESS:
+            plane, square = np.divmod(chess_lc0.convolution(height), height * width)
+            return square * self.per_point + plane
         y, x, way = np.mgrid[:height, :width, : self.per_point]
         action = _NUMBERINGS[self.numbering](y, x, way, height, width, self.per_point)
         return np.argsort(action.reshape(-1))
 
 
+_CHESS = ("chess", "minichess")
 # pgx numbers squares along files, and its observation is rotated; y = 0 is the top row of the planes.
 _NUMBERINGS = {
     "pgx:chess": lambda y, x, way, h, w, n: (x * h + (h - 1 - y)) * n + way,
@@ -101,6 +106,8 @@ _NUMBERINGS = {
 def layout(game: Game) -> Layout:
     """The layout of the game's actions on its board."""
     height, width, _ = game.planes_shape
+    if game.name in _CHESS:
+        return Layout("points", chess_lc0.used_planes(height), 0, game.name)
     per_point, extra = divmod(game.num_actions, height * width)
     if per_point == 1 or (per_point > 1 and extra == 0):
         return Layout("points", per_point, extra, game.name if game.name in _NUMBERINGS else None)

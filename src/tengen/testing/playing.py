@@ -9,8 +9,9 @@ import jax
 import numpy as np
 
 from tengen.games import contract
+from tengen.games.batching import quick_jit
 from tengen.games.core import Game
-from tengen.testing.recording import PlayedGames, alone, jit, record, start
+from tengen.testing.recording import PlayedGames, alone, record, start
 
 _SHOWN = 12  # moves of a game in a message
 _OF_A_STATE = ("legal_actions", "observe", "to_play", "is_over", "returns", "final_targets")
@@ -129,7 +130,7 @@ def _pure(game: Game, played: PlayedGames) -> Iterator[str]:
 def _step_and_look(game: Game, played: PlayedGames) -> Iterator[str]:
     if type(game).step_and_look is Game.step_and_look and type(game).look is Game.look:
         return
-    program = jit(game.step_and_look)
+    program = quick_jit(game.step_and_look)
     seen = (played.states, played.legal, (played.planes, played.scalars), played.over, played.returns)
     for t in sorted({0, 1, len(played.over) // 3, len(played.over) // 2, len(played.over) - 2}):
         now, then = (jax.tree.map(lambda leaf, t=t: leaf[t], seen) for t in (t, t + 1))

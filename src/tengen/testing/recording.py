@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tengen.games.batching import quick_jit
 from tengen.games.core import Game, PositionInfo
 
 ANY = -1  # in place of an action: draw one
@@ -41,22 +42,6 @@ class PlayedGames(NamedTuple):
 
 
 @cache
-def quick() -> dict[str, Any]:
-    """Options of the compiler that make it many times quicker, as far as this version of it knows them."""
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options)(0)
-    except (RuntimeError, ValueError):
-        return {}
-    return options
-
-
-def jit(function: Any) -> Any:
-    """`jax.jit` for a program that is compiled rather than run."""
-    return jax.jit(function, compiler_options=quick())
-
-
-@cache
 def alone(game: Game) -> Any:
     """A program for ONE game: (state, action) to (state, look, to_play, targets) after that action.
 
@@ -68,12 +53,12 @@ def alone(game: Game) -> Any:
         parts = game.legal_actions(state), game.observe(state), game.is_over(state), game.returns(state)
         return state, PositionInfo(*parts), game.to_play(state), game.final_targets(state)
 
-    return jit(after)
+    return quick_jit(after)
 
 
 @cache
 def _init(game: Game) -> Any:
-    return jit(jax.vmap(game.init))
+    return quick_jit(jax.vmap(game.init))
 
 
 @cache
@@ -103,7 +88,7 @@ def _play(game: Game) -> Any:
         every = jnp.broadcast_to(liking, (len(wanted), *liking.shape))
         return jax.lax.scan(moment, states, (keys, wanted, every))[1]
 
-    return jit(run)
+    return quick_jit(run)
 
 
 def start(game: Game, batch: int = 64, seed: int = 0) -> Any:

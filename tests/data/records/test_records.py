@@ -142,7 +142,7 @@ GOOD = text.write([Record("connect_four", {}, (3, 3, 0), players=("a", "b"), res
         ("tengen record 1", "tengen record 2", "expected a record, which begins with"),
         ("game: connect_four", "game connect_four", "line 2: expected 'key: value'"),
         ("game: connect_four\n", "", "without a line 'game: ...'"),
-        ("game: connect_four", "game: chess", "options: chess: "),
+        ("game: connect_four", "game: checkers", "options: checkers: "),
         ("options: {}\n", "", "without a line 'options: ...'"),
         ("options: {}", "options: []", "line 3: options: expected a mapping, got a list"),
         ("options: {}", "options: {", "line 3: options: "),

@@ -252,7 +252,7 @@ MATED = "7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"
 
 @pytest.fixture(scope="module")
 def chess_net(tmp_path_factory: pytest.TempPathFactory) -> FoundNetwork:
-    return untrained(tmp_path_factory.mktemp("nets") / "chess", "pgx:chess")
+    return untrained(tmp_path_factory.mktemp("nets") / "chess", "chess")
 
 
 @pytest.fixture(scope="module")

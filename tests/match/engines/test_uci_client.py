@@ -84,7 +84,7 @@ def test_stockfish_finds_mate_castles_and_promotes() -> None:
 def test_moves_are_called_as_stockfish_calls_them() -> None:
     """Random games with castling, promotions and captures in passing: the same moves are legal, by the same names."""
     assert STOCKFISH is not None
-    game = games.make("pgx:chess")
+    game = games.make("chess")
     step, legal = jax.jit(game.step), jax.jit(game.legal_actions)
     process = Process([STOCKFISH])
     UciEngine(process, PATIENT)

@@ -1,7 +1,7 @@
 """Game records, for people and for other programs.
 
-A file holds one game or many: SGF for Go, plain text (`text`) for every game. Files are recognised by their content,
-not by their names; files that are written are called `.sgf` or `.txt`.
+A file holds one game or many: SGF for Go, PGN for chess, plain text (`text`) for every game. Files are recognised by
+their content, not by their names; files that are written are called `.sgf`, `.pgn` or `.txt`.
 """
 
 import codecs
@@ -27,6 +27,10 @@ _MARK = FIRST_LINE.rpartition(" ")[0].encode()  # of every version
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Byte-order marks of some editors on Windows."""
 _SGF = re.compile(rb"\(\s*;")
+_PGN = re.compile(rb'\[\s*[A-Za-z]\w*\s+"|1\s*\.')
+RecordFormat = Literal["sgf", "pgn", "txt"]
+ENDINGS = {"go": "sgf", "chess": "pgn"}
+"""The format in which records of a game are written, if it is not plain text."""
 
 
 class RecordError(TengenError):
@@ -68,12 +72,18 @@ class Record:
 
 
 def load_records(path: Path) -> list[Record]:
-    """The games in a file, SGF or plain text. RecordError names the file."""
-    from tengen.data.records import sgf_reader, text
+    """The games in a file, SGF, PGN or plain text. RecordError names the file."""
+    from tengen.data.records import pgn_reader, sgf_reader, text
 
     content = files.read_bytes(path)
     try:
-        return sgf_reader.read(content) if is_sgf(content) else text.read(_utf8(content))
+        match record_format(content):
+            case "sgf":
+                return sgf_reader.read(content)
+            case "pgn":
+                return pgn_reader.read(content)
+            case "txt":
+                return text.read(_utf8(content))
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
 
@@ -83,12 +93,13 @@ def read_each(path: Path) -> Iterator[Record | RecordError]:
 
     A file called `.sgfs` has a game on each line, as KataGo writes them.
     """
-    from tengen.data.records import sgf_reader, text
+    from tengen.data.records import pgn_reader, sgf_reader, text
 
     content = files.read_bytes(path)
     try:
-        if not is_sgf(content):
-            yield from text.read(_utf8(content))
+        kind = record_format(content)
+        if kind != "sgf":
+            yield from pgn_reader.read_each(content) if kind == "pgn" else text.read(_utf8(content))
             return
         for part in content.splitlines() if path.suffix.lower() == ".sgfs" else [content]:
             yield from sgf_reader.read_each(part)
@@ -96,34 +107,40 @@ def read_each(path: Path) -> Iterator[Record | RecordError]:
         yield error
 
 
-def is_sgf(content: bytes) -> bool:
-    """Whether the content of a file is SGF; if not, it is a plain text record. RecordError if it is neither."""
+def record_format(content: bytes) -> RecordFormat:
+    """The format of the content of a file; `txt` is a plain text record. RecordError if it is none."""
     if content.startswith(UTF_16):
         content = content.decode("utf-16", "replace").encode()
     start = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    if _PGN.match(start):
+        return "pgn"
     while start.startswith(b"#"):  # comments of a plain text record
         start = start.partition(b"\n")[2].lstrip()
     if start.startswith(_MARK):
-        return False
+        return "txt"
     if _SGF.search(content):
-        return True
-    what = "neither SGF, which begins with (;, nor a record of Tengen, which begins with the line"
+        return "sgf"
+    what = "neither SGF, which begins with (;, nor PGN, nor a record of Tengen, which begins with the line"
     raise RecordError(f"{'an empty file' if not start else 'the file'} is {what} '{FIRST_LINE}'")
 
 
 def file_name(stem: str, game: str) -> str:
     """The name of a file of games."""
-    return f"{stem}.{'sgf' if game == 'go' else 'txt'}"
+    return f"{stem}.{ENDINGS.get(game, 'txt')}"
 
 
 def save_records(path: Path, records: Iterable[Record]) -> None:
-    """Write games to a file that is complete or absent: SGF if its name ends in .sgf. Raises FileError."""
-    from tengen.data.records import sgf, text
-
-    write = sgf.write if path.suffix.lower() == ".sgf" else text.write
-    content = write(records).encode()
+    """Write games to a file that is complete or absent: SGF or PGN if its name ends so. Raises FileError."""
+    content = write_records(records, path.suffix.lower().removeprefix(".")).encode()
     files.make_folder(path.parent)
     files.write_bytes(path, content)
+
+
+def write_records(records: Iterable[Record], kind: str) -> str:
+    """The games as SGF or PGN, or as plain text if the kind is another."""
+    from tengen.data.records import pgn, sgf, text
+
+    return {"sgf": sgf.write, "pgn": pgn.write}.get(kind, text.write)(records)
 
 
 def header(record: Record) -> list[str]:

@@ -1,24 +1,25 @@
 """The position that a chess program has told of, and the engine that thinks about it."""
 
-from typing import Any
-
 import numpy as np
 
 from tengen.engine.engine import Engine
-from tengen.games.pgx_adapter import PgxGame, chess_move
+from tengen.games import chess_names
+from tengen.games.chess import Chess
+from tengen.games.chess_position import ChessState
 
 
 class UciPosition:
     """Keeps the engine's tree wherever the new position follows from the old one by moves.
 
-    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves or the longest game. The
-    position is then set up anew, without a past.
+    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves, the longest game, or with too
+    little material. The game is then resumed.
     """
 
     def __init__(self, engine: Engine) -> None:
-        assert isinstance(engine.game, PgxGame)
+        assert isinstance(engine.game, Chess)
         self.engine = engine
-        self.game: PgxGame = engine.game
+        self.game: Chess = engine.game
+        self.chess960 = False  # whether castling is named as the king taking its rook
         self._start: str | None = None  # FEN
         self._moves: tuple[str, ...] = ()
 
@@ -42,23 +43,25 @@ class UciPosition:
     def go_on(self) -> None:
         """Be at a position in which the engine can think, if there is any move."""
         if self.engine.position.over:
-            state = self._from_fen(self._without_clock())
-            if not bool(self.game.is_over(state)):
+            state = self.game.resumed(self.engine.state)
+            if self.game.moment(state).legal.any():
                 self.engine.put(state)
 
     def legal(self) -> list[int]:
         """The actions that chess allows here, whether or not the game counts as over."""
-        state = self.engine.state
-        inner = self._from_fen(self._without_clock()).inner if self.engine.position.over else state.inner
-        return [int(action) for action in np.flatnonzero(np.asarray(inner.legal_action_mask))]
+        moment = self.game.moment(self.game.resumed(self.engine.state))
+        return [int(action) for action in np.flatnonzero(moment.legal)]
 
     def name(self, action: int) -> str:
         """A move as UCI calls it."""
-        return chess_move(self.game.fen(self.engine.state), action)
+        return self._name(self.engine.state, action)
 
     def names(self, actions: tuple[int, ...]) -> list[str]:
         """The same for moves that follow one another."""
-        return self.engine.position.names(actions)
+        return self.engine.position.names(actions, self._name)
+
+    def _name(self, state: ChessState, action: int) -> str:
+        return chess_names.uci(self.game.geometry, self.game.setup(state), action, self.chess960)
 
     def _play(self, move: str) -> str | None:
         self.go_on()
@@ -70,10 +73,5 @@ class UciPosition:
             return str(error)
         return None
 
-    def _from_fen(self, fen: str) -> Any:
+    def _from_fen(self, fen: str) -> ChessState:
         return self.game.from_text(f"fen: {fen}")
-
-    def _without_clock(self) -> str:
-        """The FEN of the position, as if a pawn had just moved."""
-        fields = self.game.fen(self.engine.state).split()
-        return " ".join([*fields[:4], "0", "1"])

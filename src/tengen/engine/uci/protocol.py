@@ -133,12 +133,14 @@ class UciOptions:
     multi_pv: int = 1
     show_wdl: bool = False
     overhead: int = 100  # milliseconds of each move that are lost between clock and engine
+    chess960: bool = False  # castling is the king taking its rook
 
     def declared(self) -> list[str]:
         """The options as `uci` lists them."""
         return [
             f"option name MultiPV type spin default {self.multi_pv} min 1 max {_MOST_LINES}",
             "option name UCI_ShowWDL type check default false",
+            "option name UCI_Chess960 type check default false",
             f"option name Move Overhead type spin default {self.overhead} min 0 max {_LONGEST_OVERHEAD}",
             "option name Ponder type check default false",
         ]
@@ -150,6 +152,8 @@ class UciOptions:
                 return replace(self, multi_pv=_whole(name, value, 1, _MOST_LINES))
             case "uci_showwdl":
                 return replace(self, show_wdl=_truth(name, value))
+            case "uci_chess960":
+                return replace(self, chess960=_truth(name, value))
             case "move overhead":
                 return replace(self, overhead=_whole(name, value, 0, _LONGEST_OVERHEAD))
             case "ponder":  # only says that `go ponder` may come

@@ -18,7 +18,7 @@ from tengen.errors import TengenError
 from tengen.match.player_spec import find_network
 from tengen.run import networks
 
-GAME = "pgx:chess"
+GAME = "chess"
 _FOR_EVER = 2**31 - 1  # visits
 _EVERY = 0.5  # seconds between two `info`
 _LINE = 12  # moves of a variation that are shown
@@ -105,6 +105,7 @@ class UciSession:
     def _board(self) -> UciPosition:
         if self._made is None:
             self._made = self._make()
+        self._made.chess960 = self._options.chess960
         return self._made
 
     def _go(self, go: UciGo) -> None:
@@ -253,8 +254,7 @@ def find(net: str) -> networks.FoundNetwork:
     found = find_network(net, GAME)
     if found.saved.game != GAME:
         raise TengenError(
-            f"{net}: a network for {found.saved.game}; UCI is for chess ({GAME}) alone, this one plays by "
-            f"`tengen gtp {net}`"
+            f"{net}: a network for {found.saved.game}; UCI is for chess alone, this one plays by `tengen gtp {net}`"
         )
     return found
 

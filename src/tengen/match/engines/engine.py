@@ -87,10 +87,12 @@ def check(text: str, game: "Game") -> None:
     from tengen.match.engines import process
 
     protocol, _, line = text.partition(":")
-    fits = game.name == "go" if protocol == "gtp" else game.name == "pgx:chess"
+    fits = game.name == "go" if protocol == "gtp" else game.name == "chess"
     if not fits:
-        plays = "Go (--game go)" if protocol == "gtp" else "chess (--game pgx:chess)"
+        plays = "Go (--game go)" if protocol == "gtp" else "chess (--game chess)"
         raise TengenError(f"{text}: engines that speak {protocol.upper()} play {plays}, and this is {game.name}")
+    if getattr(game.options, "chess960", False):
+        raise TengenError(f"{text}: engines are told games from the usual position, so chess960 must be false")
     process.command(line)
 
 

@@ -1,0 +1,231 @@
+"""Reads PGN files: those of Tengen as they were written, those from elsewhere as far as Tengen's rules go."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from tengen.data.records import moves
+from tengen.data.records.pgn import HEADER, RESULTS, TERMINATIONS, VALUE
+from tengen.data.records.records import UTF_16, Record, RecordError, one_line, parse_header, parse_value, shorten
+from tengen.games.chess import Chess
+from tengen.games.chess_position import ENDS
+
+_TAG = re.compile(r'\[\s*(\w+)\s+"((?:[^"\\\n]|\\.)*)"\s*\]')
+_TOKEN = re.compile(
+    r"""(?P<comment>\{[^}]*\}|;[^\n]*) | (?P<open>\() | (?P<close>\)) | (?P<sign>\$\d+|[!?]+)
+      | (?P<result>1-0|0-1|1/2-1/2|\*) | (?P<number>\d+\s*\.+|\d+(?=\s)|\.+) | (?P<move>[A-Za-z0][\w+#=:/-]*[!?]*)""",
+    re.VERBOSE,
+)
+_STANDARD = ("", "standard", "chess", "normal", "chess960", "fischerandom", "fischerrandom", "fischer random")
+
+
+class PgnMove(NamedTuple):
+    """A move as the file has it."""
+
+    name: str
+    comment: str
+
+
+class PgnGame(NamedTuple):
+    """The parts of one game."""
+
+    tags: dict[str, str]
+    moves: list[PgnMove]
+    result: str
+
+
+def read(content: bytes) -> list[Record]:
+    """All games of a file; at least one. RecordError says which is wrong, and why."""
+    found = list(read_each(content))
+    for each in found:
+        if isinstance(each, RecordError):
+            raise each
+    return cast(list[Record], found)
+
+
+def read_each(content: bytes) -> Iterator[Record | RecordError]:
+    """The games one by one, with an error in the place of each that cannot be read. RecordError if there is none."""
+    games = _games(_decoded(content))
+    if not games:
+        raise RecordError("there is no game in the file")
+    for number, text in enumerate(games, 1):
+        try:
+            yield _record(_parse(text))
+        except RecordError as error:
+            yield RecordError(f"game {number}: {error}")
+
+
+def comments(content: bytes, number: int) -> dict[int, str]:
+    """The comments on the moves of a game, which are counted from 0; without the values that Tengen writes."""
+    found = _parse(_games(_decoded(content))[number])
+    told = {ply: _value(move.comment)[1] for ply, move in enumerate(found.moves)}
+    return {ply: text for ply, text in told.items() if text}
+
+
+def _plain(content: bytes) -> bytes:
+    if content.startswith(UTF_16):
+        content = content.decode("utf-16", "replace").encode()
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def _decoded(content: bytes) -> str:
+    """PGN is Latin-1 by its standard, and UTF-8 in practice."""
+    plain = _plain(content)
+    try:
+        return plain.decode()
+    except UnicodeDecodeError:
+        return plain.decode("latin-1")
+
+
+def _games(text: str) -> list[str]:
+    """The texts of the games: a new one begins with tags after moves."""
+    found: list[list[str]] = []
+    in_tags, depth = False, False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if line.startswith("%"):
+            continue
+        tag = not depth and _TAG.match(line.strip()) is not None
+        if tag and not in_tags:
+            found.append([])
+        if line.strip():
+            in_tags = tag
+            if not tag:
+                depth = _in_comment(line, depth)
+        if found or line.strip():
+            found = found or [[]]
+            found[-1].append(line)
+    return ["\n".join(lines) for lines in found if any(line.strip() for line in lines)]
+
+
+def _in_comment(line: str, inside: bool) -> bool:
+    """Whether a comment is open at the end of the line."""
+    for sign in line:
+        if inside:
+            inside = sign != "}"
+        elif sign == "{":
+            inside = True
+        elif sign == ";":
+            break
+    return inside
+
+
+def _parse(text: str) -> PgnGame:
+    tags: dict[str, str] = {}
+    at = 0
+    while match := _TAG.match(text, at := at + len(text[at:]) - len(text[at:].lstrip())):
+        tags[match[1]] = re.sub(r"\\(.)", r"\1", match[2])
+        at = match.end()
+    listed: list[PgnMove] = []
+    depth, result = 0, tags.get("Result", "*")
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise RecordError(f"expected a move, got {shorten(text[at : at + 40].splitlines()[0])}")
+        at = token.end()
+        if token["comment"]:
+            if listed and depth == 0:
+                told = " ".join(token["comment"].strip("{};").split())
+                listed[-1] = PgnMove(listed[-1].name, f"{listed[-1].comment}\n{told}".strip())
+        elif token["open"] or token["close"]:
+            depth += 1 if token["open"] else -1
+            if depth < 0:
+                raise RecordError("a variation ends that never began")
+        elif depth == 0 and token["result"]:
+            result = token["result"]
+            break
+        elif depth == 0 and token["move"]:
+            listed.append(PgnMove(token["move"].rstrip("!?"), ""))
+    return PgnGame(tags, listed, result)
+
+
+def _record(found: PgnGame) -> Record:
+    tags = found.tags
+    about = _header(tags) or _foreign(found)
+    first = Record(**about, actions=())
+    game = cast(Chess, moves.game_of(first))
+    if not isinstance(game, Chess) or game.name != "chess":
+        raise RecordError(f"{HEADER}: expected a game of chess, got {shorten(first.game)}")
+    now = game.moment(moves.start(game, first))
+    actions: list[int] = []
+    values: list[float | None] = []
+    for ply, move in enumerate(found.moves):
+        end = ENDS[int(now.state.end)]
+        if end != "running":
+            if end in ("checkmate", "stalemate"):
+                raise RecordError(f"move {ply + 1}: {shorten(move.name)} comes after {end}")
+            left = f"{len(found.moves) - ply} moves after {end}, which ends a game by Tengen's rules"
+            about["notes"] = {**about["notes"], "left out": left}
+            break
+        try:
+            actions.append(game.parse_action(now.state, move.name))
+        except ValueError as error:
+            raise RecordError(f"move {ply + 1}: {error}") from error
+        values.append(_value(move.comment)[0])
+        now = game.after(now, actions[-1])
+    return Record(**about, actions=tuple(actions), values=tuple(values))
+
+
+def _header(tags: dict[str, str]) -> dict[str, Any] | None:
+    """What Tengen wrote about the game, if it did."""
+    if HEADER not in tags:
+        return None
+    try:
+        lines = json.loads(tags[HEADER])
+    except (ValueError, RecursionError):
+        raise RecordError(f"{HEADER}: expected JSON") from None
+    if not (isinstance(lines, list) and lines and all(isinstance(line, str) for line in lines)):
+        raise RecordError(f"{HEADER}: expected a list of lines")
+    return parse_header(enumerate(lines[1:], 2))
+
+
+def _foreign(found: PgnGame) -> dict[str, Any]:
+    """The same from the tags that all programs write."""
+    tags = found.tags
+    variant = tags.get("Variant", "").strip().lower()
+    if variant not in _STANDARD:
+        raise RecordError(f"Variant: Tengen plays chess and Chess960, got {shorten(tags['Variant'])}")
+    options: dict[str, Any] = {"chess960": variant not in _STANDARD[:4]}
+    longest = Chess.Options().max_moves
+    # The players had no such limit.
+    options["max_moves"] = longest if len(found.moves) < longest else len(found.moves) + longest
+    start = None
+    if fen := tags.get("FEN", "").strip():
+        game = cast(Chess, moves.game_of(Record("chess", options, ())))
+        fields = fen.split()
+        fen = " ".join([*fields, *("-", "-", "0", "1")[len(fields) - 2 :]]) if 2 <= len(fields) < 6 else fen
+        try:
+            start = game.render(game.from_text(f"fen: {fen}"))
+        except ValueError as error:
+            raise RecordError(f"FEN: {error}") from error
+    elif options["chess960"]:
+        raise RecordError("a game of Chess960 without the tag FEN, which says how it began")
+    date = tags.get("Date", "").replace(".", "-")
+    known = ("Event", "Site", "Date", "Round", "White", "Black", "Result", "FEN", "SetUp", "Variant", "Termination")
+    notes = {key.lower(): one_line(text) for key, text in tags.items() if key not in known and text not in ("", "?")}
+    ending = next((end for end, text in TERMINATIONS.items() if text == tags.get("Termination", "").lower()), None)
+    return {
+        "game": "chess",
+        "options": options,
+        "players": tuple("" if tags.get(side, "?") == "?" else tags[side] for side in ("White", "Black")),
+        "result": RESULTS.get(found.result),
+        "ending": ending or ("played out" if found.result in RESULTS and found.result != "*" else "unknown"),
+        "date": date if re.fullmatch(r"\d{4}-\d\d-\d\d", date) else "",
+        "start": start,
+        "notes": notes,
+    }
+
+
+def _value(comment: str) -> tuple[float | None, str]:
+    """The search's value that a comment begins with, and the rest of it."""
+    if not comment.startswith(VALUE):
+        return None, comment
+    number, _, rest = comment.removeprefix(VALUE).partition(";")
+    try:
+        return parse_value(number.strip()), rest.strip()
+    except ValueError:
+        return None, comment
