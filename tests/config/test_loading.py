@@ -86,8 +86,8 @@ gate:
    sprt_error: 0.05, newest_first: false, most_waiting: 8}
 daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
-   loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}, poll_seconds: 1, keep_networks: null,
-   end_with_input: null,
+   loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, diff_focus: null}, poll_seconds: 1,
+   keep_networks: null, end_with_input: null,
    upload: {kind: http, target: "https://x.org/", token_variable: TOKEN, timeout: 60, deadline: 90, first_pause: 1}}
 rating:
   minutes: 0.5
@@ -312,7 +312,7 @@ def test_every_garbage_is_refused_in_words(file: Path, data: bytes) -> None:
 
 
 def test_settings_that_have_moved(file: Path) -> None:
-    new = "loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1}"
+    new = "loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, diff_focus: null}"
     old = "pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1"
     moved = GO5.replace(new, old)
     assert moved != GO5

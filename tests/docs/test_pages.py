@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -19,13 +20,14 @@ from tengen.commands import make_parser
 from tests.helpers import pages, paths
 from tests.helpers import rows as made
 
-LANGUAGES = {"python", "sh", "yaml", "toml", "json", "text"}
+LANGUAGES = {"python", "sh", "yaml", "toml", "json", "javascript", "text"}
 WITH_PYTHON = [page for page in pages.PAGES if pages.blocks(page, "python")]
 LONG = {
     *("README.md", "context.md", "gtp.md", "gym.md", "match-api.md"),
     *("nets.md", "search.md", "selfplay.md", "trainers.md"),
 }
 NEEDS = {"match.md": "gnugo"}  # programs without which a page cannot be run
+LIBRARIES = {"gym.md": "gymnasium", "onnx.md": "onnxruntime"}  # optional ones
 # Every block that is not run, by its reason. A new one is added here on purpose or not at all.
 NOT_RUN: list[tuple[str, str]] = []
 # Programs in shell blocks that are not Tengen's, and which of their arguments are files of this repository.
@@ -68,8 +70,8 @@ def _long(page: Path) -> list[pytest.MarkDecorator]:
 def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.name in NEEDS and not shutil.which(NEEDS[page.name]):
         pytest.skip(f"{page.name} needs {NEEDS[page.name]}")
-    if page.name == "gym.md":
-        pytest.importorskip("gymnasium")
+    if page.name in LIBRARIES:
+        pytest.importorskip(LIBRARIES[page.name])
     _PREPARE.get(page.name, lambda folder: None)(tmp_path)
     names = pages.run(page, tmp_path, monkeypatch)
     _CHECK.get(page.name, lambda names: None)(names)
@@ -179,3 +181,12 @@ def test_data(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 whole = config.to_dict(config.load_any(block.about.strip()))
                 assert set(part) <= set(whole), str(block)
                 config.from_dict(whole | part)
+
+
+def test_javascript(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node.js is not installed")
+    for block in [block for page in pages.PAGES for block in pages.blocks(page, "javascript")]:
+        (tmp_path / "block.mjs").write_text(block.text)
+        subprocess.run([node, "--check", tmp_path / "block.mjs"], check=True)

@@ -1,6 +1,7 @@
 """`tengen export`: networks from what trainers leave, as a part of a run, and networks for other programs."""
 
 import argparse
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,12 @@ from tengen import schema
 from tengen.commands.part import add_part, drive
 from tengen.errors import TengenError
 
-_FORMATS = ("katago",)
+_TRY = {
+    "katago": "katago gtp -model {out} -config gtp.cfg",
+    "lc0": "lc0 --weights={out}",
+    "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
+}
+"""What a user may do with the file of each format."""
 _ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that
 turns what trainers leave into networks: for the gate, or aside for trainers whose networks do not play. Ends with
 Ctrl-C."""
@@ -20,14 +26,16 @@ def add(subparsers: Any) -> None:
         "export",
         help="networks for other programs; a part of a run: turn what trainers leave into networks",
         description=_ABOUT,
-        example="tengen export runs/go9 --format katago go9.bin.gz\ntengen export go9 --base runs/go9",
+        example="tengen export runs/go9 --format katago go9.bin.gz\ntengen export runs/go9 --format onnx go9.onnx\n"
+        "tengen export go9 --base runs/go9",
     )
     add_part(parser, "export what waits, and end")
     parser.add_argument(
         "--format",
         nargs=2,
         metavar=("FORMAT", "OUT"),
-        help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz",
+        help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
+        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx",
     )
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
@@ -60,15 +68,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace) -> int:
     """Write one network for another program."""
-    from tengen.interop.katago import exchange
     from tengen.run import networks
 
     kind, out = args.format[0], Path(args.format[1])
-    if kind not in _FORMATS:
-        raise TengenError(f"--format {kind}: {schema.unknown('format', kind, _FORMATS)}")
+    if kind not in _TRY:
+        raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
+    exchange = importlib.import_module(f"tengen.interop.{kind}.exchange")
     found = networks.find(args.config)
     for note in exchange.export(found.path, args.name or found.name, out):
         print(f"note: {note}")
     print(f"{found.name} -> {out}")
-    print(f"try it: katago gtp -model {out} -config gtp.cfg")
+    print(f"try it: {_TRY[kind].format(out=out)}")
     return 0

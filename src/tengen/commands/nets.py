@@ -36,8 +36,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the table, or what one network is made of."""
     if args.net is not None:
         spec = nets.spec(args.net)
-        game = _game(args.game or ("hironaka" if spec.layers else "go9"))
-        heads = [] if args.heads is None and spec.function else args.heads  # a network of a user may have none
+        game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.lc0 else "go9"))
+        heads = args.heads
+        if heads is None and (spec.function or spec.lc0):  # a network of a user may have none
+            heads = ["moves_left"] if spec.lc0 else []
         _show(args.net, game, _heads(heads, game))
         return 0
     for name in (args.game,) if args.game else ("go9", "hironaka"):
@@ -93,7 +95,7 @@ def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")
     print(f"{nets.operations(net, game):,} operations per position")
     for setting, value in schema.values(spec) if spec.function is None else ():
-        if setting.name in ("tower", "layers"):
+        if setting.name in ("tower", "layers", "lc0"):
             for inner, inner_value in schema.values(value) if value is not None else ():
                 _line(inner, inner_value)
         else:

@@ -23,8 +23,10 @@ from typing import Any
 from tengen import files, redact
 from tengen.config.settings.daemon import UploadSettings
 from tengen.errors import TengenError
+from tengen.interop.lc0.exchange import FILE_NAME as LC0_FILE
 from tengen.nets.specs import FILE_NAME
 
+_LC0_ENDING = ".pb.gz"
 _BLOCK = 1 << 18  # bytes
 _SHOWN = 300  # characters of a receiver's answer
 _THERE_ALREADY = 412
@@ -38,7 +40,10 @@ class SendError(TengenError):
 
 
 class HttpSender:
-    """PUT of the network's file to an address: `{name}` in it, or else /<network>.safetensors at its end."""
+    """PUT of the network's file to an address: `{name}` in it, or else /<network>.safetensors at its end.
+
+    An address that ends in .pb.gz gets the file for Lc0, if the network has one.
+    """
 
     def __init__(self, settings: UploadSettings, clock: Clock = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
@@ -61,7 +66,9 @@ class HttpSender:
     def send(self, name: str, path: Path) -> None:
         limits = _Limits(self._settings.timeout, self._clock() + self._settings.deadline, self._clock)
         try:
-            self._put(self._address, name, path / FILE_NAME, limits)
+            for_lc0 = path / LC0_FILE
+            file = for_lc0 if self._address.endswith(_LC0_ENDING) and for_lc0.exists() else path / FILE_NAME
+            self._put(self._address, name, file, limits)
         except SendError:
             raise
         except TimeoutError:

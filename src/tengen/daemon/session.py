@@ -23,10 +23,13 @@ from tengen.config.rendering import render
 from tengen.config.sections import Config
 from tengen.config.settings.data import LoaderSettings
 from tengen.daemon.uploads import Uploads
+from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
-from tengen.data.format.rows import RowFormat
+from tengen.data.format.lc0_rows import is_chess, reader
+from tengen.data.format.rows import RowFormat, Rows
+from tengen.data.format.tars import SUFFIX
 from tengen.data.loader.loader import Loader, LoaderTimeout
-from tengen.data.loader.sources import SPLITS, Folder, Split, share_of
+from tengen.data.loader.sources import SPLITS, ChunksAndTars, Folder, Split, share_of
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
@@ -157,7 +160,17 @@ class DaemonSession:
         self.data = Path(it.data) if it.data else self.base / "selfplay"
         form = RowFormat.of(self._game, self.config.net.heads)
         most = self.config.data.max_chunk_rows
-        loader = Loader(Folder(self.data), form, GameIdentity.of(self._game), settings, max_chunk_rows=most)
+        game = GameIdentity.of(self._game)
+        if is_chess(form):
+            from_lc0 = reader(form, focus=it.loader.diff_focus, seed=self.config.run.seed)
+            source = ChunksAndTars(Folder(self.data, (".npz", ".gz", SUFFIX)))
+
+            def read(path: Path) -> Rows:
+                return read_chunk(path, form, game, most)[0] if path.suffix == ".npz" else from_lc0(path)
+
+            loader = Loader(source, form, game, settings, read)
+        else:
+            loader = Loader(Folder(self.data), form, game, settings, max_chunk_rows=most)
         if state is not None:
             loader.restore(state)
         for split in SPLITS:

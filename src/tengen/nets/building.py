@@ -10,6 +10,7 @@ from tengen.nets import custom, fitting
 from tengen.nets.blocks import PoolBias
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
+from tengen.nets.lc0 import Lc0Network
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
 from tengen.nets.norms import Affine
 from tengen.nets.specs import Dtype, Spec
@@ -31,6 +32,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
     fitting.check(spec, game)
     if spec.function is not None:
         return custom.build(spec, game, rngs, dtype, full_board)
+    if spec.lc0 is not None:
+        return Lc0Network(spec, spec.lc0, rngs, dtype)
     if spec.tower is not None:
         return BoardNetwork(spec, spec.tower, game, rngs, dtype, full_board)
     assert spec.layers is not None

@@ -69,6 +69,30 @@ class Layers:
 
 
 @dataclass(frozen=True)
+class Lc0Tower:
+    """A tower with the blocks and heads of Lc0, for chess."""
+
+    blocks: int = setting(REQUIRED, "residual blocks of two convolutions", low=1, high=200)
+    channels: int = setting(REQUIRED, "channels of all convolutions", low=1, high=4096)
+    excite_units: int | None = setting(
+        REQUIRED, "hidden units of squeeze-and-excitation (null: without)", low=1, high=4096
+    )
+    policy: Literal["dense", "convolution", "attention"] = setting(REQUIRED, "kind of the policy head")
+    policy_channels: int = setting(REQUIRED, "channels of the policy head", low=1, high=4096)
+    key_width: int = setting(REQUIRED, "width of queries and keys; 0 without attention", low=0, high=4096)
+    value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
+    value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
+    moves_channels: int = setting(REQUIRED, "channels of the head for moves left", low=1, high=4096)
+    moves_width: int = setting(REQUIRED, "its hidden units", low=1, high=65536)
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for settings that contradict each other."""
+        if (self.key_width > 0) != (self.policy == "attention"):
+            allowed = "at least 1 with attention" if self.policy == "attention" else "0 without attention"
+            yield "key_width", f"expected {allowed}, got {self.key_width}"
+
+
+@dataclass(frozen=True)
 class Architecture:
     """The layers of a network, apart from its game and its extra heads."""
 
@@ -93,6 +117,7 @@ class Spec(Architecture):
         words="the name of a head, such as ownership",
     )
     function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
+    lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers")
 
     @staticmethod
     def custom(function: str, heads: Iterable[Head] = ()) -> "Spec":
@@ -101,19 +126,18 @@ class Spec(Architecture):
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
-        if self.function is None:
+        special = "function" if self.function is not None else "lc0"
+        if self.function is None and self.lc0 is None:
             yield from super().check_together()
-        elif self.tower is not None or self.layers is not None:
-            yield "function", "expected null for a network with a tower or layers"
+        elif self.tower is not None or self.layers is not None or (self.function and self.lc0):
+            yield special, "expected null for a network with a tower or layers"
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON data."""
         found = _plain(asdict(self))
-        if self.function is None:
-            del found["function"]
-        return found
+        return {key: value for key, value in found.items() if value is not None or key not in ("function", "lc0")}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
@@ -127,7 +151,7 @@ class Spec(Architecture):
 
 def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
-    found = {"function": None, **data}
+    found = {"function": None, "lc0": None, **data}
     if isinstance(found.get("tower"), Mapping):
         found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
     return found

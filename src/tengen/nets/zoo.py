@@ -19,13 +19,16 @@ ENDINGS = {
     "-stemN": "the first convolution is N x N instead of 3 x 3",
     "-mish": "activation mish instead of relu",
     "-silu": "activation silu instead of relu",
+    "-lc0": "blocks and heads of Lc0, for chess; its policy by convolution (-lc0att: attention, -lc0dense: dense)",
 }
 _TOWER = re.compile(r"b([1-9]\d{0,2})c([1-9]\d{0,3})(nbt)?")
 _LAYERS = re.compile(r"mlp([1-9]\d{0,2})x([1-9]\d{0,4})")
 _ENDING = re.compile(
     r"(?P<pool_blocks>nogp)|xt(?P<groups>[1-9]\d{0,3})|se(?P<excite_ratio>([1-9]\d{0,3})?)|"
-    r"stem(?P<stem_side>[1579])|(?P<activation>mish|silu)"
+    r"stem(?P<stem_side>[1579])|(?P<activation>mish|silu)|lc0(?P<lc0>(att|dense)?)"
 )
+_LC0_POLICIES = {"": "convolution", "att": "attention", "dense": "dense"}
+_LC0_HEADS = {"value_channels": 32, "value_width": 128, "moves_channels": 8, "moves_width": 128}
 _USUAL_RATIO = 8
 _USUAL_STEM = 3
 
@@ -76,6 +79,8 @@ def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
             f"or mlp3x256 (layers, width), with any of the endings {', '.join(ENDINGS)}; or PACKAGE.MODULE:FUNCTION"
         )
     _apply(endings, found, name)
+    if (policy := found.pop("policy", None)) is not None:
+        found |= {"tower": None, "lc0": _lc0(policy, found["tower"], name)}
     return Spec.from_dict(found, quote(name))
 
 
@@ -89,6 +94,11 @@ def name_of(spec_: Spec) -> str | None:
         endings = [not tower.pool_blocks and "nogp", tower.groups > 1 and f"xt{tower.groups}", excite, stem]
     elif layers is not None:
         base, endings = f"mlp{layers.count}x{layers.width}", []
+    elif (lc0 := spec_.lc0) is not None:
+        base, ratio = f"b{lc0.blocks}c{lc0.channels}", lc0.channels // (lc0.excite_units or lc0.channels)
+        policy = next(ending for ending, policy in _LC0_POLICIES.items() if policy == lc0.policy)
+        excite = lc0.excite_units and ("se" if ratio == _USUAL_RATIO else f"se{ratio}")
+        endings = [excite, f"lc0{policy}"]
     else:
         return spec_.function
     endings.append(spec_.activation != "relu" and spec_.activation)
@@ -113,6 +123,22 @@ def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any
         "stem_side": _USUAL_STEM,
         "pass_units": None,
         **size._asdict(),
+    }
+
+
+def _lc0(policy: str, tower: dict[str, Any] | None, name: str) -> dict[str, Any]:
+    """A tower of Lc0 in place of the tower of that name. Its heads have the widths of Lc0's own networks."""
+    if tower is None or tower["kind"] == "nested" or tower["groups"] > 1 or tower["stem_side"] != _USUAL_STEM:
+        raise OptionError(f"{quote(name)}: a tower of Lc0 is a name like b10c128-se-lc0, with -mish or -silu at most")
+    channels, ratio = tower["channels"], tower["excite_ratio"]
+    return {
+        "blocks": tower["blocks"],
+        "channels": channels,
+        "excite_units": None if ratio is None else max(channels // ratio, 1),
+        "policy": policy,
+        "policy_channels": 32 if policy == "dense" else channels,
+        "key_width": channels if policy == "attention" else 0,
+        **_LC0_HEADS,
     }
 
 
@@ -142,6 +168,8 @@ def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
         seen.add(key)
         if key == "activation":
             found[key] = value
+        elif key == "lc0":
+            found["policy"] = _LC0_POLICIES[value]
         elif found["tower"] is None:
             raise OptionError(f"{quote(name)}: -{ending} is for networks on a board, such as b6c96-{ending}")
         else:

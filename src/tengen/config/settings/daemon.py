@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from tengen import redact
-from tengen.config.settings.data import shares_too_large
+from tengen.config.settings.data import DiffFocusSettings, shares_too_large
 from tengen.schema import setting
 
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
@@ -95,6 +95,9 @@ class DaemonLoaderSettings:
     chunk_share: float = setting(1.0, "share of a chunk's rows used each time it is drawn", low=1e-6, high=1)
     reservoir_rows: int = setting(50_000, "rows mixed at a time (0: in order)", low=0, high=10**9)
     readers: int = setting(2, "threads that read chunks", low=1, high=64)
+    diff_focus: DiffFocusSettings | None = setting(
+        None, "chunks of Lc0: positions that the search has changed are preferred (null: all alike)", before=None
+    )
 
 
 @dataclass(frozen=True)

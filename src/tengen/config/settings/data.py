@@ -41,6 +41,21 @@ class DataSection:
 
 
 @dataclass(frozen=True)
+class DiffFocusSettings:
+    """Which positions of Lc0's chunks are used: rather those whose value or policy the search has changed.
+
+    A position is used with the probability (difference * slope + least) ** power, at most 1, where the difference is
+    (q_weight * |best_q - orig_q| + policy_kld) / (q_weight + policy_scale). If it is unknown, the position is used.
+    """
+
+    slope: float = setting(1.0, "by how much a difference of 1 raises the probability", low=0, high=1e6)
+    least: float = setting(0.0, "probability without a difference", low=0, high=1)
+    power: float = setting(1.0, "exponent", low=0, high=100)
+    q_weight: float = setting(6.0, "weight of the difference in value", low=0, high=1e6)
+    policy_scale: float = setting(3.5, "what is added to q_weight in the divisor", low=1e-6, high=1e6)
+
+
+@dataclass(frozen=True)
 class LoaderSettings:
     """How files become batches. docs/loader.md explains the costs."""
 

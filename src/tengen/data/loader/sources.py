@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from tengen import schema
 from tengen.config.settings.data import LoaderSettings
-from tengen.data.format import chunk
+from tengen.data.format import chunk, tars
+from tengen.errors import TengenError
 from tengen.schema import setting
 
 Split = Literal["train", "validation", "test"]
@@ -118,7 +119,7 @@ class Folder:
 
     endless = True
 
-    def __init__(self, root: Path, suffix: str = ".npz") -> None:
+    def __init__(self, root: Path, suffix: str | tuple[str, ...] = ".npz") -> None:
         self._root, self._suffix = root, suffix
         self._listings: dict[str, _FolderListing] = {}
         self._known: frozenset[str] = frozenset()  # keys of the files there
@@ -193,6 +194,33 @@ class Folder:
         if key not in self._known and key not in self._before:
             new.setdefault(key, (status.st_mtime_ns, FoundFile(Path(entry.path), key)))
         return entry.inode(), key
+
+
+class ChunksAndTars:
+    """The chunks of Lc0 from another source: its `*.gz`, and those inside its tars, which appear one by one."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self.endless = source.endless
+
+    def look(self) -> list[FoundFile]:
+        return [item for found in self._source.look() for item in self._inside(found)]
+
+    def present(self, keys: set[str]) -> set[str]:
+        there = self._source.present({key.partition("/")[0] for key in keys})
+        return {key for key in keys if key.partition("/")[0] in there}
+
+    def words(self) -> str:
+        return self._source.words()
+
+    def _inside(self, found: FoundFile) -> list[FoundFile]:
+        if found.path.suffix != tars.SUFFIX:
+            return [found]
+        try:
+            names = tars.TarFile.of(found.path).members
+        except (OSError, TengenError):
+            return [found]  # the reader will say why
+        return [FoundFile(found.path / name, f"{found.key}/{name}") for name in names if name.endswith(".gz")]
 
 
 def _key(status: os.stat_result) -> str:

@@ -39,8 +39,8 @@ def export(network: Path, name: str, out: Path) -> list[str]:
     return [note for note in notes if note]
 
 
-def import_network(file: Path, out: Path, options: dict[str, Any]) -> tuple[KataGoModel, Path]:
-    """Writes a network of KataGo as one of Tengen for Go with these options, and returns both."""
+def import_network(file: Path, out: Path, options: dict[str, Any]) -> str:
+    """Writes a network of KataGo as one of Tengen for Go with these options, and returns a description of it."""
     model = model_file.read(file)
     game = games.make("go", **{"size": 19, **options, "observation": "katago"})
     try:
@@ -48,7 +48,8 @@ def import_network(file: Path, out: Path, options: dict[str, Any]) -> tuple[Kata
     except TengenError as error:
         raise TengenError(f"{file}: {error}") from None
     info = {"katago": {"name": model.name, "version": model.version}}
-    return model, saving.save(net, out, game, info)
+    saving.save(net, out, game, info)
+    return describe(model, game)
 
 
 def _draws(net: Network, game: Game) -> str:

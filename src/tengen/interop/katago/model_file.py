@@ -6,7 +6,6 @@ little-endian order; in a text file (`.txt`) the numbers are written out. Versio
 
 import gzip
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from tengen import files
 from tengen.errors import TengenError
+from tengen.interop import packed
 from tengen.interop.katago.model import (
     MULTIPLIERS,
     AnyBlock,
@@ -31,7 +31,6 @@ from tengen.schema import quote
 VERSIONS = range(8, 16)
 PLANES, GLOBALS = 22, 19
 _MARK = b"@BIN@"
-_MOST_BYTES = 2 * 1024**3  # of an unpacked file
 _MOST_NUMBERS = 2**28  # of one layer
 _LONGEST_TOKEN = 1000
 _ACTIVATIONS = {"ACTIVATION_IDENTITY": "identity", "ACTIVATION_RELU": "relu", "ACTIVATION_MISH": "mish",
@@ -42,23 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,96}")
 def read(path: Path | str) -> KataGoModel:
     """The network in a file. Raises TengenError, with the place in the file, if it is damaged or not supported."""
     path = Path(path)
-    data = files.read_bytes(path)
-    if data[:2] == b"\x1f\x8b":
-        data = _unpacked(path, data)
-    return _Reader(path, data).model()
-
-
-def _unpacked(path: Path, data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        found = unpacker.decompress(data, _MOST_BYTES)
-    except zlib.error as error:
-        raise TengenError(f"{path}: not a whole gzip file ({error})") from None
-    if unpacker.unconsumed_tail:
-        raise TengenError(f"{path}: unpacks to more than {_MOST_BYTES:,} bytes, which no network of KataGo does")
-    if not unpacker.eof:
-        raise TengenError(f"{path}: the gzip file is cut off; copy or download it again")
-    return found
+    return _Reader(path, packed.read(path, "network of KataGo")).model()
 
 
 class _Reader:

@@ -25,6 +25,7 @@ from tengen.config.rendering import render
 from tengen.config.sections import Config
 from tengen.errors import TengenError
 from tengen.games.core import Game
+from tengen.interop.lc0 import exchange as lc0
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
 from tengen.run import networks, starting
@@ -160,7 +161,9 @@ def write(
     """Write the folder of a network with how it was made; one in RUN/models is accepted, for the reason `why`."""
 
     def fill(folder: Path) -> None:
-        saving.save(net, folder, game, _info(facts))
+        info = _info(facts)
+        saving.save(net, folder, game, info)
+        lc0.write_beside(net, folder, info["step"])
         about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": made_with}
         files.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
         if target.parent.name == networks.ACCEPTED:

@@ -1,0 +1,164 @@
+"""Lc0's training records, versions 3 to 6: one gzip stream of them is one game, in the order of play.
+
+All values are from the side of the player to move. Records of older versions are widened to version 6, as Lc0 does.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tengen import files
+from tengen.data.format.chunk import CorruptChunk, ForeignChunk
+from tengen.errors import TengenError
+from tengen.games import chess_lc0
+
+try:
+    from zlib_ng import zlib_ng as _zlib  # type: ignore[reportMissingImports] - two to three times as fast
+except ModuleNotFoundError:
+    _zlib = zlib
+
+_MOVES = chess_lc0.NUM_MOVES
+_BEGIN = [("version", "<u4"), ("input_format", "<u4"), ("probabilities", "<f4", _MOVES)]
+_BOARD = [("planes", "<u8", 104), ("castling", "u1", 4), ("black", "u1"), ("rule_50", "u1"), ("flags", "u1"),
+          ("result", "i1")]  # fmt: skip
+_FLOATS = [(name, "<f4") for name in ("root_q", "best_q", "root_d", "best_d")]
+_MORE = [(name, "<f4") for name in ("root_m", "best_m", "plies_left")]
+_LAST = [
+    *((name, "<f4") for name in ("result_q", "result_d", "played_q", "played_d", "played_m")),
+    *((name, "<f4") for name in ("orig_q", "orig_d", "orig_m")),
+    *(("visits", "<u4"), ("played_idx", "<u2"), ("best_idx", "<u2"), ("policy_kld", "<f4"), ("q_st", "<f4")),
+]
+_OLD = [_BEGIN[0], _BEGIN[2], *_BOARD]
+VERSIONS = {
+    3: np.dtype(_OLD),
+    4: np.dtype([*_OLD, *_FLOATS]),
+    5: np.dtype([*_BEGIN, *_BOARD, *_FLOATS, *_MORE]),
+    6: np.dtype([*_BEGIN, *_BOARD, *_FLOATS, *_MORE, *_LAST]),
+}
+"""The records of each version: 8,276, 8,292, 8,308 and 8,356 bytes."""
+RECORD = VERSIONS[6]
+CLASSICAL, CASTLING_PLANE = 1, 2  # input formats with the planes that Tengen's chess has
+_KNOWN_FORMATS = (1, 2, 3, 4, 5, 132, 133)
+_MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
+_ILLEGAL = np.float32(-1).view(np.uint32)
+_SLACK = 0.01  # in the sum of a policy
+HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the history of others
+
+
+def unpack(data: bytes, where: object) -> np.ndarray:
+    """The records in the bytes of a file, which may be a gzip stream, as RECORD[N]. Raises ChunkError."""
+    if data[:2] == b"\x1f\x8b":
+        unpacker = _zlib.decompressobj(31)
+        try:
+            data = unpacker.decompress(data, _MOST_BYTES)
+        except _zlib.error as error:
+            raise CorruptChunk(f"{where}: not a good gzip file ({error})") from None
+        if unpacker.unconsumed_tail:
+            raise CorruptChunk(f"{where}: unpacks to more than {_MOST_BYTES:,} bytes, which no game has")
+        if not unpacker.eof:
+            raise CorruptChunk(f"{where}: the gzip file is cut off")
+    version = int.from_bytes(data[:4], "little")
+    if version not in VERSIONS:
+        raise ForeignChunk(f"{where}: records of version {version}, expected Lc0's version 3, 4, 5 or 6")
+    size = VERSIONS[version].itemsize
+    if len(data) % size:
+        raise CorruptChunk(f"{where}: {len(data):,} bytes, which is no multiple of the {size:,} of a record")
+    records = np.frombuffer(data, VERSIONS[version])
+    if (records["version"] != version).any():
+        raise CorruptChunk(f"{where}: records of several versions")
+    return records if version == 6 else _widened(records)
+
+
+def _widened(old: np.ndarray) -> np.ndarray:
+    """Records of an older version as those of version 6; what they do not know is 0, or NaN for `orig_*`."""
+    names = old.dtype.names or ()
+    new = np.zeros(len(old), RECORD)
+    for name in names:
+        new[name] = old[name]
+    new["version"] = 6
+    if "input_format" not in names:
+        new["input_format"] = CLASSICAL
+    if "plies_left" not in names or not new["plies_left"].any():
+        new["plies_left"] = np.arange(len(old))[::-1]
+        if "root_m" not in names:
+            new["flags"] = 0  # there it counts moves
+    for name in ("orig_q", "orig_d", "orig_m"):
+        new[name] = np.nan
+    new["result_q"], new["result_d"] = old["result"], old["result"] == 0
+    new["result"] = 0
+    return new
+
+
+def problems(records: np.ndarray) -> Iterator[str]:
+    """What Lc0's own tools would refuse in a game, apart from whether each move leads to the next position."""
+    r = records
+
+    def share(name: str) -> np.ndarray:
+        return (r[name] >= 0) & (r[name] <= 1)
+
+    def value(name: str) -> np.ndarray:
+        return np.abs(r[name]) <= 1
+
+    limits = {name: (share(name), "from 0 to 1") for name in ("root_d", "best_d", "result_d", "played_d")}
+    limits |= {name: (value(name), "from -1 to 1") for name in ("root_q", "best_q", "result_q", "played_q")}
+    limits |= {name: (r[name] >= 0, "at least 0") for name in ("root_m", "best_m", "plies_left", "played_m")}
+    classical = r["input_format"] == CLASSICAL
+    one_bit = (r["castling"] & (r["castling"] - 1)) == 0
+    castling: np.ndarray = np.where(classical[:, None], r["castling"] <= 1, one_bit)
+    limits["castling"] = (castling[:, 0] & castling[:, 1] & castling[:, 2] & castling[:, 3], "0 or 1, or one bit")
+    limits["black"] = ((r["black"] <= 1) | (r["input_format"] > CASTLING_PLANE), "0 or 1")
+    limits["rule_50"] = (r["rule_50"] <= 100, "at most 100")
+    limits["input_format"] = (np.isin(r["input_format"], _KNOWN_FORMATS), "one that Lc0 knows")
+    for name, (good, words) in limits.items():
+        if not good.all():
+            yield f"{name}: expected {words}, which {(~good).sum()} of {len(r)} records are not"
+
+
+class LegalMoves(NamedTuple):
+    """The entries of policies that are not -1: few, compared with all moves."""
+
+    record: np.ndarray  # Int[K], rising
+    move: np.ndarray  # Int[K]
+    share: np.ndarray  # Float32[K]; NaN counts as 0
+
+    @staticmethod
+    def of(records: np.ndarray) -> "LegalMoves":
+        policy = records["probabilities"]
+        record, move = np.nonzero(policy.view("<u4") != _ILLEGAL)
+        share = policy[record, move]
+        return LegalMoves(record, move, np.where(np.isnan(share), np.float32(0), share))
+
+    def problem(self, records: np.ndarray) -> str:
+        """The first problem with the policies of the records; empty if there is none."""
+        total = np.bincount(self.record, self.share, len(records))
+        outside = np.bincount(self.record, (self.share < 0) | (self.share > 1), len(records))
+        off = int(((outside > 0) | (abs(total - 1) > _SLACK)).sum())
+        if off:
+            return f"probabilities: expected -1 or numbers from 0 to 1 with the sum 1, which {off} records have not"
+        searched = np.flatnonzero(records["visits"])
+        for name in ("best_idx", "played_idx"):
+            index = records[name][searched].astype(int)
+            policy = records["probabilities"]
+            if (index >= _MOVES).any() or (policy[searched, np.minimum(index, _MOVES - 1)] == -1).any():
+                return f"{name}: expected a legal move"
+        return ""
+
+
+def is_whole(records: np.ndarray) -> str:
+    """The first problem of a game; empty if there is none. All that can be checked without the rules of chess."""
+    if not len(records):
+        return "a game without records"
+    return next(problems(records), "") or LegalMoves.of(records).problem(records)
+
+
+def write(path: Path, records: np.ndarray) -> None:
+    """Writes a game as a chunk, `*.gz`. Raises TengenError for records that Lc0's tools would refuse."""
+    records = np.asarray(records, RECORD)
+    if problem := is_whole(records):
+        raise TengenError(f"{path}: not written: {problem}")
+    # Without a name and a time, so that the same game gives the same bytes.
+    files.write_bytes(path, gzip.compress(records.tobytes(), 6, mtime=0))

@@ -1,0 +1,1 @@
+"""Lc0's networks."""

@@ -1,0 +1,1 @@
+"""Networks as ONNX, for programs in other languages."""

@@ -1,0 +1,173 @@
+"""Networks as Lc0 has them: blocks that end in an activation, and its heads, for chess.
+
+Names of the layers are those of Lc0's files, as far as these have names.
+"""
+
+import math
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Float, Float32, Int
+
+from tengen.games import chess_lc0
+from tengen.nets.blocks import SqueezeExcite
+from tengen.nets.board import BoardMask, Trunk
+from tengen.nets.heads import OUTPUT_GAIN
+from tengen.nets.layers import Conv, Dense, activate
+from tengen.nets.network import Network, Planes, Scalars
+from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over
+from tengen.nets.outputs import Outputs
+from tengen.nets.specs import Activation, Dtype, Lc0Tower, Spec
+
+INPUTS: Int[np.ndarray, "112"] = np.array([111, *range(111)])
+"""Lc0's number of each input channel: Tengen's planes, the count of plies, and a plane that is always 0."""
+MOVES = 20.0
+"""The unit of the last layer for the moves left, so that its numbers stay small."""
+_PIECES = 3  # promotions with a letter: queen, rook, bishop
+_SQUARES = 64
+
+
+class NormedConv(nnx.Module):
+    """Convolution and norm, and an activation unless there is none."""
+
+    norm: AnyNorm
+
+    def __init__(
+        self, side: int, inputs: int, outputs: int, activation: Activation | None, rngs: nnx.Rngs, gain: float = 1.0
+    ) -> None:
+        self.conv = Conv(side, inputs, outputs, rngs)
+        self.norm = Norm(outputs)
+        self.norm.scale[...] = jnp.full(outputs, gain)
+        self.activation: Activation | None = activation
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float[Array, "batch height width outputs"]:
+        normed = self.norm(self.conv(x), board, train)
+        return (normed if self.activation is None else activate(normed, self.activation)).astype(x.dtype)
+
+    def fold(self) -> None:
+        self.conv.absorb(*taken_over(self.norm))
+        self.norm = Nothing()
+
+
+class Lc0Block(nnx.Module):
+    """activation(x + two convolutions of x), perhaps with squeeze-and-excitation."""
+
+    def __init__(self, tower: Lc0Tower, activation: Activation, rngs: nnx.Rngs) -> None:
+        channels = tower.channels
+        self.conv1 = NormedConv(3, channels, channels, activation, rngs)
+        self.conv2 = NormedConv(3, channels, channels, None, rngs, gain=tower.blocks**-0.5)
+        units = tower.excite_units
+        self.se = nnx.data(None if units is None else SqueezeExcite(channels, units, activation, rngs))
+        self.activation: Activation = activation
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        added = self.conv2(self.conv1(x, board, train), board, train)
+        return activate(x + (added if self.se is None else self.se(added, board)), self.activation)
+
+
+class FlatHead(nnx.Module):
+    """A convolution to few channels, then dense layers that read all squares."""
+
+    def __init__(self, channels: int, inner: int, widths: tuple[int, ...], activation: Activation, rngs: nnx.Rngs):
+        sizes = (_SQUARES * inner, *widths)
+        self.conv = NormedConv(1, channels, inner, activation, rngs)
+        last = len(widths)
+        self.layers = nnx.List(
+            Dense(sizes[n - 1], sizes[n], rngs, bias=True, gain=OUTPUT_GAIN if n == last else 1.0)
+            for n in range(1, last + 1)
+        )
+        self.activation: Activation = activation
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch outputs"]:
+        found = self.conv(x, board, train)
+        # Channel by channel, as in Lc0.
+        found = found.reshape(len(x), _SQUARES, -1).swapaxes(1, 2).reshape(len(x), -1)
+        for layer in self.layers[:-1]:
+            found = activate(layer(found), self.activation)
+        return self.layers[-1](found).astype(jnp.float32)
+
+
+class ConvolutionPolicy(nnx.Module):
+    """A convolution whose channels are the ways of leaving a square."""
+
+    def __init__(self, tower: Lc0Tower, activation: Activation, rngs: nnx.Rngs) -> None:
+        self.conv = NormedConv(3, tower.channels, tower.policy_channels, activation, rngs)
+        self.moves = Conv(3, tower.policy_channels, chess_lc0.CONVOLUTION_PLANES, rngs, gain=OUTPUT_GAIN)
+        self.moves.bias = nnx.Param(jnp.zeros(chess_lc0.CONVOLUTION_PLANES))
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch 1858"]:
+        found = self.moves(self.conv(x, board, train)).reshape(len(x), _SQUARES, -1).swapaxes(1, 2)
+        return found.reshape(len(x), -1)[:, chess_lc0.CONVOLUTION].astype(jnp.float32)
+
+
+class AttentionPolicy(nnx.Module):
+    """Squares that are left ask squares that are reached. Promotions add a number for the file that is reached."""
+
+    def __init__(self, tower: Lc0Tower, rngs: nnx.Rngs) -> None:
+        self.embedding = Dense(tower.channels, tower.policy_channels, rngs, bias=True)
+        self.query = Dense(tower.policy_channels, tower.key_width, rngs, bias=True)
+        self.key = Dense(tower.policy_channels, tower.key_width, rngs, bias=True, gain=OUTPUT_GAIN)
+        self.promotion = Dense(tower.key_width, _PIECES + 1, rngs, gain=OUTPUT_GAIN)
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch 1858"]:
+        del board, train
+        squares = self.embedding(x.reshape(len(x), _SQUARES, -1)).astype(jnp.float32)
+        squares = jax.nn.selu(squares).astype(x.dtype)
+        query, key = self.query(squares), self.key(squares)
+        logits = jnp.einsum("bqd,bkd->bqk", query, key).astype(jnp.float32) / math.sqrt(query.shape[-1])
+        # [to-file, piece]: a number for each piece, and one for all of them, the knight's.
+        offsets = self.promotion(key[:, _SQUARES - 8 :]).astype(jnp.float32)
+        offsets = offsets[..., :_PIECES] + offsets[..., _PIECES:]
+        steps = logits[:, _SQUARES - 16 : _SQUARES - 8, _SQUARES - 8 :]  # from the seventh rank to the eighth
+        promotions = steps[..., None] + offsets[:, None]
+        every = jnp.concatenate([logits.reshape(len(x), -1), promotions.reshape(len(x), -1)], -1)
+        return every[:, chess_lc0.ATTENTION]
+
+
+class Lc0Network(Network):
+    """A network of Lc0: a convolution, blocks, and heads for the policy, for win, draw and loss, and for moves left."""
+
+    def __init__(self, spec: Spec, tower: Lc0Tower, rngs: nnx.Rngs, dtype: Dtype) -> None:
+        super().__init__(spec, dtype, full_board=True)
+        channels, activation = tower.channels, spec.activation
+        self.stem = NormedConv(3, len(INPUTS), channels, activation, rngs)
+        self.blocks = nnx.List([Lc0Block(tower, activation, rngs) for _ in range(tower.blocks)])
+        self.policy = _policy(tower.policy, tower, activation, rngs)
+        self.value = FlatHead(channels, tower.value_channels, (tower.value_width, 3), activation, rngs)
+        left = None
+        if "moves_left" in spec.heads:
+            left = FlatHead(channels, tower.moves_channels, (tower.moves_width, 1), activation, rngs)
+            left.layers[-1].bias = nnx.Param(jnp.ones(1))  # above 0, where it has a gradient
+        self.moves_left = nnx.data(left)
+
+    def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
+        board = BoardMask.of(planes, full=True)
+        # Lc0's planes are convolved as a whole, also that of the count: its edges see less of it than the middle.
+        counts = jnp.broadcast_to(scalars[:, None, None], (*planes.shape[:-1], scalars.shape[-1]))
+        x = jnp.concatenate([planes.astype(self.dtype), counts.astype(self.dtype)], -1)
+        x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, len(INPUTS) - x.shape[-1])))
+        x = self.stem(x, board, train)
+        for block in self.blocks:
+            x = block(x, board, train)
+        left = None if self.moves_left is None else self.moves_left(x, board, train)
+        return Outputs(
+            policy=self.policy(x, board, train),
+            value=self.value(x, board, train),
+            moves_left=None if left is None else MOVES * jax.nn.relu(left[:, 0]),
+        )
+
+    def fold_norms(self) -> None:
+        for _, module in list(nnx.iter_modules(self)):
+            if isinstance(module, NormedConv):
+                module.fold()
+
+
+def _policy(
+    kind: Literal["dense", "convolution", "attention"], tower: Lc0Tower, activation: Activation, rngs: nnx.Rngs
+) -> FlatHead | ConvolutionPolicy | AttentionPolicy:
+    if kind == "dense":
+        return FlatHead(tower.channels, tower.policy_channels, (chess_lc0.NUM_MOVES,), activation, rngs)
+    return ConvolutionPolicy(tower, activation, rngs) if kind == "convolution" else AttentionPolicy(tower, rngs)
