@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tengen.data.format.rows import RowFormat, Rows, pack_planes
+from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
 from tengen.selfplay.openings import PreparedGames
 
@@ -134,6 +134,7 @@ def make_rows(
         other = full & (history.player != jnp.roll(history.player, 1, 1))  # the reply must be the opponent's
         rows["opponent_policy"] = _next(jnp.where(other[..., None], history.policy, 0))
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
+    rows |= {name: jnp.ones((games, moves), jnp.float32) for name in TARGET_WEIGHTS if name in row_format.fields}
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}

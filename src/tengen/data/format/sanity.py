@@ -64,7 +64,10 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
     "search_value": (lambda r: abs(r["search_value"]) <= 1 + _SLACK, "numbers from -1 to 1"),
     "to_play": (lambda r: (r["to_play"] == 0) | (r["to_play"] == 1), "0 or 1"),
     "ply": (lambda r: r["ply"] >= 0, "numbers of at least 0"),
-    "moves_left": (lambda r: r["moves_left"] >= 0, "numbers of at least 0"),
+    "moves_left": (
+        lambda r: (r["moves_left"] >= 0) | (r["moves_left"] == UNKNOWN),
+        "numbers of at least 0, or unknown",
+    ),
     "weight": (lambda r: _weight(r["weight"]), "finite numbers of at least 0"),
     "opponent_policy": (
         lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
@@ -76,4 +79,7 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         "-1, 0 or 1, or unknown",
     ),
     "score": (_target("score"), "finite numbers, or unknown"),
+    "value_weight": (lambda r: _weight(r["value_weight"]), "finite numbers of at least 0"),
+    "search_weight": (lambda r: _weight(r["search_weight"]), "finite numbers of at least 0"),
+    "final_weight": (lambda r: _weight(r["final_weight"]), "finite numbers of at least 0"),
 }
