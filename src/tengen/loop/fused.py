@@ -79,7 +79,7 @@ class Fused(RatedRun):
         label = newest.name if newest else self.name
         self.collector = Collector(
             *(self.base, store, game, parts.form, writer, config.data, label, self.counts.sessions),
-            parts.playing.opponents,
+            *(parts.playing.opponents, parts.playing.visits),
         )
         self._show_rating(label)
         self.weights = parts.weights()

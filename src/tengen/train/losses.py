@@ -1,7 +1,8 @@
 """The losses: one per head, each a mean over the rows that have its target.
 
-Every row counts by its weight, in every head, and by weights for single targets where rows have them. A head's loss is divided by the weight of the rows that teach it and not
-by the size of the batch, so that `LossSettings` alone says how heads compare, however many rows lack a target.
+Every row counts by its weight, in every head, and by weights of single targets where rows have them. A head's loss is
+divided by the weight of the rows that teach it and not by the size of the batch, so that `LossSettings` alone says how
+heads compare, however many rows lack a target.
 """
 
 import math

@@ -118,7 +118,7 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
         "ply": np.clip(targets[:, _TURN], 0, np.iinfo(np.int16).max).astype(np.int16),
         "moves_left": np.full(rows, UNKNOWN, np.int16),
         "weight": targets[:, _ROW],
-        "game": _games(targets),
+        "game": games_of(targets),
         "ownership": array("valueTargetsNCHW")[:, 0],
         "score": targets[:, _SCORE],
         "value_weight": 1 - targets[:, _NO_VALUE],
@@ -133,7 +133,7 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
 def count_games(archive: Archive, rows: int) -> int:
     """How many different games there are."""
     shape = (rows, archive.header("globalTargetsNC")[0][-1])
-    return len(np.unique(_games(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
+    return len(np.unique(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
 
 
 def _check_finite(name: str, values: np.ndarray) -> None:
@@ -175,8 +175,8 @@ def _outcome(targets: np.ndarray) -> np.ndarray:
     return outcome / total[:, None]
 
 
-def _games(targets: np.ndarray) -> np.ndarray:
-    """UInt32[N, 2]: half of the game's hash."""
+def games_of(targets: np.ndarray) -> np.ndarray:
+    """UInt32[N, 2]: numbers of the games, half of KataGo's hash."""
     low, middle, high = (targets[:, _HASH + piece].astype(np.uint64) for piece in range(3))
     number = low | middle << np.uint64(22) | high << np.uint64(44)
     return np.stack([number >> np.uint64(32), number & np.uint64(2**32 - 1)], -1).astype(np.uint32)

@@ -3,8 +3,8 @@
 Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
 chunks were made. Each worker lists the folders before it takes a number; if two take the same one at the same moment,
 their names still differ, and their order does not matter. A foreign file with a number far beyond the others is used,
-but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any, all chunks are in the
-order of their times of change, as KataGo orders them.
+but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any, all chunks are in
+the order of their times of change, as KataGo orders them.
 """
 
 import contextlib
@@ -84,7 +84,7 @@ class Store:
         self._rows: dict[Path, int] = {}
 
     def reserve(self, network: str, *, foreign: bool = False) -> Path:
-        """The path for the next chunk with games of `network`, or for a file of KataGo. Later calls give later names."""
+        """The path for the next chunk with games of `network`, or the next file for KataGo."""
         if not is_network(network):
             raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
         if foreign:

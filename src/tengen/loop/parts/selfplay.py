@@ -75,7 +75,7 @@ class SelfplayPart(Part):
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
             *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
-            *(self.network, self._session, self._playing.opponents),
+            *(self.network, self._session, self._playing.opponents, self._playing.visits),
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
