@@ -66,8 +66,8 @@ def describe(archive: Archive) -> tuple[int, RowFormat, GameIdentity]:
     members = {name.removesuffix(".npy"): member for name, member in archive.members.items()}
     if odd := sorted((members.keys() ^ set(shapes(0, 19))) - _OPTIONAL):
         raise OtherRows(f"{odd[0]}: {'an array too many' if odd[0] in members else 'this array is missing'}")
-    (rows, *_), (columns, *_), (side, *_) = (
-        (*archive.header(name)[0], 0)[place:]
+    rows, columns, side = (
+        (*archive.header(name)[0], 0, 0, 0)[place]
         for name, place in ((_FIRST, 0), ("globalTargetsNC", 1), ("valueTargetsNCHW", 2))
     )
     if columns not in _COLUMNS:
