@@ -127,12 +127,11 @@ class Collector:
 
     def _for_katago(self, finished: Finished, game: Game) -> Rows:
         """The rows of finished games as KataGo's arrays."""
-        moves, games = finished.action, np.arange(len(finished.length))
-        passes = [moves[games, np.maximum(finished.length - ago, 0)] == game.num_actions - 1 for ago in (1, 2)]
-        courses = katago_writing.GameCourses(
-            *(finished.number, finished.value, finished.length, finished.opening),
-            *(~(passes[0] & passes[1]), finished.result, finished.extra["komi"]),
-        )
+        moves, length = np.asarray(finished.action), np.asarray(finished.length)
+        ends = [moves[np.arange(len(length)), np.maximum(length - ago, 0)] for ago in (1, 2)]
+        cut = np.any([end != game.num_actions - 1 for end in ends], 0)
+        kept = (finished.number, finished.value, length, finished.opening, cut, finished.result, finished.extra["komi"])
+        courses = katago_writing.GameCourses(*map(np.asarray, kept))
         return katago_writing.arrays(finished.rows, courses, game.num_actions - 1, self._visits)
 
     def _write_records(self) -> None:

@@ -154,7 +154,11 @@ def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("go", {"size": 3}, 'observation: expected "tengen", got "katago"; rows of KataGo need game.observation=katago'),
+        (
+            "go",
+            {"size": 3},
+            'observation: expected "tengen", got "katago"; rows of KataGo need game.observation=katago',
+        ),
         ("go", {"size": 5, "observation": "katago"}, "size: expected 5, got 3"),
         ("tic_tac_toe", {}, "expected the game tic_tac_toe, got go"),
     ],
