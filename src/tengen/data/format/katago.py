@@ -25,6 +25,7 @@ from tengen.errors import OptionError
 
 PLANES, GLOBALS = 22, 19
 TARGETS = 80
+CHECKED = ("policy", "opponent_policy")  # fields that `read` has made sure of
 FOLDER = "tdata"  # the folder of a network's rows, in selfplay/<network>
 _FIRST = "binaryInputNCHWPacked"
 _OPTIONAL = {"qValueTargetsNCMove", "metadataInputNC"}  # the latter is in data of people's games
@@ -91,7 +92,10 @@ def network_of(path: Path) -> str:
 
 
 def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
-    """The rows with all fields of `form`, as `describe` gives both. OptionError if a number cannot be right."""
+    """The rows with all fields of `form`, as `describe` gives both. OptionError if a number cannot be right.
+
+    Fields other than those in CHECKED still have to be checked (format/sanity.py).
+    """
     side = form.planes_shape[0]
     columns = archive.header("globalTargetsNC")[0][-1]
     wanted = shapes(rows, side, columns)
@@ -106,12 +110,15 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
     if odd.any():
         place = int(odd.argmax())
         raise OtherRows(f"globalTargetsNC: row {place}: expected format 2 or 3, got {targets[place, _FORMAT]:g}")
-    policies, weights = array("policyTargetsNCMove"), targets[:, [_POLICY, _REPLY]].T
+    weights = targets[:, [_POLICY, _REPLY]]
+    policies = _policies(array("policyTargetsNCMove"), weights)
     found = {
         "planes": _planes(array(_FIRST), side),
         "scalars": inputs,
-        "policy_weight": weights[0],
-        "opponent_weight": weights[1],
+        "policy": policies[:, 0],
+        "policy_weight": weights[:, 0],
+        "opponent_policy": policies[:, 1],
+        "opponent_weight": weights[:, 1],
         "outcome": _outcome(targets),
         "search_value": np.clip(targets[:, _SEARCH_WIN] - targets[:, _SEARCH_LOSS], -1, 1),
         "to_play": (targets[:, _TURN].astype(np.int64) % 2).astype(np.int8),  # KataGo does not write whose turn it is
@@ -125,8 +132,6 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
         "search_weight": 1 - targets[:, _NO_SEARCH],
         "final_weight": targets[:, _FINAL],
     }
-    for channel, name in enumerate(("policy", "opponent_policy")):
-        found[name] = _policy(policies[:, channel], weights[channel])
     return {name: np.ascontiguousarray(found[name], dtype) for name, (_, dtype) in form.fields.items()}
 
 
@@ -152,16 +157,19 @@ def _planes(packed: np.ndarray, side: int) -> np.ndarray:
     return found
 
 
-def _policy(target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Float16[N, A]: probabilities. OptionError if a row that counts has none."""
-    values = target.astype(np.float32)
-    total = values.sum(-1)
-    bad = (weight > 0) & ((target < 0).any(-1) | (total <= 0))
-    if bad.any():
-        raise OptionError(f"policyTargetsNCMove: row {int(bad.argmax())}: expected weights of at least 0, not all 0")
-    values /= np.where(total > 0, total, 1)[:, None]
-    values[weight == 0] = 0
-    return values.astype(np.float16)
+def _policies(targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Float16[N, 2, A]: probabilities, 0 where the weight (Float32[N, 2]) is. OptionError if one that counts is bad."""
+    found = np.empty(targets.shape, np.float16)
+    for begin in range(0, len(targets), _BLOCK):
+        part, weight = targets[begin : begin + _BLOCK], weights[begin : begin + _BLOCK]
+        total = part.sum(-1, dtype=np.int32)
+        bad = (weight > 0) & ((total <= 0) | (part.min(-1) < 0))
+        if bad.any():
+            row = begin + int(bad.any(-1).argmax())
+            raise OptionError(f"policyTargetsNCMove: row {row}: expected weights of at least 0, not all 0")
+        scale = np.where((weight > 0) & (total > 0), 1 / np.maximum(total, 1), 0).astype(np.float32)
+        found[begin : begin + _BLOCK] = part * scale[..., None]
+    return found
 
 
 def _outcome(targets: np.ndarray) -> np.ndarray:
