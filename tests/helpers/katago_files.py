@@ -106,3 +106,34 @@ def rows_of(known: list[KnownGame]) -> tuple[Rows, GameCourses, list[KnownTurn]]
         komi=np.array([game.rules["komi"] for game in known], np.float32),
     )
     return rows, courses, [one for _, _, one in expected]
+
+
+def check_turns(arrays: Rows, rows: Rows, expected: list[KnownTurn], side: int = SIZE) -> None:
+    """All arrays of a file against what follows from the games; policies are those of the rows."""
+    count, area = len(expected), side * side
+    assert list(arrays) == list(katago.shapes(0, side))
+    for name, (shape, dtype) in katago.shapes(count, side).items():
+        assert (arrays[name].shape, arrays[name].dtype) == (shape, dtype), name
+    planes = np.unpackbits(arrays["binaryInputNCHWPacked"], axis=2)[:, :, :area]
+    targets = arrays["globalTargetsNC"]
+    assert np.isfinite(targets).all()
+    for place, one in enumerate(expected):
+        np.testing.assert_array_equal(planes[place], one.planes)
+        np.testing.assert_allclose(arrays["globalInputNC"][place], one.scalars, atol=1e-6)
+        np.testing.assert_array_equal(arrays["scoreDistrN"][place], one.score_bins)
+        np.testing.assert_array_equal(arrays["valueTargetsNCHW"][place], one.board)
+        for column, value in one.columns.items():
+            np.testing.assert_allclose(targets[place, column], value, atol=1e-5, err_msg=f"row {place}, {column}")
+    np.testing.assert_array_equal(targets[:, 25], rows["weight"])
+    for channel, (policy, weight, column) in enumerate(
+        (("policy", "policy_weight", 26), ("opponent_policy", "opponent_weight", 28))
+    ):
+        np.testing.assert_array_equal(targets[:, column], rows[weight])
+        written, known = arrays["policyTargetsNCMove"][:, channel].astype(float), rows[weight] > 0
+        assert (written >= 0).all()
+        assert (written[~known] == 1).all()
+        shares = written[known] / written[known].sum(-1, keepdims=True)
+        np.testing.assert_allclose(shares, rows[policy][known].astype(float), atol=5e-4)
+    np.testing.assert_array_equal(targets[:, 60], np.where(rows["policy_weight"] > 0, *VISITS))
+    assert (arrays["scoreDistrN"].sum(-1) == 100).all()
+    assert not arrays["qValueTargetsNCMove"].any()
