@@ -59,6 +59,7 @@ data:
   first_rows: 200
   chunk_rows: 300
   max_chunk_rows: 100000
+  format: tengen
   record_share: 0.1
 train:
   batch: 32
@@ -173,10 +174,10 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 17)',
         "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 21)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 54)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 55)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 80)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 82)",
+        'got "mcts:x" (mine.yaml, line 81)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 83)",
     ]
 
 
@@ -186,13 +187,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 45)"
+        "(mine.yaml, line 46)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 81)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 82)"
     ]
 
 
@@ -206,6 +207,7 @@ def test_an_empty_section(file: Path) -> None:
         ("games: 10", "games: 9", "rating.games: expected a multiple of 2 from 2 to 100000, got 9"),
         ("simulations: 12", "simulations: 3", "selfplay.cheap_simulations: expected at most search.simulations, 3"),
         ("first_rows: 200", "first_rows: 5001", "data.first_rows: expected at most data.ring_rows, 5000"),
+        ("format: tengen", "format: katago", "data.format: expected tengen, because KataGo trains on go with"),
     ],
 )
 def test_settings_that_do_not_go_together(file: Path, old: str, new: str, problem: str) -> None:

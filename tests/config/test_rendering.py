@@ -112,6 +112,7 @@ _datas = st.builds(
     first_rows=st.integers(1, 1000),
     chunk_rows=_counts,
     max_chunk_rows=st.integers(10_000, 10**8),
+    format=st.just("tengen"),
     record_share=_shares,
 )
 _trains = st.builds(

@@ -1,21 +1,31 @@
 """From finished games to files."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from tengen import games
+from tengen.config.settings.search import SearchSettings
+from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.data.format import katago_writing
 from tengen.data.format.chunk import read_chunk
+from tengen.data.format.katago import games_of
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
 from tengen.selfplay.collector import Collector
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.finished import Finished, on_host
 from tengen.selfplay.opponents import NOBODY, Opponent
+from tengen.selfplay.playing import Selfplay
+from tests.helpers.katago_files import VISITS, check_turns
 from tests.helpers.rows import PLAIN, joined, rows, same
+from tests.helpers.selfplay_plans import EVALUATOR, SESSION, evaluate
 from tests.helpers.tiny_runs import tiny
+from tests.oracles.katago_targets import KnownGame, KnownTurn, turns
 
 GAME = games.make("tic_tac_toe")
 MOVES = [4, 0, 1, 2, 7]  # the middle column: player 0 wins
@@ -138,3 +148,51 @@ def test_a_stray_number_is_not_the_last_one(tmp_path: Path, store: Store) -> Non
         (path,) = (tmp_path / "selfplay").glob("*/*.npz")
         path.with_name("9999999999-x.npz").write_bytes(path.read_bytes())
         assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0
+
+
+@pytest.mark.slow
+def test_every_row_for_katago_follows_from_its_game(tmp_path: Path) -> None:
+    game = games.make("go", size=4, komi=3.5, max_moves=30, observation="katago")
+    searching = SearchSettings(simulations=VISITS[0], considered=4)
+    settings = SelfplaySettings(
+        games=16, full_share=0.6, cheap_simulations=VISITS[1], cheap_weight=0.5, opening_moves=3, komi_spread=2.0
+    )
+    form = katago_writing.played_form(game)
+    how = Selfplay(game, evaluate(game.num_actions), searching, settings, form)
+    actor, played = how.start(jax.random.key(0)), []
+    for _ in range(4):
+        actor, done = how.play(EVALUATOR, actor, np.int32(48), np.uint32(SESSION))
+        played.append(on_host(done))
+    data = tiny("data.chunk_rows=200").data
+    store = Store(tmp_path / "selfplay")
+    with Writer() as writer:
+        found = Collector(tmp_path, store, game, form, writer, replace(data, format="katago"), "net", 3, (), VISITS)
+        for each in played:
+            found.add(each, 0.0)
+        found.flush()
+    known = {int(n): (each, place) for each in played for place, n in enumerate(each.number[:, 1])}
+    rows = {
+        (int(n), int(ply)): {name: values[place] for name, values in each.rows.items()}
+        for each in played
+        for place, (n, ply) in enumerate(zip(each.rows["game"][:, 1], each.rows["ply"], strict=True))
+    }
+    courses: dict[int, dict[int, KnownTurn]] = {}
+    for number, (each, place) in known.items():
+        length = int(each.length[place])
+        rules = {"size": 4, "komi": float(each.extra["komi"][place]), "max_moves": 30}
+        values = [float(value) for value in each.value[place, :length]]
+        actions = [int(action) for action in each.action[place, :length]]
+        courses[number] = turns(KnownGame(rules, actions, values, int(each.opening[place])))
+    seen = 0
+    for item in store.chunks():
+        with np.load(item.path) as file:
+            arrays = {name: file[name] for name in file}
+        keys = [
+            (int(n), int(t))
+            for n, t in zip(games_of(arrays["globalTargetsNC"])[:, 1], arrays["globalTargetsNC"][:, 51], strict=True)
+        ]
+        mine = {name: np.stack([rows[key][name] for key in keys]) for name in form.fields}
+        check_turns(arrays, mine, [courses[number][turn] for number, turn in keys], side=4)
+        seen += len(keys)
+    assert seen == len(rows) > 500
+    assert len(known) > 20

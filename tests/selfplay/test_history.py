@@ -1,18 +1,23 @@
 """Every row says what a slow replay of its game says."""
 
+from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tengen.data.format import sanity
-from tengen.data.format.rows import RowFormat, check
+from tengen.data.format.katago_writing import FUTURES
+from tengen.data.format.rows import RowFormat, check, pack_planes
 from tengen.data.records import text
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.targets import Target
 from tengen.selfplay.finished import Finished
+from tengen.selfplay.history import blank, make_rows
+from tests.helpers.game_recording import make
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (
     CALLS,
@@ -190,3 +195,30 @@ def test_a_target_is_seen_by_the_player_of_each_move(sides: Any, value: list, ex
         found = Target("two", "action", sides=sides).seen_by(jnp.asarray(value, dtype), jnp.asarray(player))
         assert found.dtype == dtype
         assert np.asarray(found).tolist() == expected
+
+
+def test_rows_for_katago_hold_the_stones_of_later_turns() -> None:
+    game, moves = make("tic_tac_toe"), [4, 0, 1, 7, 3, 5, 2, 6, 8]
+    state, planes, boards = game.init(jax.random.key(0)), [], []
+    for move in [*moves, None]:
+        seen = np.asarray(game.observe(state).planes)
+        sign = 1 - 2 * (len(boards) % 2)
+        boards.append(sign * (seen[..., 1].astype(int) - seen[..., 2]))
+        if move is not None:
+            planes.append(pack_planes(seen))
+            state = game.step(state, jnp.int32(move))
+    form = replace(RowFormat.of(game), extras=tuple(f"{name}:point:int8" for name in FUTURES))
+    history = blank(form, 1, game.max_moves)._replace(
+        ply=jnp.array([9]),
+        player=jnp.arange(9, dtype=jnp.int8)[None] % 2,
+        searched=jnp.ones((1, 9), bool),
+        full=jnp.ones((1, 9), bool),
+        planes=jnp.asarray(np.stack(planes))[None],
+    )
+    last = jax.tree.map(lambda leaf: leaf[None], state)
+    rows, kept = make_rows(game, form, history, last, jnp.zeros((1, 2), jnp.uint32), 0.0)
+    assert bool(kept.all())
+    for ply in range(9):
+        sign = 1 - 2 * (ply % 2)
+        np.testing.assert_array_equal(rows["stones_in_8"][ply], sign * boards[min(ply + 8, 9)])
+        np.testing.assert_array_equal(rows["stones_in_32"][ply], sign * boards[9])

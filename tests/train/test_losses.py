@@ -27,6 +27,8 @@ SETTINGS = LossSettings(
     moves_left=0.04,
 )
 
+WEIGHED = ("value", "search", "final")
+
 
 def outputs(seed: int = 0) -> dict[str, np.ndarray]:
     numbers = np.random.default_rng(seed)
@@ -87,8 +89,12 @@ def slow(said: dict[str, np.ndarray], rows: dict[str, np.ndarray], frozen: dict[
         draw = min(softmax(frozen["value"][b])[1], 1 - abs(q))
         searched = [(1 - draw + q) / 2, draw, (1 - draw - q) / 2]
         share = SETTINGS.search_share
-        target = [(1 - share) * float(z) + share * s for z, s in zip(rows["outcome"][b], searched, strict=True)]
-        add("value", weight, -sum(t * math.log(s) for s, t in zip(softmax(said["value"][b]), target, strict=True)))
+        played, seen, final = (
+            float(rows[f"{name}_weight"][b]) if f"{name}_weight" in rows else 1.0 for name in WEIGHED
+        )
+        for target, factor in ((rows["outcome"][b], (1 - share) * played), (searched, share * seen)):
+            entropy = -sum(float(t) * math.log(s) for s, t in zip(softmax(said["value"][b]), target, strict=True))
+            add("value", weight * factor, entropy)
         points = []
         for y in range(H):
             for x in range(W):
@@ -96,12 +102,13 @@ def slow(said: dict[str, np.ndarray], rows: dict[str, np.ndarray], frozen: dict[
                     mine = (1 + math.tanh(said["ownership"][b, y, x])) / 2
                     t = (1 + float(rows["ownership"][b, y, x])) / 2
                     points.append(-t * math.log(mine) - (1 - t) * math.log(1 - mine))
-        add("ownership", weight, sum(points) / len(points))
+        add("ownership", weight * final, sum(points) / len(points))
         missed = said["score"][b, 0] - float(rows["score"][b])
-        add("score_mean", weight, slow_huber(missed, MEAN_KNEE))
+        add("score_mean", weight * final, slow_huber(missed, MEAN_KNEE))
         error = abs(frozen["score"][b, 0] - float(rows["score"][b])) * math.sqrt(math.pi / 2)
-        add("score_spread", weight, slow_huber(said["score"][b, 1] - error, SPREAD_KNEE))
-        add("moves_left", weight, slow_huber(said["moves_left"][b] - float(rows["moves_left"][b]), MOVES_KNEE))
+        add("score_spread", weight * final, slow_huber(said["score"][b, 1] - error, SPREAD_KNEE))
+        known = rows["moves_left"][b] != UNKNOWN
+        add("moves_left", weight * known, slow_huber(said["moves_left"][b] - float(rows["moves_left"][b]), MOVES_KNEE))
     return {name: sums[name] / weights[name] for name in sums}
 
 
@@ -118,8 +125,14 @@ def _as_outputs(said: dict[str, Any]) -> Outputs:
     return Outputs(**{name: jnp.asarray(x, jnp.float32) for name, x in said.items()})
 
 
-def test_every_loss_against_the_slow_version() -> None:
+@pytest.mark.parametrize("weighed", [False, True], ids=["plain", "with weights of targets"])
+def test_every_loss_against_the_slow_version(weighed: bool) -> None:
     said, rows = outputs(), batch()
+    if weighed:  # as rows of KataGo have them, which know nothing of the moves left
+        numbers = np.random.default_rng(4)
+        rows |= {f"{name}_weight": numbers.random(B).astype(np.float32) for name in WEIGHED}
+        rows["value_weight"][0] = rows["search_weight"][0] = rows["final_weight"][1] = 0
+        rows["moves_left"][2] = UNKNOWN
     expected, figures = slow(said, rows, said), found(said, rows)
     for name, loss in expected.items():
         assert figures[f"{name}_loss"] == pytest.approx(loss, rel=1e-5), name

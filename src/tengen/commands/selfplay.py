@@ -7,7 +7,10 @@ from typing import Any
 from tengen.commands.part import add_part, drive, positive
 
 _ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
-teach. Any number of these may work for one run, on any machines. Ends with Ctrl-C."""
+teach. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that
+KataGo trains on. Ends with Ctrl-C."""
+
+_FORMATS = ("tengen", "katago")
 
 
 def add(subparsers: Any) -> None:
@@ -16,11 +19,17 @@ def add(subparsers: Any) -> None:
         "selfplay",
         help="a part of a run: play games with its newest accepted network",
         description=_ABOUT,
-        example="tengen selfplay go9 --base runs/go9",
+        example="tengen selfplay go9 --base runs/go9\n"
+        "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago",
     )
     add_part(parser, "end when games have ended and are written")
     parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
     parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made N rows")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="of the files: Tengen's own, or KataGo's, in RUN/selfplay/NETWORK/tdata (default: data.format)",
+    )
     parser.add_argument(
         "--dump-trees",
         type=Path,
@@ -35,6 +44,8 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play until a limit is reached, or until Ctrl-C."""
+    if args.format is not None:
+        args.overrides = [*args.overrides, f"data.format={args.format}"]
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from tengen.loop.parts.selfplay import SelfplayPart
@@ -43,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
         limits = {"max_games": max_games, "max_rows": args.max_rows, "max_trees": args.max_trees}
         return SelfplayPart(config, base, stop, say, trees=args.dump_trees, **limits)
 
-    return drive(args, build, free=("selfplay.games", "net.dtype"))
+    return drive(args, build, free=("selfplay.games", "net.dtype", "data.format"))

@@ -9,7 +9,7 @@ from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
 few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
-data from-games`, it shuffles and exports, too."""
+data from-games` or from KataGo's self-play, it shuffles and exports, too."""
 ROLES = ("main", "extra", "trainonly")
 
 

@@ -51,6 +51,8 @@ class Config:
             yield "selfplay.opponents", f"expected none, because {self.game.name} has neither host nor agent"
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
+        if self.data.format == "katago" and getattr(self.game.options, "observation", "") != "katago":
+            yield "data.format", "expected tengen, because KataGo trains on go with game.observation=katago only"
         for text in self.train.loss.extra:
             name, others = text.partition("=")[0], [target.name for target in nets.extra_targets(spec, game)]
             if name not in others:

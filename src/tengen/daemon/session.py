@@ -251,7 +251,8 @@ class DaemonSession:
         self.flush()
         self.uploads.put(name)  # before the network is there, or it might be forgotten
         if net is not None:
-            export.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY)
+            if note := export.write(self.base, target, net, self._game, self._facts(), render(self.config), _WHY):
+                self._say("warning", note)
             loss = self.place.validation.get("loss")
             made = MadeNetwork(name, target, self.trainer.step, self.trainer.samples, time.time(), loss)
             self.made = (made, *self.made)[:_REMEMBERED]

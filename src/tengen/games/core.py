@@ -86,6 +86,7 @@ class Game(abc.ABC, Generic[State]):
     num_scalars: int
     extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
     halves_draws: ClassVar[bool] = False  # networks learn a draw as half a win and half a loss
+    weighs_targets: bool = False  # rows have weights for single targets, as those of KataGo do
     players: tuple[str, str] = ("first", "second")  # what the rules call players 0 and 1
     roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
 

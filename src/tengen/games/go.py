@@ -113,7 +113,7 @@ class Go(Game[GoState]):
         self.superko = options.ko != "simple"
         self.num_actions = self.points + 1
         self.max_moves = options.max_moves or max(2 * self.points, 50)
-        self.katago = options.observation == "katago"
+        self.katago = self.weighs_targets = options.observation == "katago"
         planes, scalars = (go_katago.PLANES, go_katago.SCALARS) if self.katago else (PLANES, SCALARS)
         self.planes_shape = (self.size, self.size, len(planes))
         self.num_scalars = len(scalars)

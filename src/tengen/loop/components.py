@@ -74,7 +74,8 @@ class Components:
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
         """The buffer, which is used up, with the first `count` of the block `new` of self-play."""
-        return self._append(rows, *jax.device_put((new, count), self._everywhere))
+        learned = {name: new[name] for name in self.form.fields}
+        return self._append(rows, *jax.device_put((learned, count), self._everywhere))
 
     def load(self, rows: RowBuffer, old: Rows, count: int) -> RowBuffer:
         """The buffer, which is used up, with `count` rows from the host, oldest first."""

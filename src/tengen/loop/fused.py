@@ -16,6 +16,7 @@ from tengen.data.store.store import Store
 from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
 from tengen.errors import Diverged, OptionError
+from tengen.interop.katago import base as katago
 from tengen.loop import resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
@@ -79,7 +80,7 @@ class Fused(RatedRun):
         label = newest.name if newest else self.name
         self.collector = Collector(
             *(self.base, store, game, parts.form, writer, config.data, label, self.counts.sessions),
-            parts.playing.opponents,
+            *(parts.playing.opponents, parts.playing.visits),
         )
         self._show_rating(label)
         self.weights = parts.weights()
@@ -219,7 +220,10 @@ class Fused(RatedRun):
         self.session.wait()
         name = self.name
         info = {"run": self.config.run.name, "samples": self.trainer.samples, **asdict(self._now())}
-        self.networks.save(self.trainer.network(), name, self.trainer.step, info)
+        net = self.trainer.network()
+        self.networks.save(net, name, self.trainer.step, info)
+        if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
+            self.reporter.say(note)
         self._saved_step = self.trainer.step
         self.collector.network = name
         self._writing = time.monotonic() - began

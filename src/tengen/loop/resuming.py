@@ -52,6 +52,7 @@ def resume(
     loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
+    notes += [f"not used: {reason}" for reason in store.unused.values()]
     counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tengen.config.settings.data import DataSection
+from tengen.data.format import katago, katago_writing
 from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
@@ -38,14 +39,17 @@ class Collector:
         network: str,
         session: int,
         opponents: Sequence[Opponent] = (),
+        visits: tuple[int, int] = (0, 0),
     ) -> None:
+        """`visits` are those of a full and of a cheap search, for files of KataGo."""
         self.network = network  # whose games they are
         self.written_rows = self.written_games = 0  # that are in files by now
         self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self.settings = data
-        self._opponents = opponents
+        self._opponents, self._visits = opponents, visits
+        self._katago = data.format == "katago"
         self._rows: list[Rows] = []
         self._waiting = 0
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
@@ -54,9 +58,9 @@ class Collector:
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
         """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
-        if len(finished.rows["ply"]):
-            self._rows.append(finished.rows)
-            self._waiting += len(finished.rows["ply"])
+        if count := len(finished.rows["ply"]):
+            self._rows.append(self._for_katago(finished, game or self._game) if self._katago else finished.rows)
+            self._waiting += count
         self._finished += len(finished.length)
         self._evaluations += evaluations
         for place in range(len(finished.length)):
@@ -97,14 +101,16 @@ class Collector:
         for number, piece in enumerate(pieces, 1):
             # The last file also counts the games without rows.
             whole = number < len(pieces)
-            self._write(piece, count_games(piece["game"]) if whole else self._finished, whole)
+            self._write(piece, count_games(_numbers(piece)) if whole else self._finished, whole)
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
         """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
-        path = self._store.reserve(self.network)
+        path = self._store.reserve(self.network, foreign=self._katago)
         more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
-        count = len(rows["ply"])
+        if self._katago:
+            write = partial(katago_writing.write, path, rows)
+        count = len(_numbers(rows))
 
         def job() -> None:
             write()
@@ -112,11 +118,21 @@ class Collector:
             self.written_games += finished
 
         self._writer.put(job, path)
-        self.chunk = int(path.name.partition("-")[0])
+        if not self._katago:
+            self.chunk = int(path.name.partition("-")[0])
         if whole:
             self._finished = max(self._finished - finished, 0)
         else:
             self.counted()
+
+    def _for_katago(self, finished: Finished, game: Game) -> Rows:
+        """The rows of finished games as KataGo's arrays."""
+        moves, length = np.asarray(finished.action), np.asarray(finished.length)
+        ends = [moves[np.arange(len(length)), np.maximum(length - ago, 0)] for ago in (1, 2)]
+        cut = np.any([end != game.num_actions - 1 for end in ends], 0)
+        kept = (finished.number, finished.value, length, finished.opening, cut, finished.result, finished.extra["komi"])
+        courses = katago_writing.GameCourses(*map(np.asarray, kept))
+        return katago_writing.arrays(finished.rows, courses, game.num_actions - 1, self._visits)
 
     def _write_records(self) -> None:
         if not self._records:
@@ -134,9 +150,14 @@ class Collector:
         return record_of(game, finished, place, (players[0], players[1]), network=self.network, id=id)
 
 
+def _numbers(rows: Rows) -> np.ndarray:
+    """[N, ...]: which game each row is from, in Tengen's rows and KataGo's arrays."""
+    return rows["game"] if "game" in rows else katago.games_of(rows["globalTargetsNC"])
+
+
 def _pieces(rows: Rows, most: int) -> Iterator[slice]:
     """Slices of whole games, of at most `most` rows unless one game has more."""
-    game = rows["game"]
+    game = _numbers(rows)
     ends = [*(np.flatnonzero((game[1:] != game[:-1]).any(-1)) + 1).tolist(), len(game)]
     begin = 0
     for end, following in zip(ends, [*ends[1:], None], strict=True):

@@ -12,6 +12,7 @@ from flax import nnx
 
 from tengen import nets, search
 from tengen.config.sections import Config
+from tengen.data.format import katago_writing
 from tengen.data.format.rows import RowFormat
 from tengen.errors import TengenError
 from tengen.games.core import Game
@@ -33,7 +34,8 @@ class SelfplayDriver:
         self.config = config
         self.game = config.game.make()
         self.spec = spec or config.net.architecture()
-        self.form = RowFormat.of(self.game, config.net.heads)
+        self.form = RowFormat.of(self.game, config.net.heads)  # of rows to learn from
+        self._for_katago = config.data.format == "katago"
         net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))
         net.full_board = True  # every lane has boards of one size
         graph, state = nnx.split(net)
@@ -42,8 +44,13 @@ class SelfplayDriver:
         self._first = state if self.spec.function else jax.tree.map(jnp.zeros_like, state)
         self.opponents = opponents(config.selfplay, self.game)
         self.boards = boards(self.game, config.selfplay)
-        self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self.form)
+        self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self._played(self.game))
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
+
+    @property
+    def visits(self) -> tuple[int, int]:
+        """Simulations of a full and of a cheap search."""
+        return self.config.search.simulations, self.config.selfplay.cheap_simulations
 
     def no_weights(self) -> Any:
         """Parameters of a network to which all moves are equally good and all positions even, if it is Tengen's."""
@@ -53,11 +60,15 @@ class SelfplayDriver:
         """The folded parameters of a network of this spec."""
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
+    def _played(self, game: Game) -> RowFormat:
+        """The format of the rows that self-play makes, which has at least the fields of those to learn from."""
+        return katago_writing.played_form(game) if self._for_katago else RowFormat.of(game, self.config.net.heads)
+
     def _lanes(self, board: LaneBoard) -> list[Lane]:
         """The lanes of one board size."""
         config, devices = self.config, lane_devices(board.games)
         settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
-        form = RowFormat.of(board.game, config.net.heads)
+        form = self._played(board.game)
         more = [self.opponents] if self.opponents else []
         selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form, *more)
         return [Lane(selfplay, device) for device in devices]

@@ -4,9 +4,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from tengen.data.format.rows import RowFormat, Rows, pack_planes
+from tengen.data.format.katago_writing import FUTURES
+from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
 from tengen.selfplay.openings import PreparedGames
 
@@ -134,6 +136,9 @@ def make_rows(
         other = full & (history.player != jnp.roll(history.player, 1, 1))  # the reply must be the opponent's
         rows["opponent_policy"] = _next(jnp.where(other[..., None], history.policy, 0))
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
+    rows |= {name: jnp.ones((games, moves), jnp.float32) for name in TARGET_WEIGHTS if name in row_format.fields}
+    if FUTURES.keys() & row_format.fields.keys():
+        rows |= _futures(game, history, last, ply, sign)
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
@@ -143,6 +148,24 @@ def make_rows(
         name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
     }
     return flat, kept.reshape(-1)
+
+
+def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -> Rows:
+    """The mover's stones (1) and the opponent's (-1) some turns later, or at the end; planes 1 and 2 show stones."""
+    assert history.planes is not None
+    height, width, planes = game.planes_shape
+    first = np.arange(height * width) * planes + 1  # the bit of each point's first colour
+    own, other = (history.planes[..., bit // 8] >> (7 - bit % 8).astype(np.uint8) & 1 for bit in (first, first + 1))
+    stones = (own.astype(jnp.int8) - other.astype(jnp.int8)) * sign.astype(jnp.int8)[..., None]
+    seen = jax.vmap(game.observe)(last).planes.reshape(len(stones), -1, planes).astype(jnp.int8)
+    ends = (seen[..., 1] - seen[..., 2]) * (1 - 2 * jax.vmap(game.to_play)(last)[:, None]).astype(jnp.int8)
+    found = {}
+    for name, turns in FUTURES.items():
+        place = ply + turns
+        there = jnp.take_along_axis(stones, jnp.minimum(place, stones.shape[1] - 1)[..., None], 1)
+        later = jnp.where((place < history.ply[:, None])[..., None], there, ends[:, None])
+        found[name] = later * sign.astype(jnp.int8)[..., None]
+    return found
 
 
 def _next(table: Array) -> Array:

@@ -1,7 +1,8 @@
 """The losses: one per head, each a mean over the rows that have its target.
 
-Every row counts by its weight, in every head. A head's loss is divided by the weight of the rows that teach it and not
-by the size of the batch, so that `LossSettings` alone says how heads compare, however many rows lack a target.
+Every row counts by its weight, in every head, and by weights of single targets where rows have them. A head's loss is
+divided by the weight of the rows that teach it and not by the size of the batch, so that `LossSettings` alone says how
+heads compare, however many rows lack a target.
 """
 
 import math
@@ -52,23 +53,25 @@ def losses(
     if halves_draws:
         outcome = outcome + outcome[:, 1:2] * jnp.array([0.5, -1.0, 0.5])
     found["value"], more = _value(outputs.value, outcome, batch, weight, settings.search_share)
+    final = weight * batch.get("final_weight", 1.0)
     figures |= more
     if outputs.opponent_policy is not None:
         reply_weight = weight * batch["opponent_weight"]
         found["opponent_policy"], _ = _policy(outputs.opponent_policy, batch["opponent_policy"], reply_weight)
     if outputs.ownership is not None:
-        owned, known = _known(batch["ownership"], weight)
+        owned, known = _known(batch["ownership"], final)
         found["ownership"] = _ownership(outputs.ownership, owned, batch["planes"][..., 0], known)
     if outputs.score is not None:
-        more, figures["score_error"] = _score(outputs.score, *_known(batch["score"], weight))
+        more, figures["score_error"] = _score(outputs.score, *_known(batch["score"], final))
         found |= more
     if outputs.moves_left is not None:
-        missed = outputs.moves_left - batch["moves_left"]
-        found["moves_left"] = mean(huber(missed, MOVES_KNEE), weight)
-        figures["moves_left_error"] = mean(jnp.abs(missed), weight)
+        left, known = _known(batch["moves_left"], weight)
+        missed = outputs.moves_left - left
+        found["moves_left"] = mean(huber(missed, MOVES_KNEE), known)
+        figures["moves_left_error"] = mean(jnp.abs(missed), known)
     for target in targets:
         if outputs.extra is not None and target.name in outputs.extra:
-            more, seen = _extra(target, outputs.extra[target.name], batch, weight)
+            more, seen = _extra(target, outputs.extra[target.name], batch, final)
             found |= more
             figures |= seen
             chosen = settings.weight(target.name)
@@ -100,14 +103,17 @@ def huber(x: Float32[Array, "..."], knee: float) -> Float32[Array, "..."]:
 
 
 def value_target(
-    outcome: Float32[Array, "batch 3"], search_value: Rows, logits: Float32[Array, "batch 3"], share: float
+    outcome: Float32[Array, "batch 3"],
+    search_value: Rows,
+    logits: Float32[Array, "batch 3"],
+    share: float | Float32[Array, "batch 1"],
 ) -> Float32[Array, "batch 3"]:
     """Win, draw, loss: a mix of the outcome and, with weight `share`, the value of the search.
 
     The search's value says how much more likely a win is than a loss, and nothing about draws: those are left where
     the network has them, as far as the value leaves room for them.
     """
-    if share == 0:
+    if isinstance(share, float | int) and share == 0:
         return outcome
     value = jnp.clip(search_value, -1, 1)
     draw = jnp.minimum(jax.lax.stop_gradient(jax.nn.softmax(logits))[:, 1], 1 - jnp.abs(value))
@@ -136,7 +142,12 @@ def _policy(
 def _value(
     logits: Float32[Array, "batch 3"], outcome: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
 ) -> tuple[Scalar, dict[str, Array]]:
-    target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, share)
+    shares: float | Float32[Array, "batch 1"] = share
+    if "value_weight" in batch:  # the loss is linear in the target, so each row has a share and a weight
+        total = (1 - share) * batch["value_weight"] + share * batch["search_weight"]
+        shares = share and (share * batch["search_weight"] / jnp.where(total > 0, total, 1))[:, None]
+        weight = weight * total
+    target = value_target(outcome, batch["search_value"].astype(jnp.float32), logits, shares)
     predicted = jax.nn.softmax(logits)
     missed = (predicted[:, 0] - predicted[:, 2]) - (outcome[:, 0] - outcome[:, 2])
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}

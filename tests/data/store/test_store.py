@@ -1,6 +1,7 @@
 """The chunks of a run, in the order in which they were made."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -9,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tengen import games
 from tengen.data.format import chunk
 from tengen.data.format.chunk import ForeignChunk, UnreadableChunk, write_chunk
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
 from tengen.data.store.store import Store, last_number
 from tengen.errors import OptionError, TengenError
 from tests.helpers import rows as made
+from tests.helpers.katago_files import made_arrays, write_arrays
 
 
 def add(store: Store, count: int, seed: int, network: str = "net") -> Path:
@@ -221,3 +226,39 @@ def test_a_chunk_with_too_many_rows(tmp_path: Path) -> None:
     with pytest.raises(ForeignChunk, match="has 5 rows, and data.max_chunk_rows allows 4"):
         store.read_newest(5, made.FORM, made.GAME, 4)
     assert path.exists()
+
+
+def test_files_of_katago_are_chunks_by_their_times(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    places = [tmp_path / net / "tdata" / name for net, name in (("b", "F0.npz"), ("a", "0A.npz"), ("b", "77.npz"))]
+    for number, path in enumerate(places):
+        write_arrays(path, made_arrays(4, seed=number))
+        os.utime(path, ns=(0, 10**9 * (number + 1)))
+    for name in ("data0_1.npz", ".hidden.npz", "A1.npz.tmp"):
+        (places[0].parent / name).write_bytes(b"unfinished")
+    assert [item.path for item in store.chunks()] == places
+    assert [item.network for item in store.chunks()] == ["b", "a", "b"]
+    own = store.reserve("net")
+    write_chunk(own, made.FORM, made.rows(2, 0), made.GAME, network="net")
+    os.utime(own, ns=(0, 25 * 10**8))
+    assert [item.path for item in store.chunks()] == [*places[:2], own, places[2]]
+    assert [item.foreign for item in store.chunks()] == [True, True, False, True]
+    assert own.name == "0000000000-a.npz"
+    assert re.fullmatch(r"[0-9A-F]{16}\.npz", store.reserve("net", foreign=True).name)
+    assert store.reserve("net", foreign=True).parent == tmp_path / "net" / "tdata"
+
+
+def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    form, identity = RowFormat.of(game), GameIdentity.of(game)
+    for number in range(4):
+        path = write_arrays(tmp_path / "net" / "tdata" / f"{number}.npz", made_arrays(4, 5 if number == 2 else 3))
+        os.utime(path, ns=(0, 10**9 * (number + 1)))
+    path.write_bytes(path.read_bytes()[:-100])
+    store = Store(tmp_path)
+    loaded = store.read_newest(6, form, identity)
+    assert loaded.count == 6
+    assert [path.name for path in loaded.corrupt] == ["3.npz.corrupt"]
+    (reason,) = store.unused.values()
+    assert "2.npz: rows of another game: go: size: expected 3, got 5" in reason
+    assert store.listing().rows == 12, "a good file of another board counts in the listing"

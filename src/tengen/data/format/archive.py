@@ -79,6 +79,10 @@ class Archive:
         array.flags.writeable = False
         return array
 
+    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
+        """Shape and type of the array of that name; its numbers are not unpacked."""
+        return _header(_Stream(self._file, self._member(name)), name, (), np.dtype(np.uint8))
+
     def read_text(self, name: str, limit: int) -> bytes:
         """The array of that name, if it is UInt8[N] with no more bytes than the limit."""
         member = self._member(name)
@@ -98,10 +102,10 @@ class Archive:
         return bytes(text)
 
     def _member(self, name: str) -> Member:
-        try:
-            return self.members[f"{name}.npy"]
-        except KeyError:
-            raise OptionError(f"expected one array per field, but {name}.npy is missing") from None
+        found = self.members.get(f"{name}.npy") or self.members.get(name)  # KataGo leaves the ending out
+        if found is None:
+            raise OptionError(f"expected one array per field, but {name}.npy is missing")
+        return found
 
 
 class _Stream:

@@ -2,7 +2,7 @@
 
 A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It contains no
 pickles, and the reader supports none. Everything is checked before it is used, because files are cut short, mixed up
-and written by other programs.
+and written by other programs. Files of KataGo (format/katago.py) are read as chunks, too.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ from typing import IO, Any, Literal, TypeVar
 import numpy as np
 
 from tengen import files, schema
+from tengen.data.format import katago, sanity
 from tengen.data.format import rows as row
-from tengen.data.format import sanity
 from tengen.data.format.archive import DEFLATE_LIMIT, HEADER_LIMIT, NPY, Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
@@ -49,7 +49,7 @@ class CorruptChunk(ChunkError):
 
 
 class ForeignChunk(ChunkError):
-    """It is good, but of another game, without a wanted field, or larger than allowed."""
+    """It is good, but of another game or format, without a wanted field, or larger than allowed."""
 
 
 class UnreadableChunk(ChunkError):
@@ -64,7 +64,7 @@ class Meta:
     form: RowFormat
     network: str  # which played the games
     rows: int
-    games: int
+    games: int  # 0 for a file of KataGo of which only the headers were read
     more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,13 +139,23 @@ def write_chunk(
     return meta
 
 
-def read_meta(path: Path) -> Meta:
-    """The description of a chunk, without its rows. Raises ChunkError."""
-    return _reading(path, _read_meta)
+def read_meta(path: Path, *, count: bool = False) -> Meta:
+    """The description of a chunk, without its rows. Raises ChunkError.
+
+    With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked.
+    """
+
+    def read(archive: Archive) -> Meta:
+        meta = _read_meta(archive, path)
+        if count and katago.is_katago(archive):
+            meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
+        return meta
+
+    return _reading(path, read)
 
 
 def peek_meta(path: Path) -> Meta:
-    """The same as `read_meta`, in a third of the time, for callers that need no rows of thousands of chunks.
+    """The same as `read_meta` with `count`, in a third of the time, for callers that read thousands of chunks.
 
     Only the two ends of the file are read: `meta` is the first array, and the list of arrays must end where the file
     does. `read_meta` reads everything that is not exactly as `pack` writes it.
@@ -159,7 +169,7 @@ def peek_meta(path: Path) -> Meta:
                 return meta
     except (OSError, ValueError, struct.error):
         pass
-    return read_meta(path)
+    return read_meta(path, count=True)
 
 
 def read_chunk(
@@ -172,19 +182,24 @@ def read_chunk(
     """
 
     def read(archive: Archive) -> tuple[Rows, Meta]:
-        meta = _read_meta(archive)
+        meta = _read_meta(archive, path)
         check_wanted(path, meta, form, game, limit)
-        rows: Rows = {}
+        foreign = katago.is_katago(archive)
+        rows: Rows = katago.read(archive, meta.rows, meta.form) if foreign else {}
         for name, (shape, dtype) in meta.form.fields.items():
-            rows[name] = archive.read(name, (meta.rows, *shape), dtype)
-        wrong = list(sanity.problems(meta.form, rows))
+            if not foreign:
+                rows[name] = archive.read(name, (meta.rows, *shape), dtype)
+        wrong = list(sanity.problems(meta.form, rows, without=katago.CHECKED if foreign else ()))
         if wrong:
             raise OptionError("; ".join(wrong))
         games = count_games(rows["game"])
-        if games != meta.games:
+        if foreign:
+            meta = dataclasses.replace(meta, games=games)
+        elif games != meta.games:
             raise OptionError(f"game: expected {meta.games} different games, got {games}")
         wanted = meta.form.fields if form is None else form.fields
-        return {name: rows[name] for name in wanted}, meta
+        missing = {name: np.ones(meta.rows, np.float32) for name in row.TARGET_WEIGHTS if name not in rows}
+        return {name: (rows | missing)[name] for name in wanted}, meta
 
     return _reading(path, read)
 
@@ -216,6 +231,8 @@ def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
             return read(Archive(file))
     except ChunkError:
         raise
+    except katago.OtherRows as error:
+        raise ForeignChunk(f"{path}: rows of KataGo that cannot be used: {error}") from error
     except OSError as error:  # also for what is no regular file
         raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
     except MemoryError as error:
@@ -224,8 +241,11 @@ def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
         raise CorruptChunk(f"{path}: not a good chunk: {error}") from error
 
 
-def _read_meta(archive: Archive) -> Meta:
+def _read_meta(archive: Archive, path: Path) -> Meta:
     """The description of a chunk, after checking that there is one array of the right size for each field."""
+    if katago.is_katago(archive):
+        rows, form, game = katago.describe(archive)
+        return Meta(game, row.interned(form), katago.network_of(path), rows, 0)
     meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
     members, fields = archive.members, meta.form.fields
     expected = {f"{name}.npy" for name in (_META, *fields)}
@@ -250,9 +270,10 @@ def check_wanted(
         )
     difference = "" if game is None else game.difference(meta.game)
     if difference:
-        raise ForeignChunk(f"{path}: rows of another game: {difference}")
-    if form is not None and not meta.form.holds(form):
-        odd = next(name for name, field in form.fields.items() if meta.form.fields.get(name) != field)
+        advice = "; rows of KataGo need game.observation=katago and a board of their size" if meta.game.partial else ""
+        raise ForeignChunk(f"{path}: rows of another game: {difference}{advice}")
+    odd = None if form is None else meta.form.lacking(form)
+    if odd is not None:
         raise ForeignChunk(f"{path}: rows of another kind: they have no {odd} of the shape that is wanted")
 
 

@@ -23,11 +23,15 @@ class _IdentityJson:
 
 @dataclass(frozen=True)
 class GameIdentity:
-    """A game, the version of its rules in Tengen, and its options in plain JSON values."""
+    """A game, the version of its rules in Tengen, and its options in plain JSON values.
+
+    With `partial`, rows may have been played by any rules: only the name and the options that are given count.
+    """
 
     name: str
     version: int
     options: Mapping[str, Any]
+    partial: bool = False
 
     @staticmethod
     def of(game: "Game[Any]") -> "GameIdentity":
@@ -48,9 +52,10 @@ class GameIdentity:
         """How `other` differs from this game, in words; empty if it does not."""
         if self.name != other.name:
             return f"expected the game {self.name}, got {other.name}"
-        if self.version != other.version:
+        if self.version != other.version and not other.partial:
             return f"expected version {self.version} of the rules of {self.name}, got {other.version}"
-        keys = [key for key in {**self.options, **other.options} if self._shown(key) != other._shown(key)]
+        compared = other.options if other.partial else {**self.options, **other.options}
+        keys = [key for key in compared if self._shown(key) != other._shown(key)]
         words = [f"{key}: expected {self._shown(key)}, got {other._shown(key)}" for key in keys]
         return f"{self.name}: {'; '.join(words)}" if words else ""
 

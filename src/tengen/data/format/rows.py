@@ -22,10 +22,16 @@ and, for networks with such heads:
     ownership        Int8[N, H, W]             1 the mover's, -1 the opponent's, 0 neither
     score            Float32[N]                at the game's end
 
+and, for games whose rows may come from KataGo (`Game.weighs_targets`), factors of `weight` for single targets:
+
+    value_weight     Float32[N]                for the outcome
+    search_weight    Float32[N]                for the value of the search
+    final_weight     Float32[N]                for ownership, score and other targets of the game's end
+
 and other targets that the game declares (`games.targets.Target`), under their names: [N, H, W], [N, A] or [N].
 
 A target of the game's end (`ownership`, `score` and those that games declare) may be unknown in some rows, such as
-those of a game that was resigned: `unknown` fills its entries, and the row does not teach it.
+those of a game that was resigned: `unknown` fills its entries, and the row does not teach it. So may `moves_left`.
 """
 
 import json
@@ -52,6 +58,10 @@ Rows = dict[str, Any]
 
 EXTRAS = ("opponent_policy", "ownership", "score")
 """Heads that need additional fields, besides targets of a game. The others are trained on fields of every row."""
+WEIGHTS = "weights"
+"""The extra of formats with weights for single targets."""
+TARGET_WEIGHTS = ("value_weight", "search_weight", "final_weight")
+"""Their fields, which are 1 in rows that lack them."""
 UNKNOWN = -128
 """The entries of a target of whole numbers that is unknown; other targets have NaN there."""
 _TARGET = re.compile(r"([a-z][a-z0-9_]*):(point|action|number):(int8|float16|float32)")
@@ -71,7 +81,9 @@ class RowFormat:
     planes_shape: tuple[int, int, int] = setting(REQUIRED, "H, W, C", low=0, high=2**31 - 1)
     num_scalars: int = setting(REQUIRED, low=0, high=2**31 - 1)
     num_actions: int = setting(REQUIRED, low=0, high=2**31 - 1)
-    extras: tuple[str, ...] = setting((), "among EXTRAS, in that order, then other targets as NAME:PER:TYPE")
+    extras: tuple[str, ...] = setting(
+        (), "among EXTRAS and WEIGHTS, in that order, then other targets as NAME:PER:TYPE"
+    )
 
     @staticmethod
     def of(game: "Game[Any]", heads: Iterable[str] = ()) -> "RowFormat":
@@ -83,7 +95,7 @@ class RowFormat:
                 raise OptionError(f"{game.name} has no {head} to learn from")
             if head not in known:
                 raise OptionError(f"{head}: {schema.unknown('target', head, sorted({*known, *EXTRAS}))}")
-        extras = tuple(name for name in EXTRAS if name in heads)
+        extras = tuple(name for name in EXTRAS if name in heads) + ((WEIGHTS,) if game.weighs_targets else ())
         others = (target for target in game.extra_targets if target.name in heads and target.name not in EXTRAS)
         extras += tuple(f"{target.name}:{target.per}:{target.dtype}" for target in others)
         return RowFormat(game.planes_shape, game.num_scalars, game.num_actions, extras)
@@ -113,6 +125,8 @@ class RowFormat:
             fields["ownership"] = Field((height, width), np.dtype(np.int8))
         if "score" in self.extras:
             fields["score"] = Field((), single)
+        if WEIGHTS in self.extras:
+            fields |= dict.fromkeys(TARGET_WEIGHTS, Field((), single))
         shapes = {"point": (height, width), "action": (self.num_actions,), "number": ()}
         fields |= {name: Field(shapes[per], np.dtype(kind)) for name, per, kind in self.targets}
         return MappingProxyType(fields)
@@ -143,14 +157,22 @@ class RowFormat:
         return interned(schema.from_data(RowFormat, data, "row format", strict=True))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        known = tuple(name for name in EXTRAS if name in self.extras)
+        known = tuple(name for name in (*EXTRAS, WEIGHTS) if name in self.extras)
         others = [match[1] for match in map(_TARGET.fullmatch, self.extras[len(known) :]) if match]
         if self.extras[: len(known)] != known or len(known) + len(set(others)) != len(self.extras):
-            yield "extras", f"expected some of {', '.join(EXTRAS)}, in this order, then others as NAME:PER:TYPE"
+            yield (
+                "extras",
+                f"expected some of {', '.join((*EXTRAS, WEIGHTS))}, in this order, then others as NAME:PER:TYPE",
+            )
 
     def holds(self, other: "RowFormat") -> bool:
-        """Whether rows of this format have all that rows of `other` have, in the same shapes."""
-        return all(self.fields.get(name) == field for name, field in other.fields.items())
+        """Whether rows of this format have all that rows of `other` have, in the same shapes, or can be given it."""
+        return self.lacking(other) is None
+
+    def lacking(self, other: "RowFormat") -> str | None:
+        """The first field of `other` that rows of this format do not have."""
+        needed = ((name, field) for name, field in other.fields.items() if name not in TARGET_WEIGHTS)
+        return next((name for name, field in needed if self.fields.get(name) != field), None)
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,6 @@
 """Whether the numbers in rows are possible. Others come from broken files or programs, and must not be used."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ _STEP = 4096  # rows that are looked at together
 _HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Problems with rows that have the shapes and types of `form`: `field: message`."""
+def problems(form: RowFormat, rows: Mapping[str, np.ndarray], without: Collection[str] = ()) -> Iterator[str]:
+    """Problems with rows that have the shapes and types of `form`: `field: message`. Fields in `without` are right."""
     count = len(rows["ply"])
-    wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields}
+    wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields and name not in without}
     wanted |= {name: (_target(name), "finite numbers, or unknown") for name, _, _ in form.targets}
     bad = dict.fromkeys(wanted, 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
@@ -64,7 +64,10 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
     "search_value": (lambda r: abs(r["search_value"]) <= 1 + _SLACK, "numbers from -1 to 1"),
     "to_play": (lambda r: (r["to_play"] == 0) | (r["to_play"] == 1), "0 or 1"),
     "ply": (lambda r: r["ply"] >= 0, "numbers of at least 0"),
-    "moves_left": (lambda r: r["moves_left"] >= 0, "numbers of at least 0"),
+    "moves_left": (
+        lambda r: (r["moves_left"] >= 0) | (r["moves_left"] == UNKNOWN),
+        "numbers of at least 0, or unknown",
+    ),
     "weight": (lambda r: _weight(r["weight"]), "finite numbers of at least 0"),
     "opponent_policy": (
         lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
@@ -76,4 +79,7 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         "-1, 0 or 1, or unknown",
     ),
     "score": (_target("score"), "finite numbers, or unknown"),
+    "value_weight": (lambda r: _weight(r["value_weight"]), "finite numbers of at least 0"),
+    "search_weight": (lambda r: _weight(r["search_weight"]), "finite numbers of at least 0"),
+    "final_weight": (lambda r: _weight(r["final_weight"]), "finite numbers of at least 0"),
 }

@@ -34,7 +34,8 @@ def show(path: Path, count: int) -> Lines:
 
 def _header(path: Path, meta: Meta, rows: Mapping[str, np.ndarray]) -> Lines:
     yield f"{path}: {meta.rows:,} rows of {meta.games:,} games, {meta.form.row_bytes:,} bytes each"
-    yield f"game:     {meta.game.name} (version {meta.game.version}) {json.dumps(dict(meta.game.options))}"
+    rules = "in KataGo's format, by the rules in the scalars" if meta.game.partial else f"version {meta.game.version}"
+    yield f"game:     {meta.game.name} ({rules}) {json.dumps(dict(meta.game.options))}"
     yield f"network:  {meta.network}"
     if meta.more:
         yield f"notes:    {json.dumps(dict(meta.more))}"
@@ -51,9 +52,11 @@ def _summary(name: str, values: np.ndarray) -> str:
         return "  " + ", ".join(
             f"{word} {share:.1%}" for word, share in zip(("wins", "draws", "losses"), values.mean(0), strict=True)
         )
+    if name == "moves_left" and row.is_unknown(values).all():
+        return "  unknown"
     if name in ("ply", "moves_left", "search_value", "weight"):
         return f"  {values.min():g} to {values.max():g}"
-    if name in ("policy_weight", "opponent_weight"):
+    if name.endswith("_weight"):
         return f"  {int((values > 0).sum()):,} rows have the target"
     if name in ("planes", "scalars", "policy", "opponent_policy", "to_play", "game"):
         return ""
@@ -74,9 +77,10 @@ def _row(meta: Meta, game: Game | None, one: Mapping[str, Any], index: int) -> L
     win, draw, loss = (float(share) for share in one["outcome"])
     yield f"  outcome: win {win:.0%}, draw {draw:.0%}, loss {loss:.0%}; search value {float(one['search_value']):+.3f}"
     if "score" in one:
-        score = one["score"]
-        yield "  score:   " + ("unknown" if row.is_unknown(score) else f"{float(score):+g}")
-    yield f"  moves left: {int(one['moves_left'])}, weight: {float(one['weight']):g}"
+        known = one.get("final_weight", 1) > 0 and not row.is_unknown(one["score"])
+        yield "  score:   " + (f"{float(one['score']):+g}" if known else "unknown")
+    left = "unknown" if row.is_unknown(one["moves_left"]) else int(one["moves_left"])
+    yield f"  moves left: {left}, weight: {float(one['weight']):g}"
 
 
 def _board(game: str, planes: np.ndarray, player: int) -> Lines:

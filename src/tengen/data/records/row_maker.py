@@ -121,7 +121,8 @@ class RowMaker:
         rules = {key: record.options[key] for key in ("ko", "suicide") if _names_rules(record)}
         # One of two limits, so that few programs are compiled.
         most = None if len(record.actions) <= max(2 * size**2, 50) else max(4 * size**2, len(record.actions))
-        return _go(size, **{key: rules.get(key, own[key]) for key in ("ko", "suicide")}, max_moves=most)
+        rules = {key: rules.get(key, own[key]) for key in ("ko", "suicide")}
+        return _go(size, **rules, max_moves=most, observation=own["observation"])
 
     def _make(self, game: Game, waiting: list[_Waiting]) -> list[Rows]:
         """The rows of some games that are replayed by the rules of `game`, one item per game."""
@@ -190,6 +191,7 @@ class RowMaker:
             "weight": np.ones(length, np.float32),
             "game": np.tile(np.asarray(waiting.number, np.uint32), (length, 1)),
         }
+        rows |= {name: np.ones(length, np.float32) for name in row.TARGET_WEIGHTS if name in form.fields}
         if "opponent_policy" in form.fields:
             other = np.append(player[1:] != player[:-1], False)
             rows["opponent_policy"] = np.where(other[:, None], np.roll(played, -1, 0), 0).astype(np.float16)
@@ -257,8 +259,8 @@ def _ends(game: Game, states: Any) -> tuple[jax.Array, jax.Array, dict[str, jax.
 
 
 @lru_cache(maxsize=64)
-def _go(size: int, ko: str, suicide: bool, max_moves: int | None) -> Game:
-    return games.make("go", size=size, komi=0.0, ko=ko, suicide=suicide, max_moves=max_moves)
+def _go(size: int, **options: Any) -> Game:
+    return games.make("go", size=size, komi=0.0, **options)
 
 
 def _names_rules(record: Record) -> bool:

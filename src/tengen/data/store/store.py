@@ -1,24 +1,27 @@
-"""The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz.
+"""The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz, and <network>/tdata/*.npz, which KataGo wrote.
 
 Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
 chunks were made. Each worker lists the folders before it takes a number; if two take the same one at the same moment,
 their names still differ, and their order does not matter. A foreign file with a number far beyond the others is used,
-but numbering does not continue from it.
+but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any, all chunks are in
+the order of their times of change, as KataGo orders them.
 """
 
 import contextlib
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tengen import files
-from tengen.data.format import chunk
+from tengen.data.format import chunk, katago
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.errors import OptionError
 
+KATAGO = "katago"  # the worker of its files
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
 _TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
@@ -37,7 +40,12 @@ class Chunk:
     @property
     def network(self) -> str:
         """The network that played the games."""
-        return self.path.parent.name
+        return katago.network_of(self.path)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether KataGo wrote it, or it is written for KataGo."""
+        return self.number < 0
 
 
 class Listing(NamedTuple):
@@ -71,13 +79,16 @@ class Store:
             raise OptionError(f"worker: expected letters, digits and _, at most 40 of them, got {worker!r}")
         self.folder = folder
         self.worker = worker
+        self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, and why
         self._last = -1  # the last number that was taken here
         self._rows: dict[Path, int] = {}
 
-    def reserve(self, network: str) -> Path:
-        """The path for the next chunk with games of `network`. Later calls give later names."""
+    def reserve(self, network: str, *, foreign: bool = False) -> Path:
+        """The path for the next chunk with games of `network`, or the next file for KataGo."""
         if not is_network(network):
             raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
+        if foreign:
+            return self.folder / network / katago.FOLDER / f"{secrets.token_hex(8).upper()}.npz"
         self._last = self.last() + 1
         return self.folder / network / f"{self._last:010d}-{self.worker}.npz"
 
@@ -88,9 +99,9 @@ class Store:
 
     def chunks(self, paths: Iterable[Path] | None = None) -> list[Chunk]:
         """All chunks, oldest first, or those among `paths`; none if the folder is not there."""
-        found = ((path, _NAME.fullmatch(path.name)) for path in (self.files() if paths is None else paths))
-        chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
-        return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
+        chunks = [item for path in (self.files() if paths is None else paths) if (item := _chunk(path))]
+        chunks.sort(key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
+        return _by_time(chunks) if chunks and chunks[0].foreign else chunks
 
     def listing(self) -> Listing:
         """All chunks with their row counts; no chunk is read in full. Corrupt ones are set aside.
@@ -103,7 +114,8 @@ class Store:
     def read_newest(self, count: int, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> Loaded:
         """The newest `count` rows, or all if there are fewer. Memory: these rows, and one chunk.
 
-        Corrupt chunks are renamed to `*.corrupt`, named in the result, and made up for by older rows. Raises
+        Corrupt chunks are renamed to `*.corrupt`, named in the result, and made up for by older rows, as are files of
+        KataGo that cannot be used; they stay and are named in `unused`. Raises
         ForeignChunk if there are rows of another game or format, or a chunk with more than `max_chunk_rows`, and
         UnreadableChunk if a chunk may not be read.
         """
@@ -160,6 +172,10 @@ class Store:
             yield
         except chunk.CorruptChunk:
             corrupt.append(self._set_aside(item.path))
+        except chunk.ForeignChunk as error:
+            if not item.foreign:
+                raise
+            self.unused[item.path] = str(error)
         except chunk.UnreadableChunk:
             if item.path.exists():
                 raise
@@ -177,7 +193,27 @@ class Store:
         """All files in the folders of the networks, apart from folders that are still being filled."""
         for folder in files.inside(self.folder):
             if is_network(folder.name) and folder.is_dir():
-                yield from files.inside(folder)
+                for path in files.inside(folder):
+                    yield from files.inside(path) if path.name == katago.FOLDER else (path,)
+
+
+def _chunk(path: Path) -> Chunk | None:
+    """The chunk at a path; None if its name is not that of a chunk."""
+    if match := _NAME.fullmatch(path.name):
+        return Chunk(int(match[1]), match[2], path)
+    # As KataGo's shuffle does, which takes an underscore for the mark of a temporary file.
+    named = path.suffix == ".npz" and "_" not in path.name and not path.name.startswith(".")
+    of_katago = named and path.parent.name == katago.FOLDER
+    return Chunk(-1, KATAGO, path) if of_katago else None
+
+
+def _by_time(chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks by their times of change; those that are gone are left out."""
+    found = []
+    for item in chunks:
+        with contextlib.suppress(OSError):
+            found.append((item.path.stat().st_mtime_ns, item.path.name, item))
+    return [item for *_, item in sorted(found, key=lambda entry: entry[:2])]
 
 
 def is_network(name: str) -> bool:

@@ -25,6 +25,7 @@ from tengen.config.rendering import render
 from tengen.config.sections import Config
 from tengen.errors import TengenError
 from tengen.games.core import Game
+from tengen.interop.katago import base as katago
 from tengen.interop.lc0 import exchange as lc0
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
@@ -138,7 +139,9 @@ class ExportPart(Part):
             net = saving.load(left, self._game, dtype="float32")
             check(net, self._game, left)
             target = self._base / self._place(facts.get("role")) / name
-            write(self._base, target, net, self._game, facts, self._made_with(left), "this run has no gate")
+            made_with, why = self._made_with(left), "this run has no gate"
+            if note := write(self._base, target, net, self._game, facts, made_with, why):
+                self._say(note)
             there = target
         shutil.rmtree(left, ignore_errors=True)
         return there
@@ -157,13 +160,18 @@ class ExportPart(Part):
 
 def write(
     base: Path, target: Path, net: nets.Network, game: Game, facts: Mapping[str, Any], made_with: str, why: str
-) -> None:
-    """Write the folder of a network with how it was made; one in RUN/models is accepted, for the reason `why`."""
+) -> str:
+    """Write the folder of a network with how it was made; one in RUN/models is accepted, for the reason `why`.
+
+    In a directory that KataGo plays in, its file for KataGo is there, too; returns why that is not possible.
+    """
+    notes = []
 
     def fill(folder: Path) -> None:
         info = _info(facts)
         saving.save(net, folder, game, info)
         lc0.write_beside(net, folder, info["step"])
+        notes.append(katago.add_model(base, folder, net, game, target.name))
         about = {"schema": 1, **facts, "code": list(provenance.lines()), "config": made_with}
         files.write_bytes(folder / MADE, json.dumps(about, indent=1).encode())
         if target.parent.name == networks.ACCEPTED:
@@ -171,6 +179,7 @@ def write(
             networks.write_verdict(networks.NetworkEntry(folder, "", 0, 0), verdict)
 
     files.write_folder(target, fill)
+    return notes[-1]
 
 
 def _info(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,17 +7,20 @@ differ, and so do the numbers of their games.
 import contextlib
 import secrets
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from tengen import files
+from tengen import files, nets
 from tengen.analysis.saving import save_tree
 from tengen.config.sections import Config
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Job, Writer
 from tengen.errors import OptionError, TengenError
+from tengen.interop.katago import base as katago
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
@@ -75,7 +78,7 @@ class SelfplayPart(Part):
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
             *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
-            *(self.network, self._session, self._playing.opponents),
+            *(self.network, self._session, self._playing.opponents, self._playing.visits),
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
@@ -209,18 +212,18 @@ class SelfplayPart(Part):
         if now - self._looked < self._config.ring.poll_seconds:
             return
         self._looked = now
-        found = [entry for entry in networks.accepted(self._base) if entry.name not in self._bad]
-        if not found or found[-1].name == (self._next[0] if self._next else self.network):
+        found = self._newest()
+        if found is None or found[0] == (self._next[0] if self._next else self.network):
             return
-        newest = found[-1]
+        name, load = found
         try:
-            net = saving.load(newest.path, self._playing.game, dtype=self._config.net.dtype)
+            net = load()
         except TengenError as error:
-            self._bad.add(newest.name)
+            self._bad.add(name)
             self._say(f"a network cannot be used: {error}")
             return
         if net.spec != self._playing.spec:
-            self._say(f"{newest.name} is another kind of network: the games that run are dropped")
+            self._say(f"{name} is another kind of network: the games that run are dropped")
             self._collect()
             self._collector.flush()
             self._before_rows += self._collector.written_rows
@@ -228,8 +231,18 @@ class SelfplayPart(Part):
             self._next = None
         if self._next is None:  # else the games that are waited for stay the same, however often networks come
             self._marks = self._rounds.marks()
-        self._next = newest.name, self._playing.weights(net)
+        self._next = name, self._playing.weights(net)
         self._switch_when_ready()
+
+    def _newest(self) -> tuple[str, Callable[[], nets.Network]] | None:
+        """The newest network that was accepted, or that KataGo's trainer has made since, and how to load it."""
+        models, game, dtype = self._base / networks.ACCEPTED, self._playing.game, self._config.net.dtype
+        own = [entry for entry in networks.accepted(self._base) if entry.name not in self._bad]
+        theirs = katago.newest_model(models)
+        newer = theirs is not None and (not own or theirs.changed > own[-1].path.stat().st_mtime_ns)
+        if theirs is not None and newer and theirs.name not in self._bad:
+            return theirs.name, partial(katago.load_model, theirs.path, game, dtype)
+        return (own[-1].name, partial(saving.load, own[-1].path, game, dtype=dtype)) if own else None
 
     def _switch_when_ready(self) -> None:
         """Let the next network take over, at once or when the games have ended that it did not begin."""

@@ -1,4 +1,4 @@
-"""Supervised training: the train part of a run whose rows all come from `tengen data from-games`.
+"""Training on games of others: the train part of a run whose rows all come from `tengen data from-games` or KataGo.
 
 No other part works on this run, so the trainer also shuffles, as often as `train.samples_per_row` allows, and exports.
 """
@@ -23,7 +23,7 @@ def is_supervised(base: Path) -> bool:
     """Whether the run has rows, all of them from games of others, and no other part is at work on it."""
     chunks = Store(base / "selfplay").chunks()
     others = (part for part in part_status.look(base) if part.alive and part.kind in ("shuffle", "export"))
-    return bool(chunks) and all(chunk.worker == WORKER for chunk in chunks) and not any(others)
+    return bool(chunks) and all(chunk.worker == WORKER or chunk.foreign for chunk in chunks) and not any(others)
 
 
 class SupervisedPart(Part):
@@ -38,7 +38,7 @@ class SupervisedPart(Part):
         self._train = train(end_when_limited=False)
         self.name, self._base, self._stop, self._say, self._ends = self._train.name, base, stop, say, ends
         self._batch = config.train.batch
-        # There will be no more rows to wait for, and no gate.
+        # The first rows may be all that ever come, and there is no gate.
         alone = replace(config, data=replace(config.data, first_rows=1), gate=replace(config.gate, kind="none"))
         self._shuffle = ShufflePart(alone, self._train.trainer.config.game, base, stop, say, single=True)
         self._export = ExportPart(alone, base, stop, say, name=self.name)
@@ -51,8 +51,10 @@ class SupervisedPart(Part):
             exported = self._export.run_once()
             return exported if exported.worked else progress
         trainer, last = self._train.trainer, newest(self._base)
-        if last is None or (trainer.affordable and sum(file.rows for file in last.train) >= self._batch):
-            return replace(self._shuffle.run_once(again=last is not None), ended=False)
+        again = last is not None and trainer.affordable > 0 and sum(file.rows for file in last.train) >= self._batch
+        made = self._shuffle.run_once(again=again)
+        if made.worked or last is None:
+            return replace(made, ended=False)
         if not self._ends or progress.ended:
             return progress
         words = f"learned {trainer.samples:,} samples of {trainer.bucket.rows:,} rows; more would take {progress.words}"

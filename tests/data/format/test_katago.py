@@ -1,0 +1,187 @@
+"""Files of KataGo as rows: every field by a slow reading of its arrays, and files that cannot be used."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tengen import games
+from tengen.data.format import chunk, showing
+from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
+from tests.helpers.katago_files import made_arrays, write_arrays
+
+HEADS = ("opponent_policy", "ownership", "score", "moves_left")
+GAME = games.make("go", size=3, observation="katago", komi=0.5, ko="simple")
+Arrays = dict[str, Any]
+
+
+@pytest.mark.parametrize(("columns", "ending", "side"), [(80, "", 3), (64, "", 5), (80, ".npy", 3)])
+def test_every_field(tmp_path: Path, columns: int, ending: str, side: int) -> None:
+    arrays = made_arrays(7, side, columns)
+    arrays["globalTargetsNC"][2, [26, 28, 0, 1, 2]] = 0, 0, 0.25, 0.25, 0.5
+    if columns == 64:
+        del arrays["qValueTargetsNCMove"]
+    path = write_arrays(tmp_path / "net" / "tdata" / "A.npz", arrays, ending)
+    game = games.make("go", size=side, observation="katago")
+    rows, meta = chunk.read_chunk(path, RowFormat.of(game, HEADS), GameIdentity.of(game))
+    assert (meta.rows, meta.games, meta.network) == (7, 7, "net")
+    assert chunk.peek_meta(path).games == 7
+    bits = np.unpackbits(arrays["binaryInputNCHWPacked"], axis=2)
+    for place in range(7):
+        row, columns_ = {name: values[place] for name, values in rows.items()}, arrays["globalTargetsNC"][place]
+        planes = np.unpackbits(row["planes"])[: side * side * 22].reshape(side, side, 22)
+        for point in np.ndindex(side, side):
+            assert planes[point].tolist() == bits[place, :, point[0] * side + point[1]].tolist()
+        assert row["scalars"].tolist() == arrays["globalInputNC"][place].tolist()
+        for channel, (name, weight, column) in enumerate(
+            (("policy", "policy_weight", 26), ("opponent_policy", "opponent_weight", 28))
+        ):
+            target = arrays["policyTargetsNCMove"][place, channel].astype(float)
+            expected = target / target.sum() if columns_[column] else 0 * target
+            np.testing.assert_allclose(row[name], expected, atol=1e-3)
+            assert row[weight] == columns_[column]
+        np.testing.assert_allclose(row["outcome"], columns_[[0, 2, 1]], atol=1e-6)
+        np.testing.assert_allclose(row["search_value"], columns_[16] - columns_[17], atol=1e-6)
+        assert (row["weight"], row["final_weight"], row["score"]) == (columns_[25], columns_[27], columns_[20])
+        assert (row["value_weight"], row["search_weight"]) == (1 - columns_[35], 1 - columns_[24])
+        assert row["ownership"].tolist() == arrays["valueTargetsNCHW"][place, 0].tolist()
+        assert (row["ply"], row["moves_left"]) == (columns_[51], -128)
+
+
+def test_a_file_is_shown(tmp_path: Path) -> None:
+    arrays = made_arrays(2)
+    arrays["globalTargetsNC"][0, 27] = 0
+    path = write_arrays(tmp_path / "net" / "tdata" / "A.npz", arrays)
+    text = "\n".join(showing.show(path, 1))
+    assert "go (in KataGo's format, by the rules in the scalars)" in text
+    assert "score:   unknown" in text
+    assert "moves left: unknown" in text
+
+
+def _nan(arrays: Arrays) -> None:
+    arrays["globalInputNC"][3, 5] = np.nan
+
+
+def _infinite(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][1, 20] = np.inf
+
+
+def _version(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][2, 63] = 4
+
+
+def _columns(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"] = np.zeros((4, 96), np.float32)
+
+
+def _missing(arrays: Arrays) -> None:
+    del arrays["scoreDistrN"]
+
+
+def _extra(arrays: Arrays) -> None:
+    arrays["moreTargets"] = np.zeros(4, np.float32)
+
+
+def _shape(arrays: Arrays) -> None:
+    arrays["policyTargetsNCMove"] = arrays["policyTargetsNCMove"][:, :, :-1]
+
+
+def _rows(arrays: Arrays) -> None:
+    arrays["globalInputNC"] = arrays["globalInputNC"][:-1]
+
+
+def _type(arrays: Arrays) -> None:
+    arrays["globalInputNC"] = arrays["globalInputNC"].astype(np.float64)
+
+
+def _flat(arrays: Arrays) -> None:
+    arrays["valueTargetsNCHW"] = np.zeros(4, np.int8)
+
+
+def _policy(arrays: Arrays) -> None:
+    arrays["policyTargetsNCMove"][1, 0] = 0
+
+
+def _outcome(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][3, 0] += 0.5
+
+
+def _ownership(arrays: Arrays) -> None:
+    arrays["valueTargetsNCHW"][0, 0, 1, 1] = 7
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        (_nan, chunk.CorruptChunk, "globalInputNC: row 3, column 5: nan is not a finite number"),
+        (_infinite, chunk.CorruptChunk, "globalTargetsNC: row 1, column 20: inf is not"),
+        (_version, chunk.ForeignChunk, "globalTargetsNC: row 2: expected format 2 or 3, got 4"),
+        (_columns, chunk.ForeignChunk, "globalTargetsNC: expected 64 or 80 columns, got 96"),
+        (_missing, chunk.ForeignChunk, "scoreDistrN: this array is missing"),
+        (_extra, chunk.ForeignChunk, "moreTargets: an array too many"),
+        (_shape, chunk.CorruptChunk, r"policyTargetsNCMove: expected int16 \[4, 2, 10\], got int16 \[4, 2, 9\]"),
+        (_rows, chunk.CorruptChunk, r"globalInputNC: expected float32 \[4, 19\], got float32 \[3, 19\]"),
+        (_type, chunk.CorruptChunk, "globalInputNC: expected float32"),
+        (_flat, chunk.ForeignChunk, "valueTargetsNCHW: expected boards of 2x2 to 19x19, got 0x0"),
+        (_policy, chunk.CorruptChunk, "policyTargetsNCMove: row 1: expected weights of at least 0, not all 0"),
+        (_outcome, chunk.CorruptChunk, "globalTargetsNC: row 3: expected chances of win, loss and no result"),
+        (_ownership, chunk.CorruptChunk, "ownership: expected -1, 0 or 1"),
+    ],
+)
+def test_bad_files(tmp_path: Path, spoil: Callable[[Arrays], None], error: type, message: str) -> None:
+    arrays = made_arrays(4)
+    spoil(arrays)
+    path = write_arrays(tmp_path / "A.npz", arrays)
+    with pytest.raises(error, match=rf"A\.npz: .*{message}"):
+        chunk.read_chunk(path)
+
+
+def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
+    path = write_arrays(tmp_path / "A.npz", made_arrays(4))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(chunk.CorruptChunk, match="cut short"):
+        chunk.read_chunk(path)
+    place = whole.index(b"globalTargetsNC") + 120
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+    with pytest.raises(chunk.CorruptChunk, match="globalTargetsNC: (its checksum is wrong|cannot be unpacked)"):
+        chunk.read_chunk(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "go",
+            {"size": 3},
+            'observation: expected "tengen", got "katago"; rows of KataGo need game.observation=katago',
+        ),
+        ("go", {"size": 5, "observation": "katago"}, "size: expected 5, got 3"),
+        ("tic_tac_toe", {}, "expected the game tic_tac_toe, got go"),
+    ],
+)
+def test_files_of_another_game(tmp_path: Path, name: str, options: dict[str, Any], message: str) -> None:
+    path, game = write_arrays(tmp_path / "A.npz", made_arrays(4)), games.make(name, **options)
+    with pytest.raises(chunk.ForeignChunk, match=message):
+        chunk.read_chunk(path, RowFormat.of(game), GameIdentity.of(game))
+    with pytest.raises(chunk.ForeignChunk, match="data.max_chunk_rows allows 3"):
+        chunk.read_chunk(path, limit=3)
+
+
+def test_rules_and_komi_may_differ(tmp_path: Path) -> None:
+    path = write_arrays(tmp_path / "A.npz", made_arrays(4))
+    rows, _ = chunk.read_chunk(path, RowFormat.of(GAME), GameIdentity.of(GAME))
+    assert len(rows["ply"]) == 4
+
+
+def test_rows_without_weights_of_targets_are_given_them(tmp_path: Path) -> None:
+    path = write_arrays(tmp_path / "A.npz", made_arrays(4))
+    rows, meta = chunk.read_chunk(path)
+    old = RowFormat(meta.form.planes_shape, meta.form.num_scalars, meta.form.num_actions)
+    plain = {name: rows[name] for name in old.fields}
+    chunk.write_chunk(tmp_path / "old.npz", old, plain, GameIdentity.of(GAME), network="net")
+    again, _ = chunk.read_chunk(tmp_path / "old.npz", RowFormat.of(GAME), GameIdentity.of(GAME))
+    assert again["value_weight"].tolist() == again["final_weight"].tolist() == [1, 1, 1, 1]

@@ -1,0 +1,42 @@
+"""A trainer on games of others makes its own shuffles, and another one when more rows have come."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tengen import games
+from tengen.data.shuffle.folders import newest
+from tengen.loop.parts.supervised import SupervisedPart, is_supervised
+from tengen.run.part import waiting
+from tests.helpers.katago_files import made_arrays, write_arrays
+from tests.helpers.tiny_runs import never, tiny
+
+GO3 = ("game.name=go", "game.size=3", "game.observation=katago")
+
+
+def put(base: Path, name: str, rows: int) -> None:
+    write_arrays(base / "selfplay" / "random" / "tdata" / name, made_arrays(rows, seed=rows))
+
+
+def test_new_files_of_katago_are_shuffled_when_the_trainer_waits(tmp_path: Path) -> None:
+    put(tmp_path, "A1.npz", 40)
+    assert is_supervised(tmp_path)
+    config = tiny()
+    game = games.make("go", size=3, observation="katago")
+    trainer: Any = SimpleNamespace(
+        name="main",
+        run_once=lambda: waiting("more rows"),
+        trainer=SimpleNamespace(affordable=0, samples=0, bucket=None, config=SimpleNamespace(game=game)),
+    )
+    said: list[str] = []
+    part = SupervisedPart(config, tmp_path, never, said.append, lambda **_: trainer, ends=False)
+    assert "shuffled" in part.run_once().words
+    assert part.run_once().words == "more rows"
+    put(tmp_path, "B2.npz", 24)
+    (tmp_path / "selfplay" / "random" / "tdata" / "C3.npz").write_bytes(b"nonsense")
+    assert "shuffled" in part.run_once().words
+    found = newest(tmp_path)
+    assert found is not None
+    assert found.total_rows == 64
+    assert any("C3.npz: not a good chunk" in text for text in said)
+    assert part.run_once().words == "more rows"
