@@ -23,6 +23,7 @@ _COMMANDS = (
     "daemon",
     "tui",
     "status",
+    "report",
     *_PARTS,
     *_PLAY,
     "sweep",
