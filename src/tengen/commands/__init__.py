@@ -24,6 +24,7 @@ _COMMANDS = (
     "tui",
     "status",
     "report",
+    "web",
     *_PARTS,
     *_PLAY,
     "sweep",

@@ -56,6 +56,11 @@ def play_through(record: Record) -> dict[str, Any]:
     """A whole game. RecordError if a move is not legal."""
     game = moves.game_of(record)
     states = list(moves.replay(record))
+    return from_states(record, game, states)
+
+
+def from_states(record: Record, game: Game, states: Sequence[Any]) -> dict[str, Any]:
+    """A whole game whose positions, from the start to the end, are known."""
     return {**heading(record, game), **_positions(game, states, record.actions, record.values)}
 
 

@@ -46,12 +46,12 @@ def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     """One game with all positions. Needs JAX. TengenError says what is wrong with it."""
     from tengen.web import frames
 
-    return frames.play_through(_record(base, network, key)) | {"key": key, "text": text_of(base, network, key)}
+    return frames.play_through(find_record(base, network, key)) | {"key": key, "text": text_of(base, network, key)}
 
 
 def text_of(base: Path, network: str, key: str) -> dict[str, str]:
     """The file of one game to keep: its name and its content."""
-    record = _record(base, network, key)
+    record = find_record(base, network, key)
     stem = f"{network}-{record.id or key}".replace(":", "-")
     return exported(record, stem)
 
@@ -85,7 +85,8 @@ def selection(base: Path, most: int) -> list[dict[str, Any]]:
     return found[:most]
 
 
-def _record(base: Path, network: str, key: str) -> Any:
+def find_record(base: Path, network: str, key: str) -> Any:
+    """The record of one game. NoSuchGame if it is not there."""
     name, _, number = key.rpartition(":")
     path = next((path for path in _newest(_folder(base, network)) if path.name == name), None)
     if path is None or not (number.isascii() and number.isdecimal() and len(number) < 10):

@@ -10,7 +10,7 @@ const TABS = { runs: "Runs", curves: "Curves", ladder: "Ladder", games: "Games",
 const REFRESH = 4000; // milliseconds between two readings of a run
 
 // Where the page has its data from: what it contains, or the server that it came from.
-const token = new URLSearchParams(location.search).get("token");
+const token = page.token;
 
 async function ask(path, body) {
   const headers = { ...(token ? { "X-Tengen-Token": token } : {}), ...(body ? { "Content-Type": "application/json" } : {}) };
@@ -18,6 +18,21 @@ async function ask(path, body) {
   const found = await answer.json();
   if (!answer.ok) throw new Error(found.error || answer.statusText);
   return found;
+}
+
+// The lines of JSON of an answer, one by one as they come.
+async function* lines(path, body, signal) {
+  const answer = await fetch(path, { method: "POST", signal, headers: { "X-Tengen-Token": token, "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const found = (rest + value).split("\n");
+    rest = found.pop();
+    for (const line of found) yield JSON.parse(line);
+  }
 }
 
 const embedded = {
@@ -31,6 +46,7 @@ const served = {
   game: (id, network, key) => ask(`/api/runs/${encodeURIComponent(id)}/game?network=${encodeURIComponent(network)}&key=${encodeURIComponent(key)}`),
   machine: () => ask("/api/machine"),
   ask,
+  stream: lines,
 };
 const source = page.live ? served : embedded;
 

@@ -146,7 +146,7 @@ class ChartCard {
       scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 26, gap: 4 },
-        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : undefined }, filter: this.log ? roundSteps : undefined, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
+        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
       ],
       series: [{}, ...this.series.map((one) => ({
         label: one.label, stroke: colour(one.colour), width: 1.75, dash: one.dash, spanGaps: true,
