@@ -91,7 +91,7 @@ def _positions(
     for ply, (action, value) in enumerate(zip(actions, values, strict=True)):
         state, before, after = states[ply], drawn[ply], drawn[ply + 1]
         player, name = int(game.to_play(state)), game.action_name(state, action)
-        move: dict[str, Any] = {"name": name, "player": player}
+        move: dict[str, Any] = {"name": name, "player": player, "action": int(action)}
         if (place := place_on(game, state, action, name)) is not None:
             move["place"] = place
         if value is not None:

@@ -6,7 +6,7 @@ import secrets
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,16 +108,19 @@ class PlayRoom:
         mine = [n for n in range(len(steps) - 1) if session.seat in (None, int(engine.game.to_play(steps[n].state)))]
         if not engine.actions or not mine:
             raise OptionError("there is nothing to take back")
-        return self.back(id, mine[-1])
+        return self.goto(id, engine.actions[: mine[-1]])
 
-    def back(self, id: str, ply: int) -> dict[str, Any]:
-        """Go back to the position after `ply` moves, and on from there."""
+    def goto(self, id: str, actions: Sequence[int]) -> dict[str, Any]:
+        """Go to the position after these moves from the start: back, on, or into a variation. IllegalMove."""
         session = self.get(id)
-        if not 0 <= ply <= len(session.engine.actions):
-            raise OptionError(f"move {ply}: the game has {len(session.engine.actions)} moves")
-        session.engine.rewind(ply + 1)
-        del session.values[ply:]
-        self._answer(session)
+        before = session.engine.actions
+        same = next((at for at, pair in enumerate(zip(before, actions, strict=False)) if pair[0] != pair[1]), None)
+        kept = min(len(before), len(actions)) if same is None else same
+        if kept == len(actions):
+            session.engine.rewind(kept + 1)
+        else:
+            session.engine.reset(session.start, actions)
+        session.values = [*session.values[:kept], *[None] * (len(actions) - kept)]
         return self._state(session)
 
     def state(self, id: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _LOOK = 2.0  # seconds between two looks at the runs, while somebody watches
 _FIND = 10.0  # the same for new runs
 _ALIVE = 15.0  # seconds after which a silent stream says that it is there
 _LARGEST = 400_000  # bytes of a request
+_MOST_MOVES = 20_000
 
 
 class NotFound(TengenError):
@@ -166,7 +167,7 @@ class LivePage:
             "move": lambda room: room.move(id, _whole(asked, "action")),
             "answer": lambda room: room.answer(id),
             "undo": lambda room: room.undo(id),
-            "back": lambda room: room.back(id, _whole(asked, "ply")),
+            "goto": lambda room: room.goto(id, _actions(asked)),
             "state": lambda room: room.state(id),
             "export": lambda room: room.export(id),
         }
@@ -290,6 +291,13 @@ def _whole(asked: dict[str, Any], name: str) -> int:
     value = asked.get(name)
     if type(value) is not int:
         raise TengenError(f"{name}: expected a whole number, got {str(value)[:40]!r}")
+    return value
+
+
+def _actions(asked: dict[str, Any]) -> list[int]:
+    value = asked.get("actions")
+    if not isinstance(value, list) or len(value) > _MOST_MOVES or not all(type(each) is int for each in value):
+        raise TengenError("actions: expected a list of whole numbers")
     return value
 
 
