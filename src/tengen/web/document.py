@@ -150,7 +150,8 @@ class RunReader:
         for state, folder in _STATES.items():
             for name, verdict in self._once(folder, self.base / folder, lambda folder=folder: _listed(self.base / folder)):
                 samples, rows = networks.parse_counts(name) or (None, None)
-                one = {"name": name, "state": state, "samples": samples, "rows": rows}
+                kind = "saved" if state == "accepted" and not verdict else state  # by a run without a gate
+                one = {"name": name, "state": kind, "samples": samples, "rows": rows}
                 one |= {key: rated[name][key] for key in ("elo", "error", "games") if name in rated}
                 found.append(one | ({"verdict": verdict} if verdict else {}))
         return sorted(found, key=lambda one: (one["samples"] or 0, one["name"]), reverse=True)

@@ -101,8 +101,8 @@ function draw(anew = false) {
   }
   const first = shown[0];
   document.title = `${shown.map((run) => run.label).join(", ")} · Tengen`;
-  summaryHost.replaceChildren(shown.length === 1 ? summary(first) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
-    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
+  summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
+    shown.length > 1 && state.tab !== "runs" ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
   if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
   if (state.tab === "curves") drawCharts(grid, shown, anew);
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));

@@ -2,7 +2,7 @@
 import { h, s } from "dom.js";
 
 const CELL = 40;
-const EDGE = 26;
+const EDGE = 28;
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
 const PIECES = { K: "♚", Q: "♛", R: "♜", B: "♝", N: "♞", P: "♟" };
 const ROW = 1.5 / Math.sqrt(3);
@@ -24,8 +24,9 @@ export function drawBoard(position, options = {}) {
   if (position.kind === "hironaka") return drawPoints(position, options);
   const { width, height, kind } = position;
   const hex = kind === "hexagons";
-  const w = (hex ? width + (height - 1) / 2 : width) * CELL + 2 * EDGE;
-  const t = (hex ? ((height - 1) * ROW + 2 / Math.sqrt(3)) * CELL : height * CELL) + 2 * EDGE;
+  const far = hex ? EDGE : 6; // only the upper and the left edge have coordinates
+  const w = (hex ? width + (height - 1) / 2 : width) * CELL + EDGE + far;
+  const t = (hex ? ((height - 1) * ROW + 2 / Math.sqrt(3)) * CELL : height * CELL) + EDGE + far;
   const centre = (row, column) => (hex
     ? [EDGE + (column + 0.5 + row / 2) * CELL, EDGE + (row * ROW + 1 / Math.sqrt(3)) * CELL]
     : [EDGE + (column + 0.5) * CELL, EDGE + (row + 0.5) * CELL]);
@@ -46,7 +47,7 @@ function ground(position, centre, w, t) {
   if (kind === "hexagons") {
     // The players' sides: the first joins top and bottom, the second left and right.
     const [a, b, c, d] = [centre(0, 0), centre(0, width - 1), centre(height - 1, width - 1), centre(height - 1, 0)];
-    const out = CELL * 0.86;
+    const out = CELL * 0.84;
     const side = (p, q, dx, dy, name) => s("line", { x1: p[0] + dx, y1: p[1] + dy, x2: q[0] + dx, y2: q[1] + dy, class: `side ${name}` });
     found.push(side(a, b, 0, -out * 0.8, "p0"), side(d, c, 0, out * 0.8, "p0"), side(a, d, -out * 0.72, out * 0.3, "p1"), side(b, c, out * 0.72, -out * 0.3, "p1"));
     return found;
@@ -98,7 +99,7 @@ function cell(position, options, row, column, centre) {
     const white = sign === sign.toUpperCase();
     found.push(s("text", { x, y: y + 0.31 * CELL, "text-anchor": "middle", "font-size": 0.86 * CELL, class: white ? "piece white" : "piece black" }, `${PIECES[sign.toUpperCase()]}\uFE0E`));
   }
-  if (last && kind !== "chess") found.push(s("circle", { cx: x, cy: y, r: kind === "marks" ? 17 : 6, class: "last" }));
+  if (last && kind !== "chess") found.push(s("circle", { cx: x, cy: y, r: kind === "marks" ? 3 : 6, class: "last" }));
   if (options.labels && options.labels[at]) found.push(s("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, class: sign === "." ? "percent" : "percent on" }, options.labels[at]));
   if (options.click && (!options.legal || options.legal.has(at))) {
     const name = `${position.columns[column]}${position.rows[row]}`;
@@ -113,12 +114,12 @@ function coordinates(position, centre, board) {
   const { width, height, kind } = position;
   for (let column = 0; column < width; column += 1) {
     const [x, y] = centre(0, column);
-    board.append(s("text", { x: kind === "hexagons" ? x - 8 : x, y: y - CELL * 0.5 - 9, "text-anchor": "middle", class: "coordinate" }, position.columns[column]));
+    board.append(s("text", { x: kind === "hexagons" ? x - 6 : x, y: y - CELL * 0.5 - (kind === "hexagons" ? 19 : 9), "text-anchor": "middle", class: "coordinate" }, position.columns[column]));
   }
   if (kind === "holes") return;
   for (let row = 0; row < height; row += 1) {
     const [x, y] = centre(row, 0);
-    board.append(s("text", { x: x - CELL * 0.5 - 8, y: y + 4, "text-anchor": "end", class: "coordinate" }, position.rows[row]));
+    board.append(s("text", { x: x - CELL * 0.5 - (kind === "hexagons" ? 17 : 8), y: y + (kind === "hexagons" ? 0 : 4), "text-anchor": "end", class: "coordinate" }, position.rows[row]));
   }
 }
 

@@ -1,5 +1,5 @@
 // Playing against a network and analysing positions, on the live page.
-import { h, percent, s, save, short } from "dom.js";
+import { h, percent, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
 import { drawChances, resultWords } from "viewer.js";
 
@@ -131,6 +131,7 @@ export class PlayTab {
       options.legal = this.targets(position);
     }
     this.board.replaceChildren(drawBoard(position, options));
+    this.board.closest(".card").dataset.kind = position.kind;
     this.board.dataset.ply = String(ply);
     this.board.dataset.over = String(game.over);
     const named = mine ? game.legal.filter((move) => !move.place) : [];
@@ -161,9 +162,11 @@ export class PlayTab {
     if (value === null) return;
     const share = (value + 1) / 2;
     const [first, second] = this.game.record.seats;
-    this.bar.replaceChildren(s("svg", { viewBox: "0 0 400 24", preserveAspectRatio: "none", role: "img", "aria-label": `${first} ${percent(share)}, ${second} ${percent(1 - share)}` },
-      s("rect", { width: 400, height: 24, class: "bar-p1" }), s("rect", { width: 400 * share, height: 24, class: "bar-p0" }),
-      s("text", { x: 8, y: 16, class: "bar-text p0" }, `${first} ${percent(share)}`), s("text", { x: 392, y: 16, "text-anchor": "end", class: "bar-text p1" }, `${percent(1 - share)} ${second}`)));
+    const filled = h("div", { class: "bar-p0" });
+    filled.style.width = `${100 * share}%`;
+    this.bar.setAttribute("role", "img");
+    this.bar.setAttribute("aria-label", `${first} ${percent(share)}, ${second} ${percent(1 - share)}`);
+    this.bar.replaceChildren(filled, h("span", { class: "bar-text p0" }, `${first} ${percent(share)}`), h("span", { class: "bar-text p1" }, `${percent(1 - share)} ${second}`));
   }
 
   drawTable() {
@@ -171,7 +174,7 @@ export class PlayTab {
     if (!found) { this.table.replaceChildren(this.seen ? h("p", { class: "faint" }, this.seen.words) : ""); return; }
     const side = this.seen.player === 0 ? 1 : -1;
     this.table.replaceChildren(h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
-      h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text) => h("th", { scope: "col" }, text)))),
+      h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text, at) => h("th", { scope: "col", class: at % 4 ? "number" : null }, text)))),
         h("tbody", {}, found.candidates.slice(0, 8).map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
           h("td", {}, h("b", {}, one.name)), h("td", { class: "number" }, short(one.visits)), h("td", { class: "number" }, percent((one.value * side + 1) / 2)), h("td", { class: "number" }, percent(one.prior)), h("td", {}, one.line.slice(1, 8).join(" ")))))));
   }

@@ -14,7 +14,7 @@ export function rating(run) {
 export function runTable(runs, chosen, toggle, open) {
   const head = ["", "run", "game", "state", "time", "games", "rows", "steps", "loss", "Elo"];
   return h("div", { class: "card scroll" }, h("table", { class: "runs" },
-    h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))),
+    h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 3 ? "number" : null }, text)))),
     h("tbody", {}, runs.map((run) => h("tr", { "data-run": run.id },
       h("td", {}, h("input", { type: "checkbox", "aria-label": `show ${run.label}`, checked: chosen.has(run.id), onchange: () => toggle(run.id) })),
       h("td", {}, h("button", { type: "button", class: "link", onclick: () => open(run.id) }, run.label), run.about && h("div", { class: "faint" }, run.about)),
@@ -22,7 +22,8 @@ export function runTable(runs, chosen, toggle, open) {
       [run.games, run.rows, run.steps, run.loss].map((value) => h("td", { class: "number" }, short(value))), h("td", { class: "number" }, rating(run)))))));
 }
 
-export function summary(run) {
+export function summary(run, brief) {
+  if (brief) return h("div", { class: "summary brief" }, h("div", { class: "title-row" }, h("h1", {}, run.label), pill(run.state), h("span", { class: "faint" }, run.state === "running" ? run.stage : run.reached)));
   const tile = (name, value, more) => h("div", { class: "tile" }, h("div", { class: "tile-name" }, name), h("div", { class: "tile-value" }, value), more && h("div", { class: "faint" }, more));
   const goal = run.goal;
   return h("div", { class: "summary" },
@@ -40,7 +41,7 @@ export function ladderTab(run, matches) {
   const all = [...run.matches, ...matches];
   if (all.length) {
     found.push(h("section", { class: "card scroll" }, h("h3", {}, "Matches"), h("p", { class: "about" }, "Played by tengen match, also against outside engines."),
-      h("table", {}, h("thead", {}, h("tr", {}, ["A", "B", "wins", "draws", "losses", "score of A", "Elo of A – B"].map((text) => h("th", { scope: "col" }, text)))),
+      h("table", {}, h("thead", {}, h("tr", {}, ["A", "B", "wins", "draws", "losses", "score of A", "Elo of A – B"].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
         h("tbody", {}, all.map((one) => h("tr", {}, h("td", {}, one.a), h("td", {}, one.b), [one.wins, one.draws, one.losses].map((count) => h("td", { class: "number" }, short(count))),
           h("td", { class: "number" }, percent((one.wins + one.draws / 2) / (one.wins + one.draws + one.losses))),
           h("td", { class: "number" }, one.elo === null ? "–" : `${Math.round(one.elo)} (${one.elo_low === null ? "−∞" : Math.round(one.elo_low)} to ${one.elo_high === null ? "∞" : Math.round(one.elo_high)})`)))))));
@@ -60,7 +61,7 @@ function ladderCard(ladder) {
   const about = ladder.fitted ? `${ladder.anchor} is 0; intervals hold 95 %.` : "Too many players to rate all of them together: each has the rating that it was given when it was rated.";
   return h("section", { class: "card ladder" }, h("h3", {}, `Ladder: ${ladder.title}`), h("p", { class: "about" }, about),
     h("div", { class: "scroll" }, h("table", { class: "ladder" },
-      h("thead", {}, h("tr", {}, ["", "player", "Elo", "±", "games", "score", ""].map((text) => h("th", { scope: "col" }, text)))),
+      h("thead", {}, h("tr", {}, ["", "player", "Elo", "±", "games", "score", ""].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
       h("tbody", {}, players.map((one, at) => h("tr", { class: one.kind }, h("td", { class: "number faint" }, at + 1), h("td", {}, one.name),
         h("td", { class: "number" }, one.elo === null ? "–" : Math.round(one.elo)), h("td", { class: "number faint" }, one.error ? Math.round(one.error) : ""),
         h("td", { class: "number" }, short(one.games)), h("td", { class: "number" }, percent(one.points / one.games)), h("td", {}, bar(one))))))),
@@ -112,7 +113,7 @@ export function dataTab(run, machine) {
   }
   if (machine) found.push(machineCard(machine));
   if (run.networks.length) {
-    found.push(h("section", { class: "card scroll wide" }, h("h3", {}, "Networks"), h("table", {}, h("thead", {}, h("tr", {}, ["network", "state", "samples", "rows", "Elo"].map((text) => h("th", { scope: "col" }, text)))),
+    found.push(h("section", { class: "card scroll wide" }, h("h3", {}, "Networks"), h("table", {}, h("thead", {}, h("tr", {}, ["network", "state", "samples", "rows", "Elo"].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
       h("tbody", {}, run.networks.slice(0, 60).map((one) => h("tr", {}, h("td", {}, one.name), h("td", {}, one.state), h("td", { class: "number" }, short(one.samples)), h("td", { class: "number" }, short(one.rows)),
         h("td", { class: "number" }, one.elo === undefined || one.elo === null ? "–" : `${Math.round(one.elo)} ± ${Math.round(one.error || 0)}`))))),
     run.networks.length + run.more_networks > 60 && h("p", { class: "faint" }, `and ${run.networks.length + run.more_networks - 60} more`)));
@@ -130,10 +131,10 @@ function ringPicture(run, last) {
   const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
   const stages = pipeline ? RING : [["selfplay", "self-play", "rows"], ["train", "training", "weights"]];
   const driver = alive.find((part) => !RING.some(([kind]) => kind === part.kind));
-  const [w, t] = [620, 300];
+  const [w, t] = [620, stages.length === 2 ? 230 : 300];
   const place = (at) => {
     const angle = (2 * Math.PI * at) / stages.length - Math.PI / 2;
-    return stages.length === 2 ? [at ? 450 : 170, 140] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
+    return stages.length === 2 ? [at ? 450 : 170, 115] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
   };
   const rates = { games: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`, rows: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`,
     batches: last("samples_per_second") === null ? "" : `${short(last("samples_per_second"))} samples/s`, weights: last("steps_per_second") === null ? "" : `${short(last("steps_per_second"))} steps/s`, candidates: "" };
@@ -153,7 +154,7 @@ function ringPicture(run, last) {
     const toward = (p, q, far) => { const d = Math.hypot(q[0] - p[0], q[1] - p[1]); return [p[0] + ((q[0] - p[0]) * far) / d, p[1] + ((q[1] - p[1]) * far) / d]; };
     const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 78), toward(b, a, 84)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
-      rates[flow] && s("text", { x: middle[0], y: middle[1] + (bend > 0 ? 2 : bend < 0 ? 4 : -8) - (stages.length === 2 ? Math.sign(bend) * 22 : 0), "text-anchor": "middle", class: "flow-text" }, rates[flow])];
+      rates[flow] && s("text", { x: middle[0], y: stages.length === 2 ? (bend > 0 ? 206 : 30) : middle[1] - 8, "text-anchor": "middle", class: "flow-text" }, rates[flow])];
   });
   const boxes = stages.map(([kind, title], at) => {
     const [x, y] = place(at);
