@@ -17,7 +17,9 @@ def add(subparsers: Any) -> None:
         description=_ABOUT,
         example="tengen report runs/connect_four --out report.html",
     )
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run's folder, a folder of runs, or a match")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="a run's folder, a folder of runs, or a match"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file (default: report.html in the first RUN)")
     parser.add_argument("--games", type=int, metavar="N", default=None, help="games to include (default 36; 0: none)")
     parser.set_defaults(run=run)

@@ -18,7 +18,9 @@ def add(subparsers: Any) -> None:
         "web", help="watch runs in the browser", description=_ABOUT, example="tengen web runs"
     )
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="a run's folder or a folder of runs")
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)"
+    )
     parser.add_argument(
         "--port", type=int, default=PORT, metavar="N", help=f"port to listen on (default {PORT}; 0: any that is free)"
     )
@@ -54,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
         listening = socket.create_server((args.host, args.port), family=_family(args.host))
     except OSError as error:
         advice = "--port chooses another port" if args.port else "--host chooses another address"
-        raise TengenError(f"{args.host}:{args.port}: cannot listen there: {error.strerror or error}; {advice}") from None
+        raise TengenError(
+            f"{args.host}:{args.port}: cannot listen there: {error.strerror or error}; {advice}"
+        ) from None
     address = access.address(listening.getsockname()[1])
     count = len(watched.stamps())
     print(f"{address}   ({count} run{'' if count == 1 else 's'}; Ctrl-C ends it)", flush=True)
@@ -63,7 +67,11 @@ def run(args: argparse.Namespace) -> int:
 
         webbrowser.open(address)
     config = uvicorn.Config(
-        LivePage(watched, access).app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        LivePage(watched, access).app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     with listening:
         uvicorn.Server(config).run(sockets=[listening])

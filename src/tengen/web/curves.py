@@ -28,11 +28,9 @@ class ChartSpec:
     kind: str = "lines"  # "ratings" has error bars
 
 
-def progress_columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]]:
-    """{name: values}: a value for each line, None where it is not known."""
-    played = list(_played(lines))
-    found = [{**_figures(line), **more} for line, more in zip(lines, played, strict=True)]
-    return columns(found)
+def progress_columns(lines: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """{name: values}: a value for each line, None where it is not known; `new` are the `differences` of the lines."""
+    return columns([{**_figures(line), **_means(tally)} for line, tally in zip(lines, new, strict=True)])
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -75,29 +73,28 @@ def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: _number(value) for name, value in found.items()}
 
 
-def _played(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, float]]:
-    """Means over the games between two lines. Each process counts from 0."""
-    for _, new in differences(lines):
-        games = new["games"] if new else 0
-        if not games:
-            yield {}
-            continue
-        shares = {name: new[name] / games for name in ("first", "draws", "second")}
-        yield {"length": new["moves"] / games, "decided": 1 - shares["draws"], **shares}
+def _means(tally: Mapping[str, Any]) -> dict[str, float]:
+    """Means over the games between two lines."""
+    games = tally.get("games", 0)
+    if not games:
+        return {}
+    shares = {name: tally[name] / games for name in ("first", "draws", "second")}
+    return {"length": tally["moves"] / games, "decided": 1 - shares["draws"], **shares}
 
 
-def differences(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """For each line its number and the tally of the games since the line before, over all processes that play."""
+def differences(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each line the tally of the games since the line before, over all processes that play: each counts from 0."""
     before: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(lines):
-        sources = {"": line.get("played")}
+    found = []
+    for line in lines:
+        sources: dict[str, Any] = {"": line.get("played")}
         parts = _mapping(line, "parts")
         sources |= {name: _mapping(part, "figures").get("played") for name, part in parts.items()}
         new: dict[str, Any] = {}
         for source, tally in sources.items():
             if not _is_tally(tally):
                 continue
-            last = before.get(source)
+            last: dict[str, Any] | None = before.get(source)
             if last is None or last["games"] > tally["games"]:
                 last = dict.fromkeys(_TALLIES, 0) | {name: [0] * len(tally[name]) for name in ("predicted", "points")}
             before[source] = tally
@@ -106,18 +103,19 @@ def differences(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, dict[
             for name in ("predicted", "points"):
                 change = [a - b for a, b in zip(tally[name], last[name], strict=False)]
                 new[name] = [a + b for a, b in zip(new.get(name, [0] * len(change)), change, strict=False)]
-        yield number, new
+        found.append(new)
+    return found
 
 
-def calibration(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, float]]]:
+def calibration(new: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, float]]]:
     """{"all" or "recent": bins}, as predicted and actual shares of points, each with the number of searches."""
     found = {}
-    for name, first in (("all", 0), ("recent", len(lines) - len(lines) // _RECENT)):
-        tallies = [new for number, new in differences(lines) if number >= first and new]
-        if not tallies or not any(sum(new["predicted"]) for new in tallies):
+    for name, first in (("all", 0), ("recent", len(new) - len(new) // _RECENT)):
+        tallies = [tally for tally in new[first:] if tally]
+        if not tallies or not any(sum(tally["predicted"]) for tally in tallies):
             continue
-        counts = [sum(column) for column in zip(*(new["predicted"] for new in tallies), strict=False)]
-        points = [sum(column) for column in zip(*(new["points"] for new in tallies), strict=False)]
+        counts = [sum(column) for column in zip(*(tally["predicted"] for tally in tallies), strict=False)]
+        points = [sum(column) for column in zip(*(tally["points"] for tally in tallies), strict=False)]
         found[name] = [
             {"predicted": round((bin + 0.5) / len(counts), 3), "actual": round(total / count, 4), "count": count}
             for bin, (count, total) in enumerate(zip(counts, points, strict=True))
@@ -159,7 +157,7 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
                   kind="ratings"),
         ChartSpec("losses", "Losses", "Each head before its weight; the total is weighted.", losses, log=True),
         ChartSpec("validation", "Validation losses", "On rows that were not trained on.",
-                  {name: name.removeprefix("validation/") for name in tables.get("epochs", {}) if "validation/" in name},
+                  {name: name.removeprefix("validation/") for name in tables.get("epochs", {}) if name[:3] == "val"},
                   "epochs", log=True),
         ChartSpec("evaluation", "Evaluation", "Mean results of the evaluations; 1 is the best, -1 the worst.",
                   {name: name for name in tables.get("evaluations", {}) if name not in AXES}, "evaluations"),

@@ -1,6 +1,7 @@
 """A run as one JSON document: what the report contains, and what the live page asks for."""
 
 import contextlib
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from tengen.web.history import MetricsHistory
 SCHEMA = 1
 _NETWORKS = 300  # that the page lists
 _MARKS = 300
+_DISK = 60.0  # seconds after which the disk space is counted again
 _STATES = {"accepted": networks.ACCEPTED, "waiting": networks.CANDIDATES, "rejected": networks.REJECTED}
 
 
@@ -36,6 +38,7 @@ class RunReader:
         self._trainers: dict[Path, MetricsHistory] = {}
         self._totals = TotalsCounter(base, chunk_counts.place(base))
         self._cached: dict[str, tuple[Any, Any]] = {}
+        self._disk: tuple[float, overview.DiskUse] | None = None
 
     def stamp(self) -> str:
         """Changes when the run does. Costs a few calls of `stat`."""
@@ -78,15 +81,18 @@ class RunReader:
         """Everything but the games."""
         self._history.look()
         progress, others = self._history.progress, self._history.others
+        played_since = curves.differences(progress)
         problems: list[str] = []
         epochs = [line for history in self._trainer_histories() for line in history.others]
         tables: dict[str, Any] = {
-            "progress": curves.progress_columns(progress),
+            "progress": curves.progress_columns(progress, played_since),
             "epochs": curves.epoch_columns(epochs),
             "evaluations": curves.evaluation_columns(others),
         }
         tables = {name: table for name, table in tables.items() if table}
-        ladders, complaints = self._once("ladders", self.base / totals.RESULTS, lambda: ladder.ladders(self.base, others))
+        ladders, complaints = self._once(
+            "ladders", self.base / totals.RESULTS, lambda: ladder.ladders(self.base, others)
+        )
         problems += complaints
         own = next((one for one in ladders if one["own"]), None)
         if rated := ladder.rating_columns(own, others, tables.get("progress", {})):
@@ -107,7 +113,7 @@ class RunReader:
                 for one in (own or {}).get("players", ())
                 if one["kind"] != "network" and one["elo"] is not None
             ],
-            "calibration": curves.calibration(progress),
+            "calibration": curves.calibration(played_since),
             "marks": self._marks(progress, others),
             "ladders": ladders,
             "matches": [one for one in map(ladder.match_summary, _inside(self.base / "matches")) if one],
@@ -148,13 +154,31 @@ class RunReader:
         rated = {one["name"]: one for one in (own or {}).get("players", ())}
         found = []
         for state, folder in _STATES.items():
-            for name, verdict in self._once(folder, self.base / folder, lambda folder=folder: _listed(self.base / folder)):
+            for name in self._listed(folder):
                 samples, rows = networks.parse_counts(name) or (None, None)
-                kind = "saved" if state == "accepted" and not verdict else state  # by a run without a gate
-                one = {"name": name, "state": kind, "samples": samples, "rows": rows}
-                one |= {key: rated[name][key] for key in ("elo", "error", "games") if name in rated}
-                found.append(one | ({"verdict": verdict} if verdict else {}))
-        return sorted(found, key=lambda one: (one["samples"] or 0, one["name"]), reverse=True)
+                one = {"name": name, "state": state, "samples": samples, "rows": rows}
+                found.append(one | {key: rated[name][key] for key in ("elo", "error", "games") if name in rated})
+        found.sort(key=lambda one: (one["samples"] or 0, one["name"]), reverse=True)
+        for one in found[:_NETWORKS]:
+            verdict = self._verdict(_STATES[one["state"]], one["name"])
+            if one["state"] == "accepted" and not verdict:  # by a run without a gate
+                one["state"] = "saved"
+            if verdict:
+                one["verdict"] = verdict
+        return found
+
+    def _listed(self, folder: str) -> list[str]:
+        """The names of the networks in a folder, in the order of training."""
+        return self._once(folder, self.base / folder, lambda: _listed(self.base / folder))
+
+    def _verdict(self, folder: str, name: str) -> dict[str, Any]:
+        """The verdict of the gate on a network, which never changes once it has moved."""
+
+        def read() -> dict[str, Any]:
+            found = networks.verdict(self.base / folder / name)
+            return {key: curves.brief(value) for key, value in found.items() if key != "schema"}
+
+        return self._once(f"{folder}/{name}", self.base / folder / name, read)
 
     def _played(self, problems: list[str]) -> PlayedTotals:
         try:
@@ -177,14 +201,12 @@ class RunReader:
             elapsed = next((elapsed for moment, elapsed in times if moment >= change.moment), None)
             elapsed = elapsed if elapsed is not None else times[-1][1] if times else 0.0
             found.append({"elapsed": elapsed, "kind": "setting", "text": str(change)})
-        rows = [line.get("rows") for line in progress]
-        elapsed_at = [line["elapsed"] for line in progress]
+        elapsed_at = ladder.Interpolation([line.get("rows") for line in progress], [x["elapsed"] for x in progress])
         for state, folder in (("accepted", networks.ACCEPTED), ("rejected", networks.REJECTED)):
-            judged = self._once(folder, self.base / folder, lambda folder=folder: _listed(self.base / folder))
-            for name, verdict in judged[-_MARKS:]:
+            for name in self._listed(folder)[-_MARKS:]:
                 counts = networks.parse_counts(name)
-                if verdict and counts:
-                    when = ladder.interpolate(rows, elapsed_at, counts[1])
+                if counts and self._verdict(folder, name):
+                    when = elapsed_at(counts[1])
                     found.append({"elapsed": when, "kind": state, "text": f"{state}: {name}"})
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
@@ -208,7 +230,9 @@ class RunReader:
                     "window": [int(newest.window[0]), int(newest.window[1])],
                 }
         with contextlib.suppress(TengenError, OSError):
-            disk = self._once("disk", self.base / totals.SELFPLAY, lambda: overview.disk_use(self.base))
+            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
+                self._disk = (time.monotonic(), overview.disk_use(self.base))
+            disk = self._disk[1]
             found["disk"] = {"folders": disk.folders, "free": disk.free, "used": disk.used}
         return found
 
@@ -241,14 +265,12 @@ def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: boo
     }
 
 
-def _listed(folder: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The networks in a folder with their verdicts, in the order of training."""
-    found = []
-    for path in _inside(folder):
-        if not path.name.startswith(".") and not path.name.endswith(".corrupt") and networks.is_there(path):
-            verdict = networks.verdict(path)
-            found.append((path.name, {key: curves.brief(value) for key, value in verdict.items() if key != "schema"}))
-    return sorted(found, key=lambda one: (networks.parse_counts(one[0]) or (0, 0), one[0]))
+def _listed(folder: Path) -> list[str]:
+    found = [path.name for path in _inside(folder) if not path.name.endswith(".corrupt") and networks.is_there(path)]
+    return sorted(
+        (name for name in found if not name.startswith(".")),
+        key=lambda name: (networks.parse_counts(name) or (0, 0), name),
+    )
 
 
 def _newest_rated(own: Mapping[str, Any] | None, there: list[dict[str, Any]]) -> tuple[str, RatedNetwork] | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tengen import files
 from tengen.errors import TengenError
 from tengen.match import ratings, results
@@ -17,6 +19,7 @@ from tengen.web.curves import brief
 FOLDER = "ratings"
 OWN = "results.jsonl"
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
+_MOST_POINTS = 600  # of the curve of ratings
 _MOST_SHOWN = 400  # players of a table, and pairs of players
 _SUMMARY = "summary.json"
 _LARGEST = 1 << 20  # bytes of a summary
@@ -88,9 +91,9 @@ def measured(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float
     """{network: (Elo, error)} as they were when the run measured them."""
     found = {}
     for line in lines:
-        elo, error = line.get("elo"), line.get("error")
-        if line.get("kind") == "rating" and _finite(elo) and _finite(error):
-            found[str(line.get("network"))] = (float(elo), float(error))
+        elo, error = finite(line.get("elo")), finite(line.get("error"))
+        if line.get("kind") == "rating" and elo is not None and error is not None:
+            found[str(line.get("network"))] = (elo, error)
     return found
 
 
@@ -99,15 +102,22 @@ def rating_columns(
 ) -> dict[str, list[Any]]:
     """The table of the ratings of the run's own networks: when each was made, Elo, error and name.
 
-    `own` is the run's ladder. Times are those of the ratings, or else of when the run had as many rows as the name says.
+    `own` is the run's ladder. Times are those of the ratings, or else of when the run had the rows in the name.
     """
     then = measured(lines)
-    known = {one["name"]: (one["elo"], one["error"]) for one in (own or {}).get("players", ()) if one["elo"] is not None}
+    known = {
+        one["name"]: (one["elo"], one["error"]) for one in (own or {}).get("players", ()) if one["elo"] is not None
+    }
     if own is None or not own["fitted"]:
         known = then
     at = {str(line.get("network")): line for line in lines if line.get("kind") == "rating"}
+    order = sorted(known, key=lambda name: networks.parse_counts(name) or (0, 0))
+    step = max(1, math.ceil(len(order) / _MOST_POINTS))
+    elapsed_at = Interpolation(progress.get("rows", ()), progress.get("elapsed", ()))
+    games_at = Interpolation(progress.get("elapsed", ()), progress.get("games", ()))
     rows = []
-    for name, (elo, error) in known.items():
+    for name in dict.fromkeys([*order[::step], *order[-1:]]):
+        elo, error = known[name]
         about = networks.parse_counts(name)
         if name not in at and about is None:
             continue
@@ -115,11 +125,11 @@ def rating_columns(
         elapsed = line.get("elapsed")
         samples, made_of = about or (0, 0)
         if elapsed is None:
-            elapsed = interpolate(progress.get("rows", ()), progress.get("elapsed", ()), made_of)
+            elapsed = elapsed_at(made_of)
         rows.append(
             {
                 "elapsed": elapsed,
-                "games": interpolate(progress.get("elapsed", ()), progress.get("games", ()), elapsed),
+                "games": games_at(elapsed),
                 "rows": made_of,
                 "samples": samples,
                 "steps": line.get("steps"),
@@ -129,37 +139,32 @@ def rating_columns(
             }
         )
     rows = sorted((row for row in rows if row["elapsed"] is not None), key=lambda row: row["elapsed"])
-    step = max(1, math.ceil(len(rows) / 1500))
-    rows = [*rows[:-1:step], rows[-1]] if rows else []
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def interpolate(xs: Sequence[Any], ys: Sequence[Any], x: float | None) -> float | None:
-    """y at x, between known points, of which both coordinates grow; the nearest y outside of them."""
-    known = [(a, b) for a, b in zip(xs, ys, strict=False) if a is not None and b is not None]
-    if x is None or not known:
-        return None
-    last = known[0]
-    for a, b in known:
-        if a >= x:
-            share = (x - last[0]) / (a - last[0]) if a > last[0] else 1.0
-            return round(last[1] + (b - last[1]) * min(max(share, 0.0), 1.0), 3)
-        last = a, b
-    return last[1]
+class Interpolation:
+    """y at any x, between known points, of which both coordinates grow; the nearest y outside of them."""
+
+    def __init__(self, xs: Sequence[Any], ys: Sequence[Any]) -> None:
+        known = [(a, b) for a, b in zip(xs, ys, strict=False) if a is not None and b is not None]
+        self._known = np.array(known, np.float64).reshape(-1, 2)
+
+    def __call__(self, x: float | None) -> float | None:
+        if x is None or not len(self._known):
+            return None
+        return round(float(np.interp(x, self._known[:, 0], self._known[:, 1])), 3)
 
 
 def match_summary(folder: Path) -> dict[str, Any] | None:
     """The result of the match in a folder of `tengen match`; None if there is none that can be read."""
-    with contextlib.suppress(OSError, ValueError, RecursionError, TengenError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, TengenError):
         data = json.loads(files.read_bytes(folder / _SUMMARY, _LARGEST))
         counts = {name: int(data[name]) for name in ("wins", "draws", "losses")}
         found = {"a": str(data["a"]), "b": str(data["b"]), **counts}
         result = MatchResult(**found)
         if result.games:
             numbers = {"share": data.get("share"), **result.figures()}
-            return {**found, "folder": folder.name} | {
-                name: brief(float(x)) if _finite(x) else None for name, x in numbers.items()
-            }
+            return {**found, "folder": folder.name} | {name: brief(finite(x)) for name, x in numbers.items()}
     return None
 
 
@@ -175,5 +180,7 @@ def _inside(folder: Path) -> list[Path]:
     return []
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def finite(value: Any) -> float | None:
+    """The value if it is a finite number."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if number else None

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-
 _LEAST = 3.0  # seconds between two measurements
 _QUERY = ["--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
 
@@ -67,7 +66,5 @@ def _gpus() -> list[dict[str, Any]]:
         listed = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=5, check=True).stdout
         for line in listed.splitlines():
             name, load, used, memory = (word.strip() for word in line.rsplit(",", 3))
-            found.append(
-                {"name": name, "load": int(load) / 100, "used": int(used) << 20, "memory": int(memory) << 20}
-            )
+            found.append({"name": name, "load": int(load) / 100, "used": int(used) << 20, "memory": int(memory) << 20})
     return found

@@ -40,7 +40,13 @@ def policy(live: bool) -> str:
 def html(content: dict[str, Any], title: str = "Tengen") -> str:
     """The document with its data. Text in the data cannot end the element that holds it."""
     data = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+    for sign, code in (
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\u2028", "\\u2028"),
+        ("\u2029", "\\u2029"),
+    ):
         data = data.replace(sign, code)
     return f"""<!DOCTYPE html>
 <html lang="en">

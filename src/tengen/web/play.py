@@ -58,7 +58,9 @@ class PlayRoom:
         self._sessions: OrderedDict[str, PlaySession] = OrderedDict()
         self._looking: tuple[Path, Engine] | None = None
 
-    def begin(self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = "") -> dict[str, Any]:
+    def begin(
+        self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = ""
+    ) -> dict[str, Any]:
         """Begin a game, or go on from a pasted one. TengenError says what is wrong."""
         if not 1 <= visits <= MOST_VISITS:
             raise OptionError(f"visits: expected a number from 1 to {MOST_VISITS:,}, got {visits}")
@@ -256,7 +258,9 @@ def _named_moves(usual: query.Query, text: str) -> query.Query:
     try:
         return usual.then(text)
     except TengenError as error:
-        raise OptionError(f"expected SGF, PGN, FEN or moves such as the board names them; {str(error).partition(': ')[2]}") from None
+        raise OptionError(
+            f"expected SGF, PGN, FEN or moves such as the board names them; {str(error).partition(': ')[2]}"
+        ) from None
 
 
 def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
@@ -314,4 +318,3 @@ def _search(game: Game, state: Any, report: SearchReport) -> dict[str, Any]:
             "candidates": found,
         }
     }
-
