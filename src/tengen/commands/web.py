@@ -35,10 +35,8 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.port <= 65535:
         raise OptionError(f"--port {args.port}: expected a number from 0 to 65535")
     try:
-        import uvicorn
-
         from tengen.web.access import Access
-        from tengen.web.server import LivePage, Watched
+        from tengen.web.server import LivePage, PageServer, Watched
     except ModuleNotFoundError as error:
         raise OptionError(
             f"tengen web needs the {error.name} library: pip install 'tengen-zero[web]' (`tengen report` needs nothing)"
@@ -66,15 +64,8 @@ def run(args: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    config = uvicorn.Config(
-        LivePage(watched, access).app,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
     with listening:
-        uvicorn.Server(config).run(sockets=[listening])
+        PageServer(LivePage(watched, access)).run(sockets=[listening])
     return 0
 
 

@@ -81,7 +81,7 @@ def selection(base: Path, most: int) -> list[dict[str, Any]]:
         keys = dict.fromkeys(one["key"] for one in (*candidates[: each - len(by_swing)], *by_swing))
         for key in keys:
             with contextlib.suppress(TengenError, OSError):
-                found.append({"network": name, **shown(base, name, key)})
+                found.append({**shown(base, name, key), "network": name})
     return found[:most]
 
 

@@ -81,6 +81,11 @@ class PlayRoom:
         self._answer(session)
         return self._state(session)
 
+    def stop(self) -> None:
+        """Let all searches end, from any thread."""
+        for session in list(self._sessions.values()):
+            session.stop.set()
+
     def get(self, id: str) -> PlaySession:
         """TengenError if there is no such session."""
         if id not in self._sessions:

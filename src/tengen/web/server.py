@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -101,6 +103,7 @@ class LivePage:
     def __init__(self, watched: Watched, access: Access) -> None:
         self._watched, self._access = watched, access
         self._machine = MachineLoad()
+        self._ending = asyncio.Event()
         self._room: PlayRoom | None = None
         # One thread for all searches: a run on the same machine is more important.
         self._thinking = ThreadPoolExecutor(1, thread_name_prefix="thinking")
@@ -139,7 +142,7 @@ class LivePage:
     async def _game(self, request: Request) -> Response:
         base = self._watched.base(request.path_params["id"])
         network, key = (request.query_params.get(name, "") for name in ("network", "key"))
-        return _json({"network": network, **await run_in_threadpool(games.shown, base, network, key)})
+        return _json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
 
     async def _machine_load(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._machine.look))
@@ -226,7 +229,7 @@ class LivePage:
         before: dict[str, str] = {}
         silent = searched = 0.0
         yield "retry: 3000\n\n"
-        while not await request.is_disconnected():
+        while not (self._ending.is_set() or await request.is_disconnected()):
             if searched >= _FIND:
                 searched = 0.0
                 with contextlib.suppress(TengenError):
@@ -241,8 +244,29 @@ class LivePage:
                 yield ": still here\n\n"
                 silent = 0.0
             before = now
-            await asyncio.sleep(_LOOK)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _LOOK)
             silent, searched = silent + _LOOK, searched + _LOOK
+
+
+    def end(self) -> None:
+        """Let all streams end, and searches stop."""
+        self._ending.set()
+        if self._room is not None:
+            self._room.stop()
+
+
+class PageServer(uvicorn.Server):
+    """Serves a live page on a socket that listens already."""
+
+    def __init__(self, page: LivePage) -> None:
+        self._page = page
+        quiet = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
+        super().__init__(uvicorn.Config(page.app, **quiet))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._page.end()
+        await super().shutdown(sockets)
 
 
 class Guard:

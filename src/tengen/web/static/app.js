@@ -92,6 +92,8 @@ async function load(ids) {
 function draw(anew = false) {
   const shown = runs();
   numbered();
+  const links = tabNames().map((name) => h("a", { href: `#${name}`, "aria-current": name === state.tab ? "page" : null }, TABS[name]));
+  if (links.map((link) => link.href + link.ariaCurrent).join() !== [...tabs.children].map((link) => link.href + link.ariaCurrent).join()) tabs.replaceChildren(...links);
   chips.hidden = state.runs.length < 2 || state.runs.length > 12;
   chips.replaceChildren(...state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
     h("span", { class: "dot", "data-colour": run.colour.slice(2) }), run.label)));
@@ -112,11 +114,14 @@ function draw(anew = false) {
   if (state.tab === "play" && play) play.show(first);
 }
 
+function tabNames() {
+  return Object.keys(TABS).filter((name) => (name !== "runs" || state.runs.length > 1) && (name !== "play" || page.live));
+}
+
 function go(tab) {
-  const names = Object.keys(TABS).filter((name) => (name !== "runs" || state.runs.length > 1) && (name !== "play" || page.live));
+  const names = tabNames();
   const anew = state.tab !== tab;
   state.tab = names.includes(tab) ? tab : "curves";
-  tabs.replaceChildren(...names.map((name) => h("a", { href: `#${name}`, "aria-current": name === state.tab ? "page" : null }, TABS[name])));
   for (const [name, panel] of Object.entries(panels)) panel.hidden = name !== state.tab;
   if (location.hash !== `#${state.tab}`) history.replaceState(null, "", `${location.search}#${state.tab}`);
   if (state.tab === "data" && page.live) refreshMachine();
@@ -178,11 +183,13 @@ function follow() {
   events.addEventListener("error", () => { live.dataset.state = "lost"; });
   events.addEventListener("runs", (event) => {
     const news = JSON.parse(event.data);
+    const before = state.runs.length;
     state.runs = news.runs.map((run) => ({ ...state.runs.find((one) => one.id === run.id), ...run }));
     numbered();
     news.changed.forEach((id) => changed.add(id));
     if (!state.chosen.size && state.runs.length) choose(state.runs[0].id);
-    else refresh();
+    else if (state.runs.length !== before) draw();
+    refresh();
   });
   document.addEventListener("visibilitychange", refresh);
 }

@@ -42,6 +42,9 @@ export class PlayTab {
       h("div", { class: "play-grid", tabindex: "-1", onkeydown: (event) => this.key(event) },
         h("div", {}, this.board, this.choices), h("div", {}, this.status, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves))));
     this.acts.forEach((act) => { act.disabled = true; });
+    host.addEventListener("pointerdown", () => { this.pressed = true; });
+    window.addEventListener("pointerup", () => setTimeout(() => { this.pressed = false; if (this.seen) this.draw(); }));
+    window.addEventListener("pointercancel", () => { this.pressed = false; });
   }
 
   show(run) {
@@ -210,6 +213,11 @@ export class PlayTab {
     if (fits.length) await this.act("move", { action: fits[0].action });
   }
 
+  // Draw, but not between pressing and releasing a button of the mouse: the click would be lost with its element.
+  later() {
+    if (!this.pressed) this.draw();
+  }
+
   stopAnalysis() {
     if (this.reading) this.reading.abort();
     this.reading = null;
@@ -224,7 +232,8 @@ export class PlayTab {
       for await (const line of this.source.stream(`/api/play/${encodeURIComponent(this.game.id)}/analysis`, { visits }, reading.signal)) {
         if (this.reading !== reading) return;
         if (line.error) throw new Error(line.error);
-        if (!line.over) { this.seen = line; this.draw(); }
+        this.table.dataset.done = String(line.done);
+        if (!line.over) { this.seen = line; this.later(); }
       }
     } catch (error) {
       if (error.name !== "AbortError") throw error;
