@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Selenium. Both are optional: without them, tests of the page in a browser are skipped."""
+"""Debian's Chromium, driven by Selenium. Without them, tests of the page in a browser are skipped."""
 
 import contextlib
 import importlib.util

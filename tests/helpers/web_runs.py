@@ -31,7 +31,12 @@ def tally(games: int, **values: Any) -> dict[str, Any]:
 
 def progress(number: int) -> dict[str, Any]:
     """What a fused run writes after so many times five seconds."""
-    figures = {"policy_accuracy": 0.3 + number / 100, "policy_entropy": 1.5, "policy_target_entropy": 1.0, "value_mse": 0.5}
+    figures = {
+        "policy_accuracy": 0.3 + number / 100,
+        "policy_entropy": 1.5,
+        "policy_target_entropy": 1.0,
+        "value_mse": 0.5,
+    }
     return line(
         5.0 * number,
         stage="learning",

@@ -24,7 +24,7 @@ class Serving:
 
     def ask(
         self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, token: bool = True
-    ) -> tuple[int, Any, Mapping[str, str]]:
+    ) -> tuple[int, Any, Any]:
         """Status, content and headers of the answer. With a body, the request is a POST with the token."""
         sent = {**({"X-Tengen-Token": self.access.token} if token and body is not None else {}), **(headers or {})}
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -23,7 +23,12 @@ def test_a_fused_run_has_all_curves() -> None:
 
 
 def test_a_run_in_parts_has_the_figures_of_its_parts() -> None:
-    learner = {"samples": 640, "losses": {"loss": 2.0, "policy": 1.5}, "learning_rate": 0.1, "figures": {"gradient": 3.0}}
+    learner = {
+        "samples": 640,
+        "losses": {"loss": 2.0, "policy": 1.5},
+        "learning_rate": 0.1,
+        "figures": {"gradient": 3.0},
+    }
     parts = {
         "train main": {"figures": learner},
         "selfplay a": {"figures": {"evaluations_per_second": 10, "played": tally(4)}},
@@ -57,7 +62,10 @@ def test_values_that_are_no_numbers_leave_gaps() -> None:
 
 
 def test_epochs_and_evaluations_are_tables() -> None:
-    lines = [line(1, "epoch", samples=64, losses={"loss": 2.0}, validation={"loss": 2.5}), line(2, "evaluation", steps=9)]
+    lines = [
+        line(1, "epoch", samples=64, losses={"loss": 2.0}, validation={"loss": 2.5}),
+        line(2, "evaluation", steps=9),
+    ]
     assert curves.epoch_columns(lines)["validation/loss"] == [2.5]
     lines = [line(2, "evaluation", steps=9, host={"random": 0.5, "name": "x"})]
     table = curves.evaluation_columns(lines)

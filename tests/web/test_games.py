@@ -16,7 +16,7 @@ def test_games_are_listed_and_shown(tmp_path: Path) -> None:
     assert [one["key"] for one in listed] == ["00000001.txt:0", "00000001.txt:1"]
     assert listed[0]["length"] == 5
     found = games.shown(base, NETWORKS[1], listed[1]["key"])
-    assert [move["name"] for move in found["moves"]][0] == "b2"
+    assert found["moves"][0]["name"] == "b2"
     assert found["text"]["name"].endswith(".txt")
     assert found["text"]["content"].startswith("tengen record 1")
 

@@ -1,5 +1,6 @@
 """Metrics that are read piece by piece and thinned out."""
 
+import itertools
 from pathlib import Path
 
 from tengen.web.history import MetricsHistory
@@ -33,7 +34,7 @@ def test_many_lines_are_spread_evenly_and_end_with_the_newest(tmp_path: Path) ->
     found = numbers(history)
     assert 10 <= len(found) <= 21
     assert (found[0], found[-1], history.lines) == (0, 1000, 1001)
-    steps = {after - before for before, after in zip(found[:-1], found[1:-1], strict=False)}
+    steps = {after - before for before, after in itertools.pairwise(found[:-1])}
     assert steps == {64}
 
 

@@ -43,7 +43,9 @@ def test_modules_become_one_script_with_the_licence_of_the_chart_library() -> No
     found = page.script()
     assert not re.search(r"^(import|export) ", found, re.MULTILINE)
     assert "Permission is hereby granted" in found
-    names = re.findall(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", found.split('"use strict";')[-1], re.MULTILINE)
+    names = re.findall(
+        r"^(?:async )?(?:function\*?|class|const|let) (\w+)", found.split('"use strict";')[-1], re.MULTILINE
+    )
     assert len(names) == len(set(names)), "modules share one scope, so their names must differ"
 
 

@@ -36,7 +36,7 @@ def test_the_page_and_its_data(server: Serving) -> None:
     _, runs, _ = server.ask("/api/runs")
     assert [run["id"] for run in runs["runs"]] == ["one"]
     _, run, _ = server.ask("/api/runs/one")
-    assert [chart["id"] for chart in run["charts"]][0] == "ratings"
+    assert run["charts"][0]["id"] == "ratings"
     _, games, _ = server.ask(f"/api/runs/one/games?network={NETWORKS[1]}")
     _, game, _ = server.ask(f"/api/runs/one/game?network={NETWORKS[1]}&key={games[0]['key']}")
     assert (game["players"][1], game["network"], len(game["moves"])) == (HOSTILE, NETWORKS[1], 5)

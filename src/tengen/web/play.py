@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from tengen.web import frames, games
 
 MOST_VISITS = 100_000
 _SESSIONS = 8
-_SLOTS = 16384  # positions that a search remembers
+SETTINGS = EngineSettings(slots=16384)
+"""Of all searches, but for their visits. A smaller tree than elsewhere: there may be several."""
 _SHOWN = 12  # candidates
 _FEN = re.compile(r"[pnbrqkPNBRQK1-8]+(/[pnbrqkPNBRQK1-8]+){7} [wb] .*")
 _LONGEST = 200_000  # characters of a pasted game
@@ -66,7 +67,7 @@ class PlayRoom:
             raise OptionError(f"visits: expected a number from 1 to {MOST_VISITS:,}, got {visits}")
         found = networks.find(network_path(base, network))
         asked = pasted(text, found.saved) if text.strip() else query.new_game(found.saved)
-        engine = Engine(found, asked.game, EngineSettings(visits=visits, slots=_SLOTS))
+        engine = Engine(found, asked.game, replace(SETTINGS, visits=visits))
         # Some games begin at random.
         start = asked.states()[0] if text.strip() else engine.game.init(jax.random.key(secrets.randbits(31)))
         engine.reset(start, asked.record.actions)
@@ -167,7 +168,7 @@ class PlayRoom:
         there = networks.known(base, network) if networks.parse(network) else None
         path = there or base
         if self._looking is None or self._looking[0] != path or self._looking[1].game != moves.game_of(record):
-            self._looking = (path, Engine(networks.find(path), moves.game_of(record), EngineSettings(slots=64)))
+            self._looking = (path, Engine(networks.find(path), moves.game_of(record), SETTINGS))
         engine = self._looking[1]
         if bool(engine.game.is_over(states[ply])):
             raise OptionError("the game is over here")

@@ -1,6 +1,7 @@
 """A report: runs as one HTML file that needs nothing else."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,25 @@ def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:
     return out
 
 
-def try_to_write(base: Path) -> str:
+def try_to_write(base: Path, most_games: int = GAMES) -> str:
     """Write RUN/report.html. Returns an error message rather than raising: a report must not end a run."""
     try:
-        write(base / NAME, [base])
+        with _on_cpu() if most_games else contextlib.nullcontext():
+            write(base / NAME, [base], most_games)
     except Exception as error:  # whatever is wrong with the files of a run, the run itself was good
         return f"the report was not written: {error}"
     return ""
+
+
+@contextlib.contextmanager
+def _on_cpu() -> Iterator[None]:
+    """A GPU would compile for every game what takes no time on a CPU."""
+    import jax
+
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX_PLATFORMS says that there is none
+        yield
+        return
+    with jax.default_device(device):
+        yield

@@ -248,7 +248,6 @@ class LivePage:
                 await asyncio.wait_for(self._ending.wait(), _LOOK)
             silent, searched = silent + _LOOK, searched + _LOOK
 
-
     def end(self) -> None:
         """Let all streams end, and searches stop."""
         self._ending.set()

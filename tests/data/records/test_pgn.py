@@ -15,9 +15,34 @@ pytestmark = pytest.mark.slow  # compiling chess takes long
 
 EMPTY = Record("pgx:chess", {}, ())
 # With castling on both sides, a capture in passing, two knights for one square, and a promotion.
-SANS = (
-    "e4 a6 e5 d5 exd6 Nf6 Nf3 e6 Be2 Bxd6 O-O Nc6 d4 Bd7 Nbd2 Qe7 c4 O-O-O c5 h6 cxd6 g6 dxe7 Nb4 exd8=Q+ Kxd8"
-).split()
+SANS = [
+    "e4",
+    "a6",
+    "e5",
+    "d5",
+    "exd6",
+    "Nf6",
+    "Nf3",
+    "e6",
+    "Be2",
+    "Bxd6",
+    "O-O",
+    "Nc6",
+    "d4",
+    "Bd7",
+    "Nbd2",
+    "Qe7",
+    "c4",
+    "O-O-O",
+    "c5",
+    "h6",
+    "cxd6",
+    "g6",
+    "dxe7",
+    "Nb4",
+    "exd8=Q+",
+    "Kxd8",
+]
 
 
 def uci(sans: list[str]) -> list[str]:
@@ -31,7 +56,7 @@ def uci(sans: list[str]) -> list[str]:
 
 
 def test_reading_gives_the_moves_that_python_chess_reads_and_writing_them_back() -> None:
-    text = "[Event \"?\"]\n[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 {good} a6 (1... e5 2. Nf3 (2. f4)) 2. e5 $1 "
+    text = '[Event "?"]\n[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n1. e4 {good} a6 (1... e5 2. Nf3 (2. f4)) 2. e5 $1 '
     found = pgn.read(text + " ".join(SANS[3:]) + " 1-0", EMPTY)
     assert [move.name for move in moves.named(found)] == uci(SANS)
     assert (found.players, found.result) == (("A", "B"), 1.0)
