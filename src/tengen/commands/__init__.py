@@ -23,6 +23,8 @@ _COMMANDS = (
     "daemon",
     "tui",
     "status",
+    "report",
+    "web",
     *_PARTS,
     *_PLAY,
     "sweep",

@@ -253,6 +253,7 @@ class Fused(RatedRun):
         return RunStatus(
             *(self._now(), self.trainer.step, self.trainer.samples, self.window, self.name),
             *(self.figures or None, self._playing, self.session.seconds),
+            played=self.collector.tally.values() if self.collector.tally.games else None,
         )
 
     def _show(self, stage: str, waiting: str = "") -> None:

@@ -24,6 +24,9 @@ from tengen.monitor.summary import RunSummary
 from tengen.run import directory, locks, safe_exit
 from tengen.run.counts import RunCounts, further
 from tengen.run.stopping import Stopping
+from tengen.web import report
+
+_GAMES = 12  # in the report at the end of a run
 
 Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
 """(say, backend): tells users who start a GPU's job on a CPU; `backend` gives JAX's, and is called only if needed."""
@@ -116,7 +119,7 @@ def _in_one_process(request: RunRequest, advise: Advise) -> int:
         loop.run(lambda: stopping.asked)
     commands = request.going_on(loop.counts, loop.trainer.step)
     summarise = summaries.of_roles if roles else summaries.of_loop
-    return _finished(stopping, summarise(loop, _reason(stopping, loop.reason), commands))
+    return _finished(request, stopping, summarise(loop, _reason(stopping, loop.reason), commands))
 
 
 def _make(request: RunRequest, shown: Display) -> Any:
@@ -149,7 +152,7 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
         advise(shown.say, backend_elsewhere)
         driver.run(lambda: stopping.asked)
     commands = request.going_on(driver.status.counts, driver.status.steps)
-    return _finished(stopping, summaries.of_parts(driver, _reason(stopping, driver.reason), commands))
+    return _finished(request, stopping, summaries.of_parts(driver, _reason(stopping, driver.reason), commands))
 
 
 def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
@@ -197,6 +200,13 @@ def _reason(stopping: Stopping, reason: str) -> str:
     return f"stopped by {stopping.words}" if stopping.asked else reason
 
 
-def _finished(stopping: Stopping, told: RunSummary) -> int:
+def _finished(request: RunRequest, stopping: Stopping, told: RunSummary) -> int:
+    if not request.jsonl:  # people want something to look at
+        # The driver of processes does without JAX, which takes a GPU's memory that others may need.
+        problem = report.try_to_write(request.base, 0 if request.mode == "async" else _GAMES)
+        found = {} if problem else {"the report": str(request.base / report.NAME)}
+        told = replace(told, commands={**found, **told.commands})
+        if problem:
+            print(problem, file=sys.stderr)
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code

@@ -214,4 +214,5 @@ class Sync(RatedRun):
         found = newest_shuffle(self.base)
         window = found.window[1] - found.window[0] if found else 0
         network = self.selfplay.network
-        return RunStatus(self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)
+        counted = (self._now(), self.trainer.step, self.trainer.samples, window, network, self.figures or None)
+        return RunStatus(*counted, played=self.selfplay.played)

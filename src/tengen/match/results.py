@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -180,14 +180,32 @@ def read(path: Path) -> list[MatchResult]:
     results = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            found = checked(ResultLine, json.loads(line))
-            results.append(MatchResult(found.a, found.b, found.wins, found.draws, found.losses))
+            data = json.loads(line)
+            if not _is_plain(data):  # which is quicker to see than what is wrong
+                data = vars(checked(ResultLine, data))
+            results.append(MatchResult(*(data[name] for name in _FIELDS)))
         except (ValueError, RecursionError) as error:
             raise TengenError(
                 f"{path}, line {number}: not the result of a match: {error}; "
                 "correct the line or move the file away to go on"
             ) from None
     return results
+
+
+_FIELDS = ("a", "b", "wins", "draws", "losses")
+
+
+def _is_plain(data: Any) -> bool:
+    """Whether this is a line as `append` writes it."""
+    if type(data) is not dict or data.keys() != {"schema", *_FIELDS} or type(data["schema"]) is not int:
+        return False
+    texts, counts = [data[name] for name in _FIELDS[:2]], [data[name] for name in _FIELDS[2:]]
+    return (
+        data["schema"] == 1
+        and all(type(text) is str and text for text in texts)
+        and texts[0] != texts[1]
+        and all(type(count) is int and 0 <= count <= _MOST for count in counts)
+    )
 
 
 def append(path: Path, *results: MatchResult) -> None:

@@ -137,7 +137,7 @@ def look(base: Path) -> RunOverview:
         strongest[-1] if strongest else None,
         playable=any(network.state in ("accepted", "saved") for network in networks),
     )
-    shuffle, disk = attempt(_shuffle, None), attempt(_disk, DiskUse())
+    shuffle, disk = attempt(_shuffle, None), attempt(disk_use, DiskUse())
     return replace(
         found,
         networks=tuple(networks),
@@ -288,7 +288,8 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
         raise TengenError(f"{found.folder / shuffled.INDEX}: not the index of a shuffle: {error}") from None
 
 
-def _disk(base: Path) -> DiskUse:
+def disk_use(base: Path) -> DiskUse:
+    """The disk space of a run, by folder."""
     folders = {"": 0}
     for path in inside(base):
         with contextlib.suppress(OSError):

@@ -50,7 +50,7 @@ def read(path: Path) -> FoundMetrics:
     try:
         with files.open_buffered(path) as file:
             for number, raw in enumerate(file, 1):
-                if (line := _line(raw)) is not None:
+                if (line := parse_line(raw)) is not None:
                     lines.append(line)
                 elif raw.endswith(b"\n"):
                     invalid.append(number)
@@ -67,7 +67,7 @@ def last(path: Path, kind: str | None = None) -> dict[str, Any] | None:
         lines = files.read_end(path, _TAIL).split(b"\n")
     except OSError:
         return None
-    found = (line for raw in reversed(lines) if raw and (line := _line(raw)) is not None)
+    found = (line for raw in reversed(lines) if raw and (line := parse_line(raw)) is not None)
     return next((line for line in found if kind is None or line.get("kind") == kind), None)
 
 
@@ -167,7 +167,7 @@ class Metrics:
             if not rest:
                 return ""
             half_of_ours = rest.startswith(_OURS) or _OURS.startswith(rest) or not rest.strip(b"\0")
-            if _line(rest) is not None or not half_of_ours:
+            if parse_line(rest) is not None or not half_of_ours:
                 self._file.write(b"\n")
                 return ""
             self._file.truncate(len(content) - len(rest))
@@ -240,7 +240,7 @@ def _scalars(name: str, value: Any) -> Iterator[tuple[str, float]]:
         yield name, value
 
 
-def _line(raw: bytes) -> dict[str, Any] | None:
+def parse_line(raw: bytes) -> dict[str, Any] | None:
     """The values of a line, None if it is invalid."""
     try:
         line = json.loads(raw, parse_constant=lambda _: None)

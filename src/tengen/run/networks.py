@@ -74,6 +74,12 @@ def parse(name: str) -> tuple[int, str] | None:
     return (int(match[3]), match[2]) if match else None
 
 
+def parse_counts(name: str) -> tuple[int, int] | None:
+    """Samples and rows that the network with that name was trained on; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return (int(match[3]), int(match[4])) if match else None
+
+
 def candidates(base: Path) -> list[NetworkEntry]:
     """Those that wait for the gate, in the order of training, with remains of damaged ones that have no file."""
     return _entries(base / CANDIDATES, whole=False)
@@ -102,6 +108,11 @@ def newest(base: Path) -> NetworkEntry | None:
 def known(base: Path, name: str, folders: Iterable[str] = (CANDIDATES, ACCEPTED, REJECTED, EXTRA)) -> Path | None:
     """Where the network of that name is now."""
     return next((base / place / name for place in folders if (base / place / name / FILE_NAME).exists()), None)
+
+
+def is_there(folder: Path) -> bool:
+    """Whether the folder is that of a network."""
+    return (folder / FILE_NAME).exists()
 
 
 def is_judged(base: Path, entry: NetworkEntry) -> bool:

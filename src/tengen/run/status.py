@@ -58,6 +58,7 @@ class RunStatus:
     board: str = ""  # one of the games, as the game renders it; only if the display wants it
     parts: tuple[PartStatus, ...] = ()  # of a run in parts
     networks: NetworkCounts | None = None  # of a run in parts
+    played: Mapping[str, Any] | None = None  # results of this process's games, see `selfplay.tally`
 
     @property
     def doing(self) -> str:
@@ -105,6 +106,7 @@ class RunStatus:
             return found | asdict(self.networks)
         figures = {name: value for name, value in (self.figures or {}).items() if name not in _COUNTED}
         seconds = {"playing": self.playing, "learning": self.learning}
+        found |= {"played": dict(self.played)} if self.played else {}
         return found | seconds | {"waiting": self.waiting, "samples": self.samples, "figures": figures}
 
 

@@ -17,6 +17,7 @@ from tengen.data.store.writer import Writer
 from tengen.games.core import Game
 from tengen.selfplay.finished import Finished, record_of
 from tengen.selfplay.opponents import NOBODY, Opponent
+from tengen.selfplay.tally import GameTally
 
 _RECORDS = 50  # games in a file
 
@@ -44,6 +45,7 @@ class Collector:
         """`visits` are those of a full and of a cheap search, for files of KataGo."""
         self.network = network  # whose games they are
         self.written_rows = self.written_games = 0  # that are in files by now
+        self.tally = GameTally()  # of all games
         self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
@@ -62,6 +64,7 @@ class Collector:
             self._rows.append(self._for_katago(finished, game or self._game) if self._katago else finished.rows)
             self._waiting += count
         self._finished += len(finished.length)
+        self.tally = self.tally.plus(finished)
         self._evaluations += evaluations
         for place in range(len(finished.length)):
             self._due += self.settings.record_share

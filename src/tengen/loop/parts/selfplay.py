@@ -133,6 +133,12 @@ class SelfplayPart(Part):
         return self._playing.evaluate
 
     @property
+    def played(self) -> dict[str, Any] | None:
+        """Results of the games since the network was last built anew; None before the first."""
+        tally = self._collector.tally
+        return tally.values() if tally.games else None
+
+    @property
     def spec(self) -> Any:
         """The network's spec."""
         return self._playing.spec
@@ -203,6 +209,7 @@ class SelfplayPart(Part):
             "rows": self.rows,
             "rows_written": self._before_rows + self._collector.written_rows,
             "network": self.network,
+            "played": self.played,
             "evaluations_per_second": round(self._speed) if self._speed else None,
         }
 

@@ -339,6 +339,7 @@ class TrainPart(Part):
             "role": self.role,
             "losses": losses(self.figures),
             "learning_rate": self.figures.get("learning_rate"),
+            "figures": {name: value for name, value in self.figures.items() if not name.endswith("loss")},
         }
 
 

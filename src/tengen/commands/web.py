@@ -1,0 +1,73 @@
+"""`tengen web`: runs in the browser, live."""
+
+import argparse
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+_ABOUT = """Shows runs in the browser while they go on: curves, ladder, games, data, and a board to play against their
+networks. RUN is a run's folder, a folder of runs, or the folder of a match (default: runs). Only this machine can
+connect, unless --host says otherwise; then the address has a token in it that every request needs. Ctrl-C ends it."""
+PORT = 8136
+
+
+def add(subparsers: Any) -> None:
+    """Declare the command and its arguments."""
+    parser = subparsers.add_parser(
+        "web", help="watch runs in the browser", description=_ABOUT, example="tengen web runs"
+    )
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="a run's folder or a folder of runs")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=PORT, metavar="N", help=f"port to listen on (default {PORT}; 0: any that is free)"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the page until the user stops it."""
+    from tengen.errors import OptionError, TengenError
+
+    if not 0 <= args.port <= 65535:
+        raise OptionError(f"--port {args.port}: expected a number from 0 to 65535")
+    try:
+        from tengen.web.access import Access
+        from tengen.web.server import LivePage, PageServer, Watched
+    except ModuleNotFoundError as error:
+        raise OptionError(
+            f"tengen web needs the {error.name} library: pip install 'tengen-zero[web]' (`tengen report` needs nothing)"
+        ) from None
+    folders = args.runs or [Path("runs")]
+    if not args.runs and not folders[0].is_dir():
+        raise TengenError("there is no folder runs here; name the folder of a run, or one with runs in it")
+    # Runs come first: the page has what they leave, and never a GPU that they may need.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    if hasattr(os, "nice"):
+        os.nice(10)
+    access = Access(args.host)
+    watched = Watched(folders)
+    try:
+        listening = socket.create_server((args.host, args.port), family=_family(args.host))
+    except OSError as error:
+        advice = "--port chooses another port" if args.port else "--host chooses another address"
+        raise TengenError(
+            f"{args.host}:{args.port}: cannot listen there: {error.strerror or error}; {advice}"
+        ) from None
+    address = access.address(listening.getsockname()[1])
+    count = len(watched.stamps())
+    print(f"{address}   ({count} run{'' if count == 1 else 's'}; Ctrl-C ends it)", flush=True)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(address)
+    with listening:
+        PageServer(LivePage(watched, access)).run(sockets=[listening])
+    return 0
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

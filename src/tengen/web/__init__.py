@@ -1,0 +1,1 @@
+"""Runs in the browser: a report in one file, and the same page live."""

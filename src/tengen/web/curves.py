@@ -1,0 +1,225 @@
+"""The charts of a run: columns of numbers, made of the lines of its metrics."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tengen.run.status import SPEEDS
+
+AXES = ("elapsed", "games", "rows", "samples", "steps")
+"""Columns that a chart may have as its x."""
+_TALLIES = ("games", "first", "draws", "second", "moves")
+_RECENT = 3  # the calibration of the newest games is that of the last third of the run
+_SETS = ("learning_rate", "loss", "skipped")
+
+
+@dataclass(frozen=True)
+class ChartSpec:
+    """A chart. `series` are columns of the table, each with its label."""
+
+    id: str
+    title: str
+    about: str  # one sentence
+    series: dict[str, str]
+    table: str = "progress"
+    unit: str = ""  # "%", "/s" or nothing
+    log: bool = False  # begins with a logarithmic scale
+    kind: str = "lines"  # "ratings" has error bars
+
+
+def progress_columns(lines: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """{name: values}: a value for each line, None where it is not known; `new` are the `differences` of the lines."""
+    return columns([{**_figures(line), **_means(tally)} for line, tally in zip(lines, new, strict=True)])
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns with numbers of five digits. Columns without any value are left out."""
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
+    return {name: [brief(row.get(name)) for row in rows] for name in names}
+
+
+def brief(value: Any) -> Any:
+    """A number with five significant digits, whole ones as they are; None for nan and inf."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
+    """All figures of a line by name. A run in parts has those of the learner and of self-play in `parts`."""
+    parts = {name: _mapping(part, "figures") for name, part in _mapping(line, "parts").items()}
+    learner = next((figures for name, figures in parts.items() if name.startswith("train main")), {})
+    learner = learner or next((figures for name, figures in parts.items() if name.startswith("train")), {})
+    figures = {**_mapping(learner, "figures"), **_mapping(line, "figures")}
+    losses = {**_mapping(learner, "losses"), **_mapping(line, "losses")}
+    loss = losses.pop("loss", None) if line.get("loss") is None else line.get("loss")
+    found: dict[str, Any] = {name: line.get(name) for name in (*AXES, "window", "learning_rate")}
+    found |= {name: learner.get(name) for name in ("samples", "learning_rate") if found[name] is None}
+    found |= {f"{name}_per_second": line.get(f"{name}_per_second") for name in SPEEDS}
+    if found["evaluations_per_second"] is None:
+        speeds = [_number(part.get("evaluations_per_second")) for part in parts.values()]
+        found["evaluations_per_second"] = sum(speed for speed in speeds if speed is not None) or None
+    found["loss"] = loss
+    found |= {f"loss/{name}": value for name, value in losses.items()}
+    found |= {
+        f"figure/{name}": value
+        for name, value in figures.items()
+        if not name.endswith("_loss") and name not in _SETS and _number(value) is not None
+    }
+    policy, entropy = _number(losses.get("policy")), _number(figures.get("policy_target_entropy"))
+    if policy is not None and entropy is not None:
+        found["policy_kl"] = max(policy - entropy, 0.0)
+    return {name: _number(value) for name, value in found.items()}
+
+
+def _means(tally: Mapping[str, Any]) -> dict[str, float]:
+    """Means over the games between two lines."""
+    games = tally.get("games", 0)
+    if not games:
+        return {}
+    shares = {name: tally[name] / games for name in ("first", "draws", "second")}
+    return {"length": tally["moves"] / games, "decided": 1 - shares["draws"], **shares}
+
+
+def differences(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For each line the tally of the games since the line before, over all processes that play: each counts from 0."""
+    before: dict[str, dict[str, Any]] = {}
+    found = []
+    for line in lines:
+        sources: dict[str, Any] = {"": line.get("played")}
+        parts = _mapping(line, "parts")
+        sources |= {name: _mapping(part, "figures").get("played") for name, part in parts.items()}
+        new: dict[str, Any] = {}
+        for source, tally in sources.items():
+            if not _is_tally(tally):
+                continue
+            last: dict[str, Any] | None = before.get(source)
+            if last is None or last["games"] > tally["games"]:
+                last = dict.fromkeys(_TALLIES, 0) | {name: [0] * len(tally[name]) for name in ("predicted", "points")}
+            before[source] = tally
+            for name in _TALLIES:
+                new[name] = new.get(name, 0) + tally[name] - last[name]
+            for name in ("predicted", "points"):
+                change = [a - b for a, b in zip(tally[name], last[name], strict=False)]
+                new[name] = [a + b for a, b in zip(new.get(name, [0] * len(change)), change, strict=False)]
+        found.append(new)
+    return found
+
+
+def calibration(new: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, float]]]:
+    """{"all" or "recent": bins}, as predicted and actual shares of points, each with the number of searches."""
+    found = {}
+    for name, first in (("all", 0), ("recent", len(new) - len(new) // _RECENT)):
+        tallies = [tally for tally in new[first:] if tally]
+        if not tallies or not any(sum(tally["predicted"]) for tally in tallies):
+            continue
+        counts = [sum(column) for column in zip(*(tally["predicted"] for tally in tallies), strict=False)]
+        points = [sum(column) for column in zip(*(tally["points"] for tally in tallies), strict=False)]
+        found[name] = [
+            {"predicted": round((bin + 0.5) / len(counts), 3), "actual": round(total / count, 4), "count": count}
+            for bin, (count, total) in enumerate(zip(counts, points, strict=True))
+            if count > 0
+        ]
+    return found
+
+
+def epoch_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Columns of the lines that a trainer writes after each epoch, or a daemon after each network."""
+    rows = []
+    for line in lines:
+        if line.get("kind") not in ("epoch", "network"):
+            continue
+        row = {name: _number(line.get(name)) for name in AXES}
+        for place in ("losses", "validation", "test"):
+            row |= {f"{place}/{name}": _number(value) for name, value in _mapping(line, place).items()}
+        rows.append(row)
+    return columns(rows)
+
+
+def evaluation_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Columns of the evaluations of a training of roles."""
+    rows = []
+    for line in lines:
+        if line.get("kind") == "evaluation":
+            found = dict(_flat(line, ""))
+            rows.append({name: value for name, value in found.items() if name not in ("time", "kind")})
+    return columns(rows)
+
+
+def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[str]) -> list[dict[str, Any]]:
+    """The charts that the tables have numbers for, ready for JSON."""
+    progress = tables.get("progress", {})
+    first, second = (players[0], players[1]) if len(players) == 2 else ("first", "second")
+    losses = {"loss": "total"} | {name: name.removeprefix("loss/") for name in progress if name.startswith("loss/")}
+    declared = [
+        ChartSpec("ratings", "Rating", "Elo of the run's networks; bars hold 95 %.", {"elo": "Elo"}, "ratings",
+                  kind="ratings"),
+        ChartSpec("losses", "Losses", "Each head before its weight; the total is weighted.", losses, log=True),
+        ChartSpec("validation", "Validation losses", "On rows that were not trained on.",
+                  {name: name.removeprefix("validation/") for name in tables.get("epochs", {}) if name[:3] == "val"},
+                  "epochs", log=True),
+        ChartSpec("evaluation", "Evaluation", "Mean results of the evaluations; 1 is the best, -1 the worst.",
+                  {name: name for name in tables.get("evaluations", {}) if name not in AXES}, "evaluations"),
+        ChartSpec("accuracy", "Policy accuracy", "How often the network's first choice is the search's.",
+                  {"figure/policy_accuracy": "same first choice"}, unit="%"),
+        ChartSpec("entropy", "Policy entropy and KL", "In nats; KL is from the search's policy to the network's.",
+                  {"figure/policy_entropy": "network", "figure/policy_target_entropy": "search", "policy_kl": "KL"}),
+        ChartSpec("value_error", "Value error", "Mean squared difference between the network's value and the result.",
+                  {"figure/value_mse": "squared error"}),
+        ChartSpec("results", "Results", "Of the games of self-play.",
+                  {"first": f"{first} wins", "draws": "draws", "second": f"{second} wins"}, unit="%"),
+        ChartSpec("decided", "Decided games", "Games of self-play that were not drawn.", {"decided": "decided"},
+                  unit="%"),
+        ChartSpec("length", "Game length", "Moves per game of self-play.", {"length": "moves"}),
+        ChartSpec("evaluations", "Evaluations", "Positions per second that the network evaluates in self-play.",
+                  {"evaluations_per_second": "evaluations"}, unit="/s"),
+        ChartSpec("playing", "Rows and games", "Per second, from self-play.",
+                  {"rows_per_second": "rows", "games_per_second": "games"}, unit="/s", log=True),
+        ChartSpec("learning", "Steps and samples", "Per second, of training.",
+                  {"steps_per_second": "steps", "samples_per_second": "samples"}, unit="/s", log=True),
+        ChartSpec("learning_rate", "Learning rate", "", {"learning_rate": "learning rate"}),
+        ChartSpec("window", "Window and rows", "Rows of the run so far, and how many of them training draws from.",
+                  {"rows": "all rows", "window": "window"}),
+    ]  # fmt: skip
+    shown = {name for chart in declared for name in chart.series}
+    declared += [
+        ChartSpec(name.replace("/", "-"), name.removeprefix("figure/").replace("_", " ").capitalize(), "", {name: ""})
+        for name in progress
+        if name.startswith("figure/") and name not in shown
+    ]
+    found = []
+    for order, chart in enumerate(declared):
+        table = tables.get(chart.table, {})
+        series = {name: label for name, label in chart.series.items() if name in table}
+        if series:
+            listed = [{"column": name, "label": label} for name, label in series.items()]
+            found.append(asdict(chart) | {"series": listed, "order": order})
+    return found
+
+
+def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key} ")
+        elif _number(value) is not None:
+            yield f"{prefix}{key}", value
+
+
+def _mapping(data: Any, name: str) -> dict[str, Any]:
+    found = data.get(name) if isinstance(data, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_tally(tally: Any) -> bool:
+    if not isinstance(tally, Mapping):
+        return False
+    lists = all(
+        isinstance(tally.get(name), list) and all(_number(x) is not None for x in tally[name])
+        for name in ("predicted", "points")
+    )
+    return lists and all(_number(tally.get(name)) is not None for name in _TALLIES)

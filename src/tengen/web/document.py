@@ -1,0 +1,307 @@
+"""A run as one JSON document: what the report contains, and what the live page asks for."""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tengen import files
+from tengen.config import reader, source
+from tengen.config.problems import ConfigError
+from tengen.data.shuffle import folders as shuffled
+from tengen.errors import TengenError
+from tengen.monitor import overview, totals
+from tengen.monitor.totals import PlayedTotals, TotalsCounter
+from tengen.redact import hide
+from tengen.run import changes, chunk_counts, metrics, networks, part_status
+from tengen.run.status import RatedNetwork
+from tengen.web import curves, games, ladder
+from tengen.web.history import MetricsHistory
+
+SCHEMA = 1
+_NETWORKS = 300  # that the page lists
+_MARKS = 300
+_DISK = 60.0  # seconds after which the disk space is counted again
+_STATES = {"accepted": networks.ACCEPTED, "waiting": networks.CANDIDATES, "rejected": networks.REJECTED}
+
+
+class RunReader:
+    """One run, read again and again: what has not changed since the last time is not read again."""
+
+    def __init__(self, base: Path, id: str = "") -> None:
+        """TengenError if there is no run in `base`. `id` is what the page calls the run."""
+        overview.check(base)
+        self.base, self.id = base, id or base.resolve().name
+        self._history = MetricsHistory(base / metrics.NAME)
+        self._trainers: dict[Path, MetricsHistory] = {}
+        self._totals = TotalsCounter(base, chunk_counts.place(base))
+        self._cached: dict[str, tuple[Any, Any]] = {}
+        self._disk: tuple[float, overview.DiskUse] | None = None
+
+    def stamp(self) -> str:
+        """Changes when the run does. Costs a few calls of `stat`."""
+        watched = [self.base / name for name in (metrics.NAME, source.RUN_FILE, changes.NAME, *_STATES.values())]
+        watched += [self.base / part_status.FOLDER, self.base / totals.RESULTS, *_trainer_files(self.base)]
+        watched += list(_inside(self.base / part_status.FOLDER))
+        found = 0
+        for path in watched:
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found = hash((found, status.st_mtime_ns, status.st_size))
+        return f"{found & (2**64 - 1):016x}"
+
+    def summary(self) -> dict[str, Any]:
+        """A few figures for a list of runs. Reads only the ends of files."""
+        settings = self._settings()
+        found = self._overview(PlayedTotals(), None)
+        line = metrics.last(self.base / metrics.NAME, "progress") or {}
+        rating = metrics.last(self.base / metrics.NAME, "rating") or {}
+        outlook = found.status.outlook()
+        return {
+            "id": self.id,
+            "name": str(settings.get("run.name", self.id)),
+            "about": str(settings.get("run.about") or ""),
+            "game": str(settings.get("game.name", "")),
+            "state": found.state,
+            "elapsed": found.status.counts.seconds,
+            "games": found.status.counts.games,
+            "rows": found.status.counts.rows,
+            "steps": found.status.steps,
+            "loss": curves.brief(line.get("loss")),
+            "rating": {name: curves.brief(rating.get(name)) for name in ("elo", "error")} if rating else None,
+            "network": str(line.get("network") or ""),
+            "goal": None if outlook is None else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},
+            "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
+            "stage": found.driver.doing if found.driver else "",
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Everything but the games."""
+        self._history.look()
+        progress, others = self._history.progress, self._history.others
+        played_since = curves.differences(progress)
+        problems: list[str] = []
+        epochs = [line for history in self._trainer_histories() for line in history.others]
+        tables: dict[str, Any] = {
+            "progress": curves.progress_columns(progress, played_since),
+            "epochs": curves.epoch_columns(epochs),
+            "evaluations": curves.evaluation_columns(others),
+        }
+        tables = {name: table for name, table in tables.items() if table}
+        ladders, complaints = self._once(
+            "ladders", self.base / totals.RESULTS, lambda: ladder.ladders(self.base, others)
+        )
+        problems += complaints
+        own = next((one for one in ladders if one["own"]), None)
+        if rated := ladder.rating_columns(own, others, tables.get("progress", {})):
+            tables["ratings"] = rated
+        there = self._networks(own)
+        played = self._played(problems)
+        found = self._overview(played, _newest_rated(own, there))
+        settings = self._settings()
+        players = _players(str(settings.get("game.name", "")))
+        return self.summary() | {
+            "schema": SCHEMA,
+            "base": str(self.base),
+            "players": list(players),
+            "tables": tables,
+            "charts": curves.charts(tables, players),
+            "references": [
+                {"name": one["name"], "elo": one["elo"]}
+                for one in (own or {}).get("players", ())
+                if one["kind"] != "network" and one["elo"] is not None
+            ],
+            "calibration": curves.calibration(played_since),
+            "marks": self._marks(progress, others),
+            "ladders": ladders,
+            "matches": [one for one in map(ladder.match_summary, _inside(self.base / "matches")) if one],
+            "networks": there[:_NETWORKS],
+            "more_networks": max(len(there) - _NETWORKS, 0),
+            "games_of": games.networks_with_games(self.base),
+            "data": self._data(played, problems),
+            "parts": [part.values() for part in found.status.parts],
+            "commands": dict(found.commands),
+            "reached": found.reached,
+            "settings": settings,
+            "lines": self._history.lines,
+            "problems": [hide(text) for text in dict.fromkeys(problems)],
+        }
+
+    def _overview(self, played: PlayedTotals, rated: tuple[str, RatedNetwork] | None) -> overview.RunOverview:
+        parts: list[Any] = []
+        with contextlib.suppress(TengenError, OSError):
+            parts = part_status.look(self.base)
+        playable = any(True for _ in _inside(self.base / networks.ACCEPTED))
+        return overview.summarise(
+            self.base, parts, {"games": played.games, "rows": played.rows}, rated, playable=playable
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """{"train.batch": 64, ...}; empty if the configuration cannot be read."""
+
+        def read() -> dict[str, Any]:
+            try:
+                return dict(_flat(reader.parse(source.find(self.base).text).data))
+            except (ConfigError, TengenError):
+                return {}
+
+        return self._once("settings", self.base / source.RUN_FILE, read)
+
+    def _networks(self, own: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        """All networks, the newest first."""
+        rated = {one["name"]: one for one in (own or {}).get("players", ())}
+        found = []
+        for state, folder in _STATES.items():
+            for name in self._listed(folder):
+                samples, rows = networks.parse_counts(name) or (None, None)
+                one = {"name": name, "state": state, "samples": samples, "rows": rows}
+                found.append(one | {key: rated[name][key] for key in ("elo", "error", "games") if name in rated})
+        found.sort(key=lambda one: (one["samples"] or 0, one["name"]), reverse=True)
+        for one in found[:_NETWORKS]:
+            verdict = self._verdict(_STATES[one["state"]], one["name"])
+            if one["state"] == "accepted" and not verdict:  # by a run without a gate
+                one["state"] = "saved"
+            if verdict:
+                one["verdict"] = verdict
+        return found
+
+    def _listed(self, folder: str) -> list[str]:
+        """The names of the networks in a folder, in the order of training."""
+        return self._once(folder, self.base / folder, lambda: _listed(self.base / folder))
+
+    def _verdict(self, folder: str, name: str) -> dict[str, Any]:
+        """The verdict of the gate on a network, which never changes once it has moved."""
+
+        def read() -> dict[str, Any]:
+            found = networks.verdict(self.base / folder / name)
+            return {key: curves.brief(value) for key, value in found.items() if key != "schema"}
+
+        return self._once(f"{folder}/{name}", self.base / folder / name, read)
+
+    def _played(self, problems: list[str]) -> PlayedTotals:
+        try:
+            found = self._totals.look()
+        except (TengenError, OSError) as error:
+            problems.append(str(error))
+            return PlayedTotals()
+        problems += found.unreadable
+        return found
+
+    def _marks(self, progress: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Moments to show in the charts: starts, changed settings, verdicts of the gate."""
+        found = [
+            {"elapsed": line["elapsed"], "kind": "start", "text": "resumed"}
+            for line in [line for line in others if line["kind"] == "session"][1:]
+        ]
+        times = [(moment, line["elapsed"]) for line in (*progress, *others) if (moment := metrics.time_of(line))]
+        times.sort()
+        for change in changes.read(self.base):
+            elapsed = next((elapsed for moment, elapsed in times if moment >= change.moment), None)
+            elapsed = elapsed if elapsed is not None else times[-1][1] if times else 0.0
+            found.append({"elapsed": elapsed, "kind": "setting", "text": str(change)})
+        elapsed_at = ladder.Interpolation([line.get("rows") for line in progress], [x["elapsed"] for x in progress])
+        for state, folder in (("accepted", networks.ACCEPTED), ("rejected", networks.REJECTED)):
+            for name in self._listed(folder)[-_MARKS:]:
+                counts = networks.parse_counts(name)
+                if counts and self._verdict(folder, name):
+                    when = elapsed_at(counts[1])
+                    found.append({"elapsed": when, "kind": state, "text": f"{state}: {name}"})
+        return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
+
+    def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
+        """The data of the run: rows, chunks, the newest shuffle and the disk."""
+        found: dict[str, Any] = {
+            "rows": played.rows,
+            "games": played.games,
+            "chunks": played.chunks,
+            "corrupt": len(played.corrupt),
+        }
+        with contextlib.suppress(TengenError, OSError, ValueError, TypeError):
+            newest = shuffled.newest(self.base)
+            if newest is not None:
+                train = sum(int(file.rows) for file in newest.train)
+                held = sum(int(file.rows) for file in newest.validation)
+                found["shuffle"] = {
+                    "name": newest.name,
+                    "rows": train,
+                    "validation": held,
+                    "window": [int(newest.window[0]), int(newest.window[1])],
+                }
+        with contextlib.suppress(TengenError, OSError):
+            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
+                self._disk = (time.monotonic(), overview.disk_use(self.base))
+            disk = self._disk[1]
+            found["disk"] = {"folders": disk.folders, "free": disk.free, "used": disk.used}
+        return found
+
+    def _trainer_histories(self) -> list[MetricsHistory]:
+        for path in _trainer_files(self.base):
+            self._trainers.setdefault(path, MetricsHistory(path)).look()
+        return list(self._trainers.values())
+
+    def _once(self, name: str, path: Path, read: Any) -> Any:
+        """What `read` gives, again only if `path` has changed since."""
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            stamp = None
+        known = self._cached.get(name)
+        if known is None or known[0] != stamp or stamp is None:
+            known = self._cached[name] = (stamp, read())
+        return known[1]
+
+
+def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: bool) -> dict[str, Any]:
+    """What the page begins with."""
+    return {
+        "schema": SCHEMA,
+        "live": live,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "runs": runs,
+        "matches": matches,
+    }
+
+
+def _listed(folder: Path) -> list[str]:
+    found = [path.name for path in _inside(folder) if not path.name.endswith(".corrupt") and networks.is_there(path)]
+    return sorted(
+        (name for name in found if not name.startswith(".")),
+        key=lambda name: (networks.parse_counts(name) or (0, 0), name),
+    )
+
+
+def _newest_rated(own: Mapping[str, Any] | None, there: list[dict[str, Any]]) -> tuple[str, RatedNetwork] | None:
+    rated = [one for one in there if one.get("elo") is not None]
+    if own is None or not rated:
+        return None
+    return rated[0]["name"], RatedNetwork(rated[0]["elo"], rated[0]["error"] or 0.0, own["anchor"])
+
+
+def _players(game: str) -> tuple[str, str]:
+    """What the rules call the players, without making the game, which needs JAX."""
+    if "chess" in game:
+        return "White", "Black"
+    return {"go": ("Black", "White"), "othello": ("Black", "White"), "hironaka": ("host", "agent")}.get(
+        game, ("first player", "second player")
+    )
+
+
+def _trainer_files(base: Path) -> list[Path]:
+    return sorted(path for folder in _inside(base / "train") if (path := folder / metrics.NAME).is_file())
+
+
+def _flat(data: Any, prefix: str = "") -> Any:
+    for key, value in data.items() if isinstance(data, dict) else ():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _inside(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return files.inside(folder)
+    return []

@@ -1,0 +1,74 @@
+"""The metrics of a run, thinned out as they are read: a million lines take a second, and new lines no time at all."""
+
+import contextlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from tengen import files
+from tengen.run import metrics
+
+_PROGRESS = b'"kind": "progress"'
+_HEAD = 160  # bytes of a line that hold its kind
+_RARE = 50_000  # lines of other kinds that are kept
+_BUFFER = 1 << 20  # bytes that are read at once
+
+
+class MetricsHistory:
+    """One file of metrics. `look` reads what was added since the last call."""
+
+    def __init__(self, path: Path, most: int = 800) -> None:
+        """About `most` lines of the kind `progress` are kept, evenly spread, and twice as many at most."""
+        self._path, self._most = path, most
+        self._clear(b"")
+
+    def _clear(self, head: bytes) -> None:
+        self._head, self._read = head, 0
+        self._kept: list[bytes | dict[str, Any]] = []
+        self._newest: bytes | None = None
+        self._stride = 1
+        self.lines = 0  # of progress, in the whole file
+        self.others: list[dict[str, Any]] = []
+        """Lines of all other kinds, in the order of the file."""
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """Lines of the kind `progress`, evenly spread over the file, and its last one."""
+        newest = None if self._newest is None else metrics.parse_line(self._newest)
+        kept = [line for line in self._kept if isinstance(line, dict)]
+        return [*kept, newest] if newest and (not kept or kept[-1] != newest) else kept
+
+    def look(self) -> bool:
+        """Read what is new; whether there was anything. A file that was replaced or cut is read again."""
+        before = (self._head, self._read)
+        with contextlib.suppress(OSError), io.BufferedReader(files.open_regular(self._path), _BUFFER) as file:
+            head = file.read(min(self._read, _HEAD) or _HEAD)
+            if head != self._head or os.fstat(file.fileno()).st_size < self._read:
+                self._clear(head)
+            file.seek(self._read)
+            for raw in file:
+                if not raw.endswith(b"\n"):  # still being written
+                    break
+                self._read += len(raw)
+                if raw.find(_PROGRESS, 0, _HEAD) >= 0:
+                    self._newest = raw
+                    if self.lines % self._stride == 0:
+                        self._keep(raw)
+                    self.lines += 1
+                elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
+                    self.others.append(line)
+        self._kept = [found for line in self._kept if (found := _parsed(line)) is not None]
+        self._head = self._head[: self._read]
+        return (self._head, self._read) != before
+
+    def _keep(self, raw: bytes) -> None:
+        """Every n-th line is kept; n doubles when there are too many."""
+        self._kept.append(raw)
+        if len(self._kept) >= 2 * self._most:
+            del self._kept[1::2]
+            self._stride *= 2
+
+
+def _parsed(line: bytes | dict[str, Any]) -> dict[str, Any] | None:
+    return metrics.parse_line(line) if isinstance(line, bytes) else line

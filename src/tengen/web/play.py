@@ -1,0 +1,324 @@
+"""Games against networks and analyses of positions in the browser. Needs JAX."""
+
+import contextlib
+import re
+import secrets
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from tengen import files
+from tengen.analysis import analysis, query
+from tengen.analysis.board import player_name
+from tengen.config.settings.engine import EngineSettings
+from tengen.data.records.records import Record, RecordError
+from tengen.engine.engine import Engine
+from tengen.engine.search_report import NetworkView, SearchReport
+from tengen.errors import OptionError, TengenError
+from tengen.games.chess import Chess
+from tengen.games.core import Game
+from tengen.run import networks
+from tengen.web import frames, games
+
+MOST_VISITS = 100_000
+_SESSIONS = 8
+SETTINGS = EngineSettings(slots=16384)
+"""Of all searches, but for their visits. A smaller tree than elsewhere: there may be several."""
+_SHOWN = 12  # candidates
+_FEN = re.compile(r"[pnbrqkPNBRQK1-8]+(/[pnbrqkPNBRQK1-8]+){4,7} [wb] .*")
+_PGN = re.compile(r'\[\s*\w+\s+"|1\s*\.')
+_LONGEST = 200_000  # characters of a pasted game
+
+
+@dataclass
+class PlaySession:
+    """One game in one browser. `seat` is the user's player; None: the user moves for both."""
+
+    id: str
+    run: str
+    engine: Engine
+    seat: int | None
+    visits: int
+    start: Any
+    values: list[float | None] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    remarks: tuple[str, ...] = ()
+    players: tuple[str, str] = ("", "")
+
+
+class PlayRoom:
+    """All sessions. One thread at a time uses it; the oldest session ends when there are too many."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, PlaySession] = OrderedDict()
+        self._looking: tuple[Path, Engine] | None = None
+
+    def begin(
+        self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = ""
+    ) -> dict[str, Any]:
+        """Begin a game, or go on from a pasted one. TengenError says what is wrong."""
+        if not 1 <= visits <= MOST_VISITS:
+            raise OptionError(f"visits: expected a number from 1 to {MOST_VISITS:,}, got {visits}")
+        found = networks.find(network_path(base, network))
+        asked = pasted(text, found.saved) if text.strip() else query.new_game(found.saved)
+        engine = Engine(found, asked.game, replace(SETTINGS, visits=visits))
+        # Some games begin at random.
+        start = asked.states()[0] if text.strip() else engine.game.init(jax.random.key(secrets.randbits(31)))
+        engine.reset(start, asked.record.actions)
+        session = PlaySession(
+            *(secrets.token_urlsafe(12), run, engine, seat, visits, start, list(asked.record.values)),
+            remarks=asked.remarks,
+            players=asked.record.players,
+        )
+        self._sessions[session.id] = session
+        while len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        self._answer(session)
+        return self._state(session)
+
+    def stop(self) -> None:
+        """Let all searches end, from any thread."""
+        for session in list(self._sessions.values()):
+            session.stop.set()
+
+    def get(self, id: str) -> PlaySession:
+        """TengenError if there is no such session."""
+        if id not in self._sessions:
+            raise TengenError("this game is over for the server, which keeps the newest few; begin another")
+        self._sessions.move_to_end(id)
+        return self._sessions[id]
+
+    def move(self, id: str, action: int) -> dict[str, Any]:
+        """The user's move, and the engine's answer to it. IllegalMove if the rules forbid it."""
+        session = self.get(id)
+        session.engine.play(action)
+        session.values.append(None)
+        self._answer(session)
+        return self._state(session)
+
+    def answer(self, id: str) -> dict[str, Any]:
+        """Let the engine move for whoever is to move."""
+        session = self.get(id)
+        self._engine_moves(session)
+        self._answer(session)
+        return self._state(session)
+
+    def undo(self, id: str) -> dict[str, Any]:
+        """Go back to the user's last choice."""
+        session = self.get(id)
+        engine, steps = session.engine, session.engine.position.steps
+        mine = [n for n in range(len(steps) - 1) if session.seat in (None, int(engine.game.to_play(steps[n].state)))]
+        if not engine.actions or not mine:
+            raise OptionError("there is nothing to take back")
+        return self.goto(id, engine.actions[: mine[-1]])
+
+    def goto(self, id: str, actions: Sequence[int]) -> dict[str, Any]:
+        """Go to the position after these moves from the start: back, on, or into a variation. IllegalMove."""
+        session = self.get(id)
+        before = session.engine.actions
+        same = next((at for at, pair in enumerate(zip(before, actions, strict=False)) if pair[0] != pair[1]), None)
+        kept = min(len(before), len(actions)) if same is None else same
+        if kept == len(actions):
+            session.engine.rewind(kept + 1)
+        else:
+            session.engine.reset(session.start, actions)
+        session.values = [*session.values[:kept], *[None] * (len(actions) - kept)]
+        return self._state(session)
+
+    def state(self, id: str) -> dict[str, Any]:
+        return self._state(self.get(id))
+
+    def export(self, id: str) -> dict[str, str]:
+        """The game as a file."""
+        return games.exported(self._record(self.get(id)), "game")
+
+    def think(self, id: str, visits: int, each: Callable[[dict[str, Any]], None]) -> None:
+        """Analyse the position; `each` is called with the analysis so far, and with all of it at the end."""
+        session = self.get(id)
+        session.stop.clear()
+        engine, position = session.engine, session.engine.position
+        if position.over:
+            each({"done": True, "over": True})
+            return
+        look = engine.look()
+        shown = _look(engine.game, position.state, look)
+        each({**shown, "done": False})
+        report = engine.think(
+            min(max(visits, 1), MOST_VISITS),
+            stop=session.stop,
+            each=lambda so_far: each({**shown, **_search(engine.game, position.state, so_far), "done": False}),
+            every=0.25,
+        )
+        each({**shown, **_search(engine.game, position.state, report), "done": True})
+
+    def look(self, base: Path, network: str, key: str, ply: int) -> dict[str, Any]:
+        """What a network thinks of a position of a recorded game: the network that played it, or the newest."""
+        from tengen.data.records import moves
+
+        record = games.find_record(base, network, key)
+        states = list(moves.replay(record))
+        if not 0 <= ply < len(states):
+            raise OptionError(f"move {ply}: the game has {len(states) - 1} moves")
+        there = networks.known(base, network) if networks.parse(network) else None
+        path = there or base
+        if self._looking is None or self._looking[0] != path or self._looking[1].game != moves.game_of(record):
+            self._looking = (path, Engine(networks.find(path), moves.game_of(record), SETTINGS))
+        engine = self._looking[1]
+        if bool(engine.game.is_over(states[ply])):
+            raise OptionError("the game is over here")
+        return {**_look(engine.game, states[ply], engine.look(states[ply])), "network": engine.found.name}
+
+    def _answer(self, session: PlaySession) -> None:
+        """The engine's moves until it is the user's turn."""
+        position = session.engine.position
+        while session.seat is not None and not position.over and position.player != session.seat:
+            self._engine_moves(session)
+
+    def _engine_moves(self, session: PlaySession) -> None:
+        report = session.engine.think(session.visits)
+        if report.action is None:
+            raise OptionError("the game is over")
+        session.engine.play(report.action)
+        session.values.append(round(report.value, 3))
+
+    def _record(self, session: PlaySession) -> Record:
+        engine = session.engine
+        game, over = engine.game, engine.position.over
+        usual, start = (game.render(state) for state in (game.init(jax.random.key(0)), session.start))
+        rest: dict[str, Any] = {"ending": "unknown"}
+        if over:
+            rest = {"ending": "played out", "result": float(game.returns(engine.state)[0])}
+            if "score" in (facts := game.record_facts(engine.state)):
+                rest["score"] = float(facts["score"])
+        names = ["you", "you"]
+        if session.seat is not None:
+            names[1 - session.seat] = engine.found.name
+        players = (session.players[0] or names[0], session.players[1] or names[1])
+        values = tuple(session.values)
+        return Record.of(game, engine.actions, values=values, players=players, network=engine.found.name,
+                         start=None if start == usual else start, **rest)  # fmt: skip
+
+    def _state(self, session: PlaySession) -> dict[str, Any]:
+        engine = session.engine
+        game, position = engine.game, engine.position
+        record = self._record(session)
+        legal = np.flatnonzero(position.legal()) if not position.over else []
+        return {
+            "id": session.id,
+            "network": engine.found.name,
+            "seat": session.seat,
+            "visits": session.visits,
+            "player": position.player,
+            "over": position.over,
+            "remarks": list(session.remarks),
+            "legal": [_named(game, position.state, int(action)) for action in legal],
+            "record": frames.from_states(record, game, [step.state for step in position.steps]),
+        }
+
+
+def network_path(base: Path, name: str) -> Path:
+    """The folder of a network of a run; empty: the run, whose newest network is meant."""
+    if not name:
+        return base
+    for folder in (networks.ACCEPTED, networks.CANDIDATES, networks.REJECTED, networks.EXTRA):
+        with contextlib.suppress(OSError):
+            for path in files.inside(base / folder):
+                if path.name == name and networks.is_there(path):
+                    return path
+    raise OptionError(f"{base.name}: there is no network {name!r}")
+
+
+def pasted(text: str, saved: Any) -> query.Query:
+    """A pasted SGF, PGN, FEN, record of ours, or a list of moves, as a game that the network can play."""
+    if len(text) > _LONGEST:
+        raise OptionError(f"the text has more than {_LONGEST:,} characters")
+    text = text.strip()
+    usual = query.new_game(saved)
+    if isinstance(usual.game, Chess) and _FEN.fullmatch(text):
+        try:
+            state = usual.game.from_text(f"fen: {text}")
+        except ValueError as error:
+            raise RecordError(str(error)) from None
+        return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state)))
+    if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
+        return _named_moves(usual, text)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pasted"
+        path.write_text(text, "utf-8")
+        try:
+            return query.read_game(path, saved)
+        except TengenError as error:
+            raise OptionError(str(error).replace(f"{path}: ", "")) from None
+
+
+def _named_moves(usual: query.Query, text: str) -> query.Query:
+    try:
+        return usual.then(text)
+    except TengenError as error:
+        raise OptionError(
+            f"expected SGF, PGN, FEN or moves such as the board names them; {str(error).partition(': ')[2]}"
+        ) from None
+
+
+def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
+    name = game.action_name(state, action)
+    return {"action": action, "name": name, "place": frames.place_on(game, state, action, name)}
+
+
+def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
+    """The raw network: heat by cell, ownership from the side of player 0, and words."""
+    side = 1 - 2 * look.player
+    heat: dict[str, float] = {}
+    likely = np.argsort(-look.policy)[:80]
+    moves = []
+    for action in (int(a) for a in likely if look.policy[a] > 0.002):
+        named = _named(game, state, action)
+        moves.append({**named, "prior": round(float(look.policy[action]), 4)})
+        if named["place"]:
+            cell = str(named["place"][-1])
+            heat[cell] = round(heat.get(cell, 0.0) + float(look.policy[action]), 4)
+    words = f"the network gives {player_name(game, look.player)} {(look.value + 1) / 2:.0%}"
+    if look.score is not None:
+        words += f", {look.score:+.1f} points"
+    ownership = None if look.ownership is None else [round(float(x), 2) for x in (look.ownership * side).reshape(-1)]
+    return {
+        "player": look.player,
+        "value": round(look.value * side, 4),
+        "heat": heat,
+        "ownership": ownership,
+        "moves": moves[:_SHOWN],
+        "words": words,
+    }
+
+
+def _search(game: Game, state: Any, report: SearchReport) -> dict[str, Any]:
+    """A search, with its values from the side of player 0."""
+    side = 1 - 2 * report.player
+    found = []
+    for each in list(report.candidates)[:_SHOWN]:
+        line = analysis.follow(game, state, each.line[:12])
+        found.append(
+            {
+                **_named(game, state, each.action),
+                "visits": each.visits,
+                "value": round(each.value * side, 4),
+                "prior": round(each.prior, 4),
+                "line": [move.name for move in line],
+                "actions": [move.action for move in line],
+            }
+        )
+    return {
+        "searched": {
+            "visits": report.visits,
+            "value": round(report.value * side, 4),
+            "seconds": round(report.seconds, 2),
+            "candidates": found,
+        }
+    }

@@ -1,0 +1,337 @@
+"""The live page: the same as a report, from a server that watches the runs."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tengen.errors import TengenError
+from tengen.redact import hide
+from tengen.web import document, games, page
+from tengen.web.access import Access
+from tengen.web.document import RunReader
+from tengen.web.finding import Found
+from tengen.web.machine import MachineLoad
+
+if TYPE_CHECKING:
+    from tengen.web.play import PlayRoom
+
+_LOOK = 2.0  # seconds between two looks at the runs, while somebody watches
+_FIND = 10.0  # the same for new runs
+_ALIVE = 15.0  # seconds after which a silent stream says that it is there
+_LARGEST = 400_000  # bytes of a request
+_MOST_MOVES = 20_000
+
+
+class NotFound(TengenError):
+    """Something that was asked for and is not there."""
+
+
+class Watched:
+    """The runs in the folders that were named. Readers of different runs may work at the same time."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._readers: dict[str, tuple[RunReader, threading.Lock]] = {}
+        self._documents: dict[str, tuple[str, bytes]] = {}
+        self._summaries: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.matches: list[dict[str, Any]] = []
+        self.find()
+
+    def find(self) -> None:
+        """Look for new runs and matches. TengenError if a named folder is gone."""
+        found = Found.of(self._folders)
+        self.matches = found.match_results()
+        known = dict(self._readers)
+        for id, base in found.runs.items():
+            if id not in known or known[id][0].base != base:
+                with contextlib.suppress(TengenError):
+                    known[id] = (RunReader(base, id), threading.Lock())
+        self._readers = {id: known[id] for id in found.runs if id in known}
+
+    def base(self, id: str) -> Path:
+        """Where a run is. NotFound if it is none of those that are shown."""
+        if id not in self._readers:
+            raise NotFound(f"there is no run {id[:200]!r}")
+        return self._readers[id][0].base
+
+    def stamps(self) -> dict[str, str]:
+        """{run: something that changes when it does}."""
+        return {id: reader.stamp() for id, (reader, _) in self._readers.items()}
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """A few figures of every run."""
+        found = []
+        for id, (reader, lock) in self._readers.items():
+            stamp = reader.stamp()
+            known = self._summaries.get(id)
+            if known is None or known[0] != stamp:
+                with contextlib.suppress(TengenError, OSError), lock:
+                    known = self._summaries[id] = (stamp, reader.summary())
+            if known is not None:
+                found.append(known[1])
+        return found
+
+    def document(self, id: str) -> bytes:
+        """Everything about a run, as JSON."""
+        self.base(id)
+        reader, lock = self._readers[id]
+        with lock:
+            stamp = reader.stamp()
+            known = self._documents.get(id)
+            if known is None or known[0] != stamp:
+                known = self._documents[id] = (stamp, _encoded(reader.document()))
+        return known[1]
+
+
+class LivePage:
+    """The application. `access` says who may use it."""
+
+    def __init__(self, watched: Watched, access: Access) -> None:
+        self._watched, self._access = watched, access
+        self._machine = MachineLoad()
+        self._ending = asyncio.Event()
+        self._room: PlayRoom | None = None
+        # One thread for all searches: a run on the same machine is more important.
+        self._thinking = ThreadPoolExecutor(1, thread_name_prefix="thinking")
+        routes = [
+            Route("/", self._page),
+            Route("/api/runs", self._runs),
+            Route("/api/runs/{id:path}/games", self._games),
+            Route("/api/runs/{id:path}/game", self._game),
+            Route("/api/runs/{id:path}/look", self._look, methods=["POST"]),
+            Route("/api/runs/{id:path}/play", self._begin, methods=["POST"]),
+            Route("/api/runs/{id:path}", self._run),
+            Route("/api/machine", self._machine_load),
+            Route("/api/events", self._events),
+            Route("/api/play/{id}/analysis", self._analysis, methods=["POST"]),
+            Route("/api/play/{id}/{what}", self._play, methods=["POST"]),
+        ]
+        handlers: dict[Any, Any] = {TengenError: _refused, OSError: _refused, ValueError: _refused}
+        self.app: ASGIApp = Guard(Starlette(routes=routes, exception_handlers=handlers), access)
+
+    async def _page(self, request: Request) -> Response:
+        runs = await run_in_threadpool(self._watched.summaries)
+        content = document.page(runs, self._watched.matches, live=True) | {"token": self._access.token}
+        return HTMLResponse(page.html(content))
+
+    async def _runs(self, request: Request) -> Response:
+        return _json({"runs": await run_in_threadpool(self._watched.summaries), "matches": self._watched.matches})
+
+    async def _run(self, request: Request) -> Response:
+        found = await run_in_threadpool(self._watched.document, request.path_params["id"])
+        return Response(found, media_type="application/json")
+
+    async def _games(self, request: Request) -> Response:
+        base = self._watched.base(request.path_params["id"])
+        return _json(await run_in_threadpool(games.listed, base, request.query_params.get("network", "")))
+
+    async def _game(self, request: Request) -> Response:
+        base = self._watched.base(request.path_params["id"])
+        network, key = (request.query_params.get(name, "") for name in ("network", "key"))
+        return _json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
+
+    async def _machine_load(self, request: Request) -> Response:
+        return _json(await run_in_threadpool(self._machine.look))
+
+    async def _look(self, request: Request) -> Response:
+        base, asked = self._watched.base(request.path_params["id"]), await _body(request)
+        network, key, ply = str(asked.get("network", "")), str(asked.get("key", "")), _whole(asked, "ply")
+        return _json(await self._think(lambda room: room.look(base, network, key, ply)))
+
+    async def _begin(self, request: Request) -> Response:
+        id, asked = request.path_params["id"], await _body(request)
+        base, seat = self._watched.base(id), asked.get("seat")
+        if seat not in (0, 1, None):
+            raise TengenError(f"seat: expected 0, 1 or null, got {str(seat)[:40]!r}")
+        network, text, visits = str(asked.get("network") or ""), str(asked.get("text") or ""), _whole(asked, "visits")
+        return _json(await self._think(lambda room: room.begin(base, id, network, seat, visits, text)))
+
+    async def _play(self, request: Request) -> Response:
+        id, what, asked = request.path_params["id"], request.path_params["what"], await _body(request)
+        if what == "stop":  # while the search goes on
+            if self._room is not None:
+                self._room.get(id).stop.set()
+            return _json({})
+        acts: dict[str, Callable[[PlayRoom], Any]] = {
+            "move": lambda room: room.move(id, _whole(asked, "action")),
+            "answer": lambda room: room.answer(id),
+            "undo": lambda room: room.undo(id),
+            "goto": lambda room: room.goto(id, _actions(asked)),
+            "state": lambda room: room.state(id),
+            "export": lambda room: room.export(id),
+        }
+        if what not in acts:
+            raise NotFound(f"there is no {what[:40]!r} of a game")
+        return _json(await self._think(acts[what]))
+
+    async def _analysis(self, request: Request) -> Response:
+        """A stream of lines of JSON, as the search goes on."""
+        id, visits = request.path_params["id"], _whole(await _body(request), "visits")
+        loop, found = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+
+        def tell(line: dict[str, Any] | None) -> None:
+            loop.call_soon_threadsafe(found.put_nowait, line)
+
+        def think(room: "PlayRoom") -> None:
+            try:
+                room.think(id, visits, tell)
+            except TengenError as error:
+                tell({"error": hide(str(error)), "done": True})
+            finally:
+                tell(None)
+
+        task = asyncio.ensure_future(self._think(think))
+
+        async def lines() -> AsyncIterator[bytes]:
+            try:
+                while (line := await found.get()) is not None:
+                    yield _encoded(line) + b"\n"
+            finally:
+                if self._room is not None:  # whoever asked is gone
+                    with contextlib.suppress(TengenError):
+                        self._room.get(id).stop.set()
+                with contextlib.suppress(Exception):
+                    await task
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def _think(self, act: Callable[["PlayRoom"], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thinking, lambda: act(self._opened()))
+
+    def _opened(self) -> "PlayRoom":
+        if self._room is None:
+            from tengen.jax_setup import keep_compiled
+            from tengen.web.play import PlayRoom
+
+            keep_compiled()
+            self._room = PlayRoom()
+        return self._room
+
+    async def _events(self, request: Request) -> Response:
+        return StreamingResponse(self._news(request), media_type="text/event-stream")
+
+    async def _news(self, request: Request) -> AsyncIterator[str]:
+        """Server-sent events: which runs have changed, and how all of them stand then."""
+        before: dict[str, str] = {}
+        silent = searched = 0.0
+        yield "retry: 3000\n\n"
+        while not (self._ending.is_set() or await request.is_disconnected()):
+            if searched >= _FIND:
+                searched = 0.0
+                with contextlib.suppress(TengenError):
+                    await run_in_threadpool(self._watched.find)
+            now = await run_in_threadpool(self._watched.stamps)
+            changed = [id for id, stamp in now.items() if before and before.get(id) != stamp]
+            if changed or now.keys() != before.keys():
+                runs = await run_in_threadpool(self._watched.summaries)
+                yield f"event: runs\ndata: {json.dumps({'runs': runs, 'changed': changed})}\n\n"
+                silent = 0.0
+            elif silent >= _ALIVE:
+                yield ": still here\n\n"
+                silent = 0.0
+            before = now
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _LOOK)
+            silent, searched = silent + _LOOK, searched + _LOOK
+
+    def end(self) -> None:
+        """Let all streams end, and searches stop."""
+        self._ending.set()
+        if self._room is not None:
+            self._room.stop()
+
+
+class PageServer(uvicorn.Server):
+    """Serves a live page on a socket that listens already."""
+
+    def __init__(self, page: LivePage) -> None:
+        self._page = page
+        quiet = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
+        super().__init__(uvicorn.Config(page.app, **quiet))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._page.end()
+        await super().shutdown(sockets)
+
+
+class Guard:
+    """Refuses requests that `access` does not allow, and adds its headers to every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        query = scope.get("query_string", b"").decode("latin-1")
+        more = [(name.lower().encode(), value.encode()) for name, value in self._access.headers().items()]
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), *more]}
+            await send(message)
+
+        refusal = self._access.refusal(scope["method"], headers, query)
+        if refusal is not None:
+            await _json({"error": refusal[1]}, refusal[0])(scope, receive, guarded)
+            return
+        await self._app(scope, receive, guarded)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object in a request. TengenError if it is too long or no object."""
+    content = b""
+    async for piece in request.stream():
+        content += piece
+        if len(content) > _LARGEST:
+            raise TengenError(f"the request has more than {_LARGEST:,} bytes")
+    try:
+        found = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        raise TengenError("the request is not valid JSON") from None
+    if not isinstance(found, dict):
+        raise TengenError("the request is not a JSON object")
+    return found
+
+
+def _whole(asked: dict[str, Any], name: str) -> int:
+    value = asked.get(name)
+    if type(value) is not int:
+        raise TengenError(f"{name}: expected a whole number, got {str(value)[:40]!r}")
+    return value
+
+
+def _actions(asked: dict[str, Any]) -> list[int]:
+    value = asked.get("actions")
+    if not isinstance(value, list) or len(value) > _MOST_MOVES or not all(type(each) is int for each in value):
+        raise TengenError("actions: expected a list of whole numbers")
+    return value
+
+
+def _encoded(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(_encoded(content), status, media_type="application/json")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, NotFound | games.NoSuchGame | FileNotFoundError) else 400
+    return _json({"error": hide(str(error))}, status)

@@ -1,0 +1,410 @@
+// Charts of one run or of several over each other.
+import { clock, colour, h, s, short, withUnit } from "dom.js";
+
+export const AXES = { elapsed: "time", games: "games", rows: "rows", samples: "samples", steps: "steps" };
+const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [1, 2]];
+const HEIGHT = 210;
+const MARK_COLOURS = { start: "--muted", setting: "--mark", accepted: "--good", rejected: "--bad" };
+
+export const view = { x: "elapsed", smooth: 0, marks: true, zoom: null, logs: new Map(), hidden: new Set() };
+let shown = [];
+
+export function smoothed(values, amount) {
+  if (!amount) return values;
+  let mean = null;
+  let weight = 0;
+  return values.map((value) => {
+    if (value === null || value === undefined) return value;
+    // An exponential mean without the bias of its beginning.
+    mean = mean === null ? (1 - amount) * value : amount * mean + (1 - amount) * value;
+    weight = amount * weight + (1 - amount);
+    return mean / weight;
+  });
+}
+
+// [{label, column, colour, dash, xs, ys, errors, unit, run}] of a chart in these runs.
+function seriesOf(id, runs) {
+  const found = [];
+  runs.forEach((run) => {
+    const chart = run.charts.find((one) => one.id === id);
+    if (!chart) return;
+    const table = run.tables[chart.table];
+    let xs = table[view.x];
+    if (!xs) return;
+    chart.series.forEach((series, number) => {
+      const several = runs.length > 1;
+      const label = several ? [run.label, chart.series.length > 1 ? series.label : ""].filter(Boolean).join(" · ")
+        : series.label || chart.title;
+      found.push({
+        label, unit: chart.unit, run,
+        colour: several ? run.colour : `--c${number % 8}`,
+        dash: several ? DASHES[number % DASHES.length] : [],
+        xs, ys: table[series.column], errors: chart.kind === "ratings" ? table.error : null,
+        names: table.name || null,
+      });
+    });
+  });
+  return found;
+}
+
+function joined(series, log) {
+  const tables = series.map((one) => {
+    const ys = smoothed(one.ys, one.errors ? 0 : view.smooth);
+    const pairs = [];
+    one.xs.forEach((x, at) => {
+      const y = ys[at];
+      if (x !== null && y !== null && y !== undefined && !(log && y <= 0)) pairs.push([x, y]);
+    });
+    pairs.sort((a, b) => a[0] - b[0]);
+    const unique = pairs.filter((pair, at) => at === 0 || pair[0] > pairs[at - 1][0]);
+    return [unique.map((pair) => pair[0]), unique.map((pair) => pair[1])];
+  });
+  return tables.length === 1 ? tables[0] : uPlot.join(tables);
+}
+
+function xText(x) {
+  return view.x === "elapsed" ? clock(x) : short(Math.round(x));
+}
+
+function timeSteps() {
+  return view.x === "elapsed"
+    ? [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800]
+    : undefined;
+}
+
+class ChartCard {
+  constructor(id, runs) {
+    this.id = id;
+    this.plot = null;
+    this.host = h("div", { class: "plot" });
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.legend = h("div", { class: "legend" });
+    this.numbers = h("div", { class: "numbers", hidden: true });
+    const spec = this.spec(runs);
+    this.log = view.logs.has(id) ? view.logs.get(id) : spec.log;
+    this.logButton = h("button", { type: "button", class: "small", title: "Logarithmic scale", onclick: () => this.toggleLog() }, "log");
+    const table = h("button", { type: "button", class: "small", "aria-expanded": "false", title: "The numbers as a table",
+      onclick: () => this.toggleNumbers(table) }, "table");
+    const wide = h("button", { type: "button", class: "small", title: "Wider", onclick: () => {
+      this.element.classList.toggle("wide");
+      this.draw(this.runs, true);
+    } }, "⤢");
+    this.element = h("section", { class: "card chart", "data-chart": id },
+      h("div", { class: "chart-head" }, h("h3", {}, spec.title), h("span", { class: "tools" }, this.logButton, table, wide)),
+      spec.about && h("p", { class: "about" }, spec.about),
+      h("div", { class: "plot-box" }, this.host, this.tip), this.legend, this.numbers);
+  }
+
+  spec(runs) {
+    return runs.map((run) => run.charts.find((one) => one.id === this.id)).find(Boolean);
+  }
+
+  toggleLog() {
+    this.log = !this.log;
+    view.logs.set(this.id, this.log);
+    this.draw(this.runs, true);
+  }
+
+  toggleNumbers(button) {
+    this.numbers.hidden = !this.numbers.hidden;
+    button.setAttribute("aria-expanded", String(!this.numbers.hidden));
+    this.fillNumbers();
+  }
+
+  key() {
+    return [view.x, this.log, this.series.map((one) => one.label + one.colour).join("|")].join("~");
+  }
+
+  draw(runs, anew = false) {
+    this.runs = runs;
+    this.series = seriesOf(this.id, runs);
+    this.logButton.setAttribute("aria-pressed", String(this.log));
+    this.data = this.series.length ? joined(this.series, this.log) : [[]];
+    this.element.hidden = !this.data[0].length;
+    if (this.element.hidden) return;
+    if (this.plot && !anew && this.made === this.key()) {
+      this.plot.setData(this.data, false);
+      this.rescale();
+    } else {
+      this.build();
+    }
+    this.describe();
+    if (!this.numbers.hidden) this.fillNumbers();
+  }
+
+  build() {
+    this.made = this.key();
+    if (this.plot) this.plot.destroy();
+    const ink = colour("--muted");
+    const axis = { stroke: ink, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const unit = this.series[0].unit;
+    const few = (one) => one.ys.filter((y) => y !== null).length <= 40;
+    this.plot = new uPlot({
+      width: Math.max(this.host.clientWidth, 200), height: HEIGHT,
+      legend: { show: false },
+      cursor: { drag: { x: true, y: false }, sync: { key: "tengen", setSeries: false }, points: { size: 6 } },
+      scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
+      axes: [
+        { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 26, gap: 4 },
+        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
+      ],
+      series: [{}, ...this.series.map((one) => ({
+        label: one.label, stroke: colour(one.colour), width: 1.75, dash: one.dash, spanGaps: true,
+        show: !view.hidden.has(`${this.id}/${one.label}`),
+        points: { show: Boolean(one.errors) || few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
+      }))],
+      hooks: {
+        drawClear: [(u) => this.drawReferences(u)],
+        draw: [(u) => this.drawErrors(u), (u) => this.drawMarks(u)],
+        setCursor: [(u) => this.hover(u)],
+        setSelect: [(u) => { if (u.select.width > 3) zoomTo(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); }],
+      },
+    }, this.data, this.host);
+    this.plot.over.addEventListener("dblclick", () => zoomTo(null));
+    const canvas = this.plot.root.querySelector("canvas");
+    canvas.setAttribute("role", "img");
+    this.canvas = canvas;
+    this.legend.replaceChildren(...this.series.map((one, at) => this.legendEntry(one, at)));
+    this.legend.hidden = this.series.length === 1 && this.runs.length === 1;
+    this.rescale();
+  }
+
+  legendEntry(one, at) {
+    const name = `${this.id}/${one.label}`;
+    const swatch = s("svg", { width: 18, height: 8, "aria-hidden": "true" },
+      s("line", { x1: 0, x2: 18, y1: 4, y2: 4, stroke: `var(${one.colour})`, "stroke-width": 2.5, "stroke-dasharray": one.dash.join(" ") || null }));
+    const button = h("button", { type: "button", "aria-pressed": String(!view.hidden.has(name)), onclick: () => {
+      const off = !view.hidden.has(name);
+      if (off) view.hidden.add(name); else view.hidden.delete(name);
+      button.setAttribute("aria-pressed", String(!off));
+      this.plot.setSeries(at + 1, { show: !off });
+    } }, swatch, one.label);
+    return button;
+  }
+
+  range(low, high) {
+    if (low === null || high === null) return [0, 1];
+    if (this.series.some((one) => one.errors)) {
+      const elos = this.series.flatMap((one) => one.ys.filter((y) => y !== null));
+      const slack = Math.max(60, 0.25 * (Math.max(...elos) - Math.min(...elos)));
+      const references = this.runs.flatMap((run) => run.references.map((one) => one.elo));
+      low = Math.min(...elos.map((elo) => elo - slack), ...references);
+      high = Math.max(...elos.map((elo) => elo + slack), ...references);
+    } else if (low >= 0 && low < 0.35 * high) low = 0;
+    const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [low === 0 ? 0 : low - room, high + room];
+  }
+
+  rescale() {
+    const xs = this.data[0];
+    const zoom = view.zoom;
+    let [low, high] = zoom || [Math.min(xs[0], 0), xs[xs.length - 1]];
+    if (high <= low) high = low + 1;
+    this.plot.setScale("x", { min: low, max: high });
+  }
+
+  drawReferences(u) {
+    if (!this.series.some((one) => one.errors) || !this.runs.length) return;
+    const { ctx } = u;
+    ctx.save();
+    ctx.strokeStyle = colour("--grid-strong");
+    ctx.fillStyle = colour("--muted");
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+    for (const { name, elo } of this.runs[0].references.slice(0, 8)) {
+      const y = Math.round(u.valToPos(elo, "y", true));
+      ctx.beginPath();
+      ctx.moveTo(u.bbox.left, y);
+      ctx.lineTo(u.bbox.left + u.bbox.width, y);
+      ctx.stroke();
+      ctx.textAlign = "right";
+      ctx.fillText(name.slice(0, 24), u.bbox.left + u.bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+    }
+    ctx.restore();
+  }
+
+  drawErrors(u) {
+    const { ctx } = u;
+    this.series.forEach((one, at) => {
+      if (!one.errors || !u.series[at + 1].show) return;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+      ctx.clip();
+      ctx.strokeStyle = colour(one.colour);
+      ctx.globalAlpha = 0.55;
+      ctx.lineWidth = 1.25 * devicePixelRatio;
+      one.xs.forEach((x, place) => {
+        if (x === null || one.ys[place] === null || !one.errors[place]) return;
+        const across = u.valToPos(x, "x", true);
+        const [top, bottom] = [1, -1].map((sign) => u.valToPos(one.ys[place] + sign * one.errors[place], "y", true));
+        const cap = 3 * devicePixelRatio;
+        ctx.beginPath();
+        ctx.moveTo(across, top); ctx.lineTo(across, bottom);
+        for (const y of [top, bottom]) { ctx.moveTo(across - cap, y); ctx.lineTo(across + cap, y); }
+        ctx.stroke();
+      });
+      ctx.restore();
+    });
+  }
+
+  // Marks have times, which another x must be read off the run's table for.
+  marksAt() {
+    if (!view.marks) return [];
+    return this.runs.flatMap((run) => run.marks.map((mark) => ({ ...mark, x: view.x === "elapsed" ? mark.elapsed : atTime(run, mark.elapsed) })))
+      .filter((mark) => mark.x !== null);
+  }
+
+  drawMarks(u) {
+    const { ctx } = u;
+    ctx.save();
+    for (const mark of this.marksAt()) {
+      const x = u.valToPos(mark.x, "x", true);
+      if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+      const small = mark.kind === "accepted" || mark.kind === "rejected";
+      ctx.strokeStyle = colour(MARK_COLOURS[mark.kind] || "--muted");
+      ctx.globalAlpha = small ? 0.9 : 0.7;
+      ctx.lineWidth = (small ? 2 : 1) * devicePixelRatio;
+      ctx.setLineDash(small ? [] : [3 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.beginPath();
+      ctx.moveTo(x, u.bbox.top + u.bbox.height);
+      ctx.lineTo(x, small ? u.bbox.top + u.bbox.height - 7 * devicePixelRatio : u.bbox.top);
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+
+  hover(u) {
+    const { left, idx } = u.cursor;
+    if (left === undefined || left < 0 || idx === null || idx === undefined) {
+      this.tip.hidden = true;
+      return;
+    }
+    const x = u.posToVal(left, "x");
+    const lines = [];
+    this.series.forEach((one, at) => {
+      if (!u.series[at + 1].show) return;
+      const ys = u.data[at + 1];
+      let near = idx;
+      if (ys[near] === null || ys[near] === undefined) {
+        near = nearest(u.data[0], ys, idx);
+        if (near === null) return;
+      }
+      const place = one.errors ? one.xs.indexOf(u.data[0][near]) : -1;
+      const error = place >= 0 && one.errors[place] ? ` ± ${short(one.errors[place])}` : "";
+      lines.push(h("div", {}, h("span", { class: "dot", "data-colour": one.colour.slice(2) }), ` ${one.label} `,
+        h("b", {}, withUnit(ys[near], one.unit) + error)));
+      if (place >= 0 && one.names) lines.push(h("div", { class: "faint" }, one.names[place]));
+    });
+    const marks = this.marksAt().filter((mark) => Math.abs(u.valToPos(mark.x, "x") - left) < 5).slice(0, 4);
+    lines.push(...marks.map((mark) => h("div", { class: `mark-${mark.kind}` }, mark.text)));
+    this.tip.replaceChildren(h("div", { class: "faint" }, xText(u.data[0][idx] ?? x)), ...lines);
+    this.tip.hidden = !lines.length;
+    const width = this.tip.offsetWidth;
+    const across = u.over.offsetLeft + left;
+    this.tip.style.left = `${Math.max(0, across + width + 16 > this.host.clientWidth ? across - width - 12 : across + 12)}px`;
+  }
+
+  describe() {
+    const words = this.series.slice(0, 6).map((one) => {
+      const ys = one.ys.filter((y) => y !== null && y !== undefined);
+      return ys.length ? `${one.label} from ${withUnit(ys[0], one.unit)} to ${withUnit(ys[ys.length - 1], one.unit)}` : "";
+    }).filter(Boolean);
+    this.canvas.setAttribute("aria-label", `${this.spec(this.runs).title}: ${words.join("; ")}`);
+  }
+
+  fillNumbers() {
+    const xs = this.data[0];
+    const step = Math.max(1, Math.ceil(xs.length / 14));
+    const rows = xs.map((x, at) => at).filter((at) => at % step === 0 || at === xs.length - 1);
+    this.numbers.replaceChildren(h("table", {},
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, AXES[view.x]), this.series.map((one) => h("th", { scope: "col" }, one.label)))),
+      h("tbody", {}, rows.map((at) => h("tr", {}, h("td", {}, xText(xs[at])),
+        this.series.map((one, number) => h("td", {}, withUnit(this.data[number + 1][at], one.unit))))))));
+  }
+}
+
+// Of the many lines of a logarithmic scale, those at 1, 2 and 5, or 1 alone if there are many decades.
+function roundSteps(u, splits) {
+  const many = splits[splits.length - 1] / splits[0] > 200;
+  return splits.map((value) => ((many ? ["1"] : ["1", "2", "5"]).includes(value.toExponential().split("e")[0]) ? value : null));
+}
+
+function nearest(xs, ys, idx) {
+  for (let away = 1; away < ys.length; away += 1) {
+    for (const at of [idx - away, idx + away]) {
+      if (at >= 0 && at < ys.length && ys[at] !== null && ys[at] !== undefined) return at;
+    }
+  }
+  return null;
+}
+
+function atTime(run, elapsed) {
+  const table = run.tables.progress;
+  if (!table || !table[view.x]) return null;
+  const at = table.elapsed.findIndex((x) => x >= elapsed);
+  return table[view.x][at < 0 ? table.elapsed.length - 1 : at] ?? null;
+}
+
+export function zoomTo(low, high) {
+  view.zoom = low === null ? null : [low, high];
+  shown.forEach((card) => card.plot && !card.element.hidden && card.rescale());
+  document.dispatchEvent(new CustomEvent("zoomed"));
+}
+
+// Draw the charts of these runs into `host`, keeping those that are there.
+export function drawCharts(host, runs, anew = false) {
+  const all = runs.flatMap((run) => run.charts).sort((a, b) => a.order - b.order);
+  const ids = [...new Set(all.map((chart) => chart.id))];
+  const kept = new Map(anew ? [] : shown.map((card) => [card.id, card]));
+  if (anew) shown.forEach((card) => card.plot && card.plot.destroy());
+  shown = ids.map((id) => kept.get(id) || new ChartCard(id, runs));
+  const wanted = shown.map((card) => card.element);
+  const reliability = calibrationCard(runs);
+  if (reliability) {
+    const at = Math.max(ids.indexOf("value_error") + 1, 1);
+    wanted.splice(at, 0, reliability);
+  }
+  if (wanted.length !== host.children.length || wanted.some((element, at) => host.children[at] !== element)) host.replaceChildren(...wanted);
+  shown.forEach((card) => card.draw(runs));
+}
+
+export function resizeCharts() {
+  shown.forEach((card) => card.plot && card.plot.setSize({ width: Math.max(card.host.clientWidth, 200), height: HEIGHT }));
+}
+
+// How often positions were won that searches gave a chance, against that chance.
+function calibrationCard(runs) {
+  const lines = runs.flatMap((run) => Object.entries(run.calibration).map(([name, bins]) => ({ run, name, bins })))
+    .filter((line) => runs.length === 1 || line.name === "recent");
+  if (!lines.length) return null;
+  const [width, height, left, bottom] = [360, 250, 44, 34];
+  const x = (share) => left + share * (width - left - 12);
+  const y = (share) => height - bottom - share * (height - bottom - 10);
+  const ticks = [0, 0.25, 0.5, 0.75, 1];
+  const most = Math.max(...lines.flatMap((line) => line.bins.map((bin) => bin.count)));
+  const words = lines[lines.length - 1].bins.map((bin) => `${Math.round(100 * bin.predicted)} %: ${Math.round(100 * bin.actual)} %`);
+  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "reliability",
+    "aria-label": `Calibration, predicted and actual points: ${words.join(", ")}` },
+  ticks.map((tick) => [
+    s("line", { x1: x(tick), x2: x(tick), y1: y(0), y2: y(1), class: "gridline" }),
+    s("line", { x1: x(0), x2: x(1), y1: y(tick), y2: y(tick), class: "gridline" }),
+    s("text", { x: x(tick), y: y(0) + 16, "text-anchor": "middle" }, `${100 * tick}`),
+    s("text", { x: x(0) - 6, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick}`)]),
+  s("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), class: "diagonal" }),
+  s("text", { x: (x(0) + x(1)) / 2, y: height - 3, "text-anchor": "middle" }, "predicted points, %"),
+  lines.map((line, at) => {
+    const stroke = `var(${runs.length > 1 ? line.run.colour : `--c${at}`})`;
+    const points = line.bins.map((bin) => `${x(bin.predicted)},${y(bin.actual)}`).join(" ");
+    return s("g", {}, s("polyline", { points, fill: "none", stroke, "stroke-width": 1.75, "stroke-opacity": line.name === "all" && lines.length > 1 ? 0.55 : 1 }),
+      line.bins.map((bin) => s("circle", { cx: x(bin.predicted), cy: y(bin.actual), r: 2 + 4 * Math.sqrt(bin.count / most), fill: stroke, "fill-opacity": 0.75 },
+        s("title", {}, `predicted ${Math.round(100 * bin.predicted)} %, actual ${(100 * bin.actual).toFixed(1)} %, ${bin.count.toLocaleString("en")} searches`))));
+  }));
+  const label = (line) => (runs.length > 1 ? line.run.label : line.name === "all" ? "whole run" : "last third");
+  return h("section", { class: "card chart", "data-chart": "calibration" },
+    h("div", { class: "chart-head" }, h("h3", {}, "Calibration of the value")),
+    h("p", { class: "about" }, "What searches in self-play predicted, against the results of the games."),
+    picture,
+    h("div", { class: "legend" }, lines.map((line, at) => h("span", { class: "entry" },
+      h("span", { class: "dot", "data-colour": (runs.length > 1 ? line.run.colour : `--c${at}`).slice(2) }), label(line)))));
+}

@@ -1,0 +1,188 @@
+// Games to click through.
+import { clock, h, percent, s, save } from "dom.js";
+import { drawBoard, positionAt } from "boards.js";
+
+export function resultWords(game) {
+  if (game.result === null || game.result === undefined) return "no result";
+  if (game.result === 0) return "draw";
+  const winner = game.seats[game.result > 0 ? 0 : 1];
+  const points = game.score !== null && game.score !== undefined ? ` by ${Math.abs(game.score)}` : "";
+  const how = { resigned: " by resignation", time: " on time", forfeit: " by forfeit" }[game.ending] || "";
+  return `${winner} wins${how || points}`;
+}
+
+// The chance of player 0 along a game, as an SVG that can be clicked.
+export function drawChances(moves, ply, go, seats) {
+  const values = moves.map((move) => (move.value === undefined ? null : (move.value + 1) / 2));
+  if (!values.some((value) => value !== null)) return h("div", { class: "chances empty" });
+  const [w, t] = [600, 90];
+  const x = (at) => (moves.length > 1 ? (at / (moves.length - 1)) * w : 0);
+  const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
+  const line = known.map(([at, value]) => `${x(at).toFixed(1)},${(t - value * t).toFixed(1)}`).join(" ");
+  const area = `${x(known[0][0])},${t} ${line} ${x(known[known.length - 1][0])},${t}`;
+  const picture = s("svg", { viewBox: `0 0 ${w} ${t}`, preserveAspectRatio: "none", class: "chances", role: "img",
+    "aria-label": `Chances of ${seats[0]}: ${known.filter((_, at) => at % Math.ceil(known.length / 8) === 0).map(([at, value]) => `move ${at + 1} ${percent(value)}`).join(", ")}` },
+  s("polygon", { points: area, class: "chance-area" }), s("line", { x1: 0, x2: w, y1: t / 2, y2: t / 2, class: "gridline" }),
+  s("polyline", { points: line, class: "chance-line" }),
+  s("line", { x1: x(ply - 1), x2: x(ply - 1), y1: 0, y2: t, class: "now" }));
+  if (go) {
+    const to = (event) => {
+      const box = picture.getBoundingClientRect();
+      go(1 + Math.round(((event.clientX - box.left) / box.width) * (moves.length - 1)));
+    };
+    picture.addEventListener("pointerdown", to);
+    picture.addEventListener("pointermove", (event) => event.buttons && to(event));
+  }
+  return picture;
+}
+
+export class GameViewer {
+  constructor(host) {
+    this.host = host;
+    this.host.tabIndex = 0;
+    this.host.addEventListener("keydown", (event) => this.key(event));
+    this.game = null;
+    this.ask = null; // asks the network about a position, on the live page
+  }
+
+  show(game) {
+    this.game = game;
+    this.ply = 0;
+    this.view = null;
+    this.stop();
+    const button = (label, title, act) => h("button", { type: "button", title, "aria-label": title, onclick: act }, label);
+    this.boardHost = h("div", { class: "board-host" });
+    this.chanceHost = h("div", { class: "chance-host" });
+    this.words = h("p", { class: "now-words", "aria-live": "polite" });
+    this.slider = h("input", { type: "range", min: 0, max: game.moves.length, value: 0, "aria-label": "move", oninput: () => this.go(Number(this.slider.value)) });
+    this.list = h("ol", { class: "moves", "aria-label": "moves" }, game.moves.map((move, at) => h("li", {},
+      h("button", { type: "button", class: `p${move.player}`, onclick: () => this.go(at + 1) }, move.name))));
+    this.playing = button("play", "play on", () => (this.timer ? this.stop() : this.start()));
+    this.asking = this.ask ? button("ask the network", "policy and value of the network here", () => this.question()) : null;
+    const notes = Object.entries(game.notes || {}).map(([key, value]) => h("div", { class: "faint" }, `${key}: ${value}`));
+    this.host.replaceChildren(
+      h("div", { class: "viewer" },
+        h("div", { class: "viewer-board" }, this.boardHost,
+          h("div", { class: "controls" }, button("|◀", "to the start", () => this.go(0)), button("◀", "one move back", () => this.go(this.ply - 1)), this.playing,
+            button("▶", "one move on", () => this.go(this.ply + 1)), button("▶|", "to the end", () => this.go(game.moves.length)), this.slider)),
+        h("div", { class: "viewer-side" },
+          h("h3", {}, h("span", { class: "seat p0" }), game.players[0] || game.seats[0], " – ", h("span", { class: "seat p1" }), game.players[1] || game.seats[1]),
+          h("p", { class: "faint" }, [resultWords(game), `${game.moves.length} moves`, game.opening ? `${game.opening} random at first` : "", game.date].filter(Boolean).join(" · ")),
+          notes, this.words, this.chanceHost, this.list,
+          h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking),
+          h("p", { class: "faint hint" }, "Arrow keys step, Home and End jump, space plays."))));
+    this.host.dataset.kind = game.start.kind;
+    this.host.dataset.length = String(game.moves.length);
+    this.go(0);
+  }
+
+  async question() {
+    this.asking.disabled = true;
+    try {
+      this.view = await this.ask(this.game, this.ply);
+    } finally {
+      this.asking.disabled = false;
+    }
+    this.draw();
+  }
+
+  go(ply) {
+    this.ply = Math.max(0, Math.min(this.game.moves.length, ply));
+    this.view = null;
+    this.draw();
+  }
+
+  draw() {
+    const { game, ply } = this;
+    const move = ply ? game.moves[ply - 1] : null;
+    const options = { last: (move && move.place) || [] };
+    if (this.view) Object.assign(options, { heat: this.view.heat, ownership: this.view.ownership, labels: this.view.labels });
+    this.boardHost.replaceChildren(drawBoard(positionAt(game, ply), options));
+    this.slider.value = String(ply);
+    this.host.dataset.ply = String(ply);
+    const chance = move && move.value !== undefined ? `; ${game.seats[0]} ${percent((move.value + 1) / 2)}` : "";
+    this.words.textContent = (move ? `Move ${ply} of ${game.moves.length}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
+      + (ply === game.moves.length ? ` · ${resultWords(game)}` : "");
+    this.chanceHost.replaceChildren(drawChances(game.moves, ply, (to) => this.go(to), game.seats));
+    this.list.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
+    const now = ply && this.list.children[ply - 1].firstChild;
+    if (now) {
+      now.setAttribute("aria-current", "step");
+      this.list.scrollTop = Math.max(0, now.offsetTop - this.list.offsetTop - this.list.clientHeight / 2);
+    }
+  }
+
+  start() {
+    if (this.ply >= this.game.moves.length) this.go(0);
+    this.playing.textContent = "pause";
+    this.timer = setInterval(() => (this.ply < this.game.moves.length ? this.go(this.ply + 1) : this.stop()), 700);
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    if (this.playing) this.playing.textContent = "play";
+  }
+
+  key(event) {
+    if (!this.game || event.target.tagName === "INPUT" && event.key !== " ") return;
+    const steps = { ArrowRight: this.ply + 1, ArrowLeft: this.ply - 1, Home: 0, End: this.game.moves.length, PageDown: this.ply + 10, PageUp: this.ply - 10 };
+    if (event.key in steps) this.go(steps[event.key]);
+    else if (event.key === " " && event.target.tagName !== "BUTTON") { if (this.timer) this.stop(); else this.start(); }
+    else return;
+    event.preventDefault();
+  }
+}
+
+// The list of games of a run beside the viewer.
+export class GamesTab {
+  constructor(host, source) {
+    this.source = source;
+    this.network = h("select", { "aria-label": "network", onchange: () => this.list() });
+    this.order = h("select", { "aria-label": "order", onchange: () => this.fill() },
+      h("option", { value: "new" }, "newest first"), h("option", { value: "swing" }, "biggest comebacks"), h("option", { value: "long" }, "longest"), h("option", { value: "short" }, "shortest"));
+    this.listHost = h("div", { class: "game-list", role: "list" });
+    this.viewerHost = h("div", { class: "viewer-host", "aria-label": "game" });
+    this.viewer = new GameViewer(this.viewerHost);
+    this.empty = h("p", { class: "empty" }, "No games were recorded yet: a share of the games of self-play is (data.record_share).");
+    this.body = h("div", { class: "games" }, h("div", { class: "card game-picker" }, h("div", { class: "row" }, this.network, this.order), this.listHost), h("div", { class: "card" }, this.viewerHost));
+    host.replaceChildren(this.empty, this.body);
+  }
+
+  async show(run) {
+    const names = run.games_of;
+    this.empty.hidden = names.length > 0;
+    this.body.hidden = !names.length;
+    const same = this.run === run.id && names.join() === this.names;
+    this.run = run.id;
+    this.names = names.join();
+    if (same || !names.length) return;
+    const before = this.network.value;
+    this.network.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    if (names.includes(before)) this.network.value = before;
+    else await this.list();
+  }
+
+  async list() {
+    this.games = await this.source.games(this.run, this.network.value);
+    this.fill();
+    if (this.games.length) await this.open(this.sorted()[0]);
+  }
+
+  sorted() {
+    const by = { new: () => 0, swing: (a, b) => b.swing - a.swing, long: (a, b) => b.length - a.length, short: (a, b) => a.length - b.length }[this.order.value];
+    return [...this.games].sort(by);
+  }
+
+  fill() {
+    this.listHost.replaceChildren(...this.sorted().map((game) => h("button", { type: "button", role: "listitem", "data-key": game.key, onclick: () => this.open(game) },
+      h("span", {}, resultWords(game)), h("span", { class: "faint" }, `${game.length} moves${game.swing > 0.3 ? ` · comeback from ${percent((1 - game.swing) / 2)}` : ""}`))));
+  }
+
+  async open(game) {
+    this.listHost.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
+    const entry = [...this.listHost.children].find((one) => one.dataset.key === game.key);
+    if (entry) entry.setAttribute("aria-current", "true");
+    this.viewer.show(await this.source.game(this.run, this.network.value, game.key));
+  }
+}

@@ -1,0 +1,155 @@
+"""The page in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tengen.config import load
+from tengen.config.rendering import render
+from tengen.web import report
+from tests.helpers.browser import Browser, browsing, needs_browser
+from tests.helpers.networks import untrained
+from tests.helpers.web_runs import HOSTILE, NETWORKS, add_lines, make_run, progress
+from tests.helpers.web_server import serving
+
+pytestmark = needs_browser
+
+ARROW_RIGHT, ARROW_LEFT, HOME, END = "\ue014", "\ue012", "\ue011", "\ue010"  # as WebDriver names these keys
+# Pixels of a chart that are not those of its background.
+DRAWN = """[...document.querySelectorAll('.chart canvas')].map((canvas) => {
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let at = 3; at < pixels.length; at += 4) count += pixels[at] > 0;
+  return count;
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shown") / "runs"
+    make_run(folder / "one")
+    make_run(folder / "two", "train.batch=32", lines=30)
+    report.write(folder.parent / "both.html", [folder])
+    report.write(folder.parent / "one.html", [folder / "one"])
+    return folder
+
+
+def test_every_chart_of_a_report_has_its_data(browser: Browser, runs: Path) -> None:
+    browser.open((runs.parent / "one.html").as_uri())
+    charts = browser.get("[...document.querySelectorAll('[data-chart]')].map((card) => card.dataset.chart)")
+    assert {"ratings", "losses", "accuracy", "entropy", "calibration", "results", "length", "window"} <= set(charts)
+    browser.until(f"{DRAWN}.every((count) => count > 300)")
+    labels = browser.get("[...document.querySelectorAll('.chart canvas')].map((one) => one.getAttribute('aria-label'))")
+    assert "Losses: total from 1.5 to 0.143; policy from 1.2 to 1.2; value from 0.4 to 0.4" in labels
+    assert browser.get("document.querySelectorAll('.reliability circle').length") == 20
+    # A line is switched off, the scale becomes linear, and x the number of games.
+    browser.click("[data-chart=losses] .legend button")
+    assert browser.get("document.querySelector('[data-chart=losses] .legend button').ariaPressed") == "false"
+    browser.click("[data-chart=losses] .tools button")
+    browser.get("(axis.value = 'games', axis.dispatchEvent(new Event('change')))")
+    browser.click("[data-chart=losses] .tools button:nth-child(2)")
+    assert browser.text("[data-chart=losses] .numbers th") == "games"
+    browser.until(f"{DRAWN}.every((count) => count > 300)")
+    assert not browser.errors()
+
+
+def test_a_game_is_clicked_through_to_its_end_and_hostile_names_do_nothing(browser: Browser, runs: Path) -> None:
+    browser.open((runs.parent / "one.html").as_uri() + "#games")
+    browser.until("document.querySelector('.viewer-host').dataset.length === '5'")
+    for ply in range(1, 6):
+        browser.click(".controls button[title='one move on']")
+        assert browser.get("document.querySelector('.viewer-host').dataset.ply") == str(ply)
+    assert "x wins" in browser.text(".now-words")
+    assert browser.get("document.querySelectorAll('.board .cross').length") == 3
+    assert browser.get("document.querySelectorAll('.board .ring').length") == 2
+    browser.press(".viewer-host", HOME)
+    browser.press(".viewer-host", ARROW_RIGHT, ARROW_RIGHT, ARROW_LEFT)
+    assert browser.get("document.querySelector('.viewer-host').dataset.ply") == "1"
+    assert HOSTILE in browser.text(".viewer-side h3")
+    assert HOSTILE in browser.text(".viewer-side")
+    assert browser.get("document.querySelectorAll('img, main script').length") == 0
+    assert browser.get("document.title") == "tic_tac_toe · Tengen"
+    assert not browser.errors()
+
+
+def test_all_views_of_two_runs_over_each_other(browser: Browser, runs: Path) -> None:
+    browser.open((runs.parent / "both.html").as_uri() + "#settings")
+    browser.until("document.querySelector('[data-differences]')")
+    assert browser.get("document.querySelector('[data-differences]').dataset.differences") == "1"
+    assert browser.get("[...document.querySelectorAll('td.changed')].map((cell) => cell.textContent)") == ["32"]
+    for tab, holds in (
+        ("runs", "document.querySelectorAll('#panel-runs tbody tr').length === 2"),
+        ("ladder", "document.querySelectorAll('table.cross td.score').length === 8"),
+        ("data", "document.querySelectorAll('.stage').length === 2"),
+        ("curves", "document.querySelectorAll('[data-chart=losses] .legend button').length === 6"),
+    ):
+        browser.get("location.hash = arguments[0]", tab)
+        browser.until(holds)
+    browser.click(".chip")  # the first run is switched off
+    browser.until("document.querySelectorAll('[data-chart=losses] .legend button').length === 3")
+    assert not browser.errors()
+
+
+def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    base = make_run(tmp_path / "runs" / "one")
+    with serving(base.parent) as server:
+        browser.open(server.address)
+        browser.get("window.same = true")
+        browser.until("document.querySelector('.live').dataset.state === 'open'")
+        steps = "document.querySelectorAll('.tile-value')[3].textContent"
+        assert browser.get(steps) == "80"
+        browser.until("document.querySelector('.live').dataset.state === 'open'")
+        add_lines(base, [progress(40)])
+        browser.until(f"{steps} === '160'")
+        make_run(tmp_path / "runs" / "two")
+        browser.until("document.querySelectorAll('.tabs a').length === 7")  # with the list of runs
+        browser.get("location.hash = 'runs'")
+        browser.until("document.querySelectorAll('#panel-runs tbody tr').length === 2")
+        assert browser.get("window.same") is True
+        assert not browser.errors()
+
+
+@pytest.mark.slow
+def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    base = tmp_path / "run"
+    base.mkdir()
+    (base / "config.yaml").write_text(render(load("connect_four")))
+    untrained(base / "models" / NETWORKS[1].replace("tic_tac_toe", "connect_four"), "connect_four")
+    with serving(base) as server:
+        browser.open(server.address + "/#play")
+        browser.get("document.querySelector('#play-visits').value = '16'")
+        browser.click("#begin")
+        board = "document.querySelector('#play-board').dataset"
+        browser.until(f"{board}.ply === '0'")
+        browser.click("#hint")
+        browser.until("document.querySelectorAll('[data-done=true] .candidates tbody tr').length > 3")
+        browser.until("document.querySelectorAll('#play-board .heat').length > 0")
+        for _ in range(21):
+            ply = int(browser.get(f"{board}.ply"))
+            browser.click("#play-board .target")
+            thinking = "document.querySelector('.status-line').textContent.includes('thinking')"
+            browser.until(f"Number({board}.ply) > {ply} && !{thinking}")
+            if browser.get(f"{board}.over") == "true":
+                break
+        assert browser.get(f"{board}.over") == "true"
+        assert "win" in browser.text(".status-line") or "draw" in browser.text(".status-line")
+        ended = int(browser.get(f"{board}.ply"))
+        browser.click("#undo")
+        browser.until(f"Number({board}.ply) < {ended} && {board}.over === 'false'")
+        browser.get("document.querySelector('#panel-play details').open = true")
+        browser.press("#pasted", "4 4 4")
+        browser.click("#analyse")
+        browser.until(f"{board}.ply === '3' && document.querySelectorAll('.candidates tbody tr').length > 0")
+        browser.get("(document.querySelector('#pasted').value = 'nonsense', 1)")
+        browser.click("#analyse")
+        browser.until("document.querySelector('.status-line').textContent.includes('expected SGF')")
+        assert [error for error in browser.errors() if "400 (Bad Request)" not in error] == []

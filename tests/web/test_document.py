@@ -1,0 +1,78 @@
+"""The document of a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tengen.errors import TengenError
+from tengen.run import changes
+from tengen.web.document import RunReader
+from tests.helpers.web_runs import NETWORKS, add_lines, line, make_run, progress
+
+
+def test_a_run_with_everything(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    for folder, accepted in (("models", True), ("rejected", False)):
+        (base / folder / NETWORKS[accepted]).mkdir(parents=True)
+        (base / folder / NETWORKS[accepted] / "model.safetensors").write_bytes(b"")
+        verdict = {"schema": 1, "accepted": accepted, "share": 0.6}
+        (base / folder / NETWORKS[accepted] / "verdict.json").write_text(json.dumps(verdict))
+    add_lines(base, [line(110.0, "session", mode="fused")])
+    change = {"time": "2026-01-31T12:00:30+00:00", "key": "train.lr_scale", "from": "1.0", "to": "0.5", "by": "set"}
+    (base / changes.NAME).write_text(json.dumps(change) + "\n")
+    found = RunReader(base, "here").document()
+    assert json.loads(json.dumps(found, allow_nan=False)) == json.loads(json.dumps(found))
+    assert (found["id"], found["game"], found["state"]) == ("here", "tic_tac_toe", "stopped")
+    assert (found["games"], found["rows"], found["steps"]) == (200, 400, 80)
+    assert found["settings"]["net.name"] == "b1c8"
+    assert [chart["id"] for chart in found["charts"]][:2] == ["ratings", "losses"]
+    assert found["tables"]["ratings"]["name"] == list(NETWORKS)
+    assert found["references"] == [{"name": "random", "elo": 0.0}]
+    assert [(mark["kind"], mark["elapsed"]) for mark in found["marks"]] == [
+        ("rejected", 25.0),
+        ("setting", 30.0),
+        ("accepted", 50.0),
+        ("start", 110.0),
+    ]
+    assert [(one["name"], one["state"]) for one in found["networks"]] == [
+        (NETWORKS[1], "accepted"),
+        (NETWORKS[0], "rejected"),
+    ]
+    assert found["games_of"] == [NETWORKS[1]]
+    assert not found["problems"]
+
+
+def test_what_changes_is_read_again_and_the_stamp_tells(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    reader = RunReader(base)
+    before, stamp = reader.document(), reader.stamp()
+    assert reader.stamp() == stamp
+    add_lines(base, [progress(30)])
+    assert reader.stamp() != stamp
+    after = reader.document()
+    assert (before["steps"], after["steps"]) == (80, 120)
+    assert len(after["tables"]["progress"]["loss"]) == 21
+
+
+def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run", lines=0)
+    for name in ("metrics.jsonl", "ratings", "games"):
+        (base / name).rename(tmp_path / name)
+    found = RunReader(base).document()
+    assert (found["state"], found["charts"], found["ladders"], found["marks"]) == ("new", [], [], [])
+
+
+def test_damaged_files_are_problems_and_not_errors(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    (base / "ratings" / "results.jsonl").write_text("nonsense\n")
+    (base / "config.yaml").write_text("- [")
+    (base / "metrics.jsonl").write_bytes(b"\xff\xfe\n" * 3)
+    found = RunReader(base).document()
+    assert any("results.jsonl" in text for text in found["problems"])
+    assert found["settings"] == {}
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(TengenError, match="empty, so there is no run"):
+        RunReader(tmp_path)

@@ -1,0 +1,54 @@
+"""Recorded games of a run."""
+
+from pathlib import Path
+
+import pytest
+
+from tengen.data.records.records import save_records
+from tengen.web import games
+from tests.helpers.web_runs import NETWORKS, make_run, record
+
+
+def test_games_are_listed_and_shown(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    assert games.networks_with_games(base) == [NETWORKS[1]]
+    listed = games.listed(base, NETWORKS[1])
+    assert [one["key"] for one in listed] == ["00000001.txt:0", "00000001.txt:1"]
+    assert listed[0]["length"] == 5
+    found = games.shown(base, NETWORKS[1], listed[1]["key"])
+    assert found["moves"][0]["name"] == "b2"
+    assert found["text"]["name"].endswith(".txt")
+    assert found["text"]["content"].startswith("tengen record 1")
+
+
+@pytest.mark.parametrize(
+    ("network", "key"),
+    [
+        ("../../secret", "a.txt:0"),
+        ("..", "metrics.jsonl:0"),
+        (NETWORKS[1], "../00000002.txt:0"),
+        (NETWORKS[1], "00000001.txt:2"),
+        (NETWORKS[1], "00000001.txt:-1"),
+        (NETWORKS[1], "00000001.txt"),
+        ("", ""),
+    ],
+)
+def test_nothing_outside_of_the_games_can_be_asked_for(tmp_path: Path, network: str, key: str) -> None:
+    base = make_run(tmp_path / "run")
+    save_records(tmp_path / "secret" / "a.txt", [record()])
+    with pytest.raises(games.NoSuchGame):
+        games.shown(base, network, key)
+
+
+def test_a_damaged_file_has_no_games(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    (base / "games" / NETWORKS[1] / "00000002.txt").write_text("tengen record 1\nnonsense")
+    assert len(games.listed(base, NETWORKS[1])) == 2
+
+
+def test_a_selection_has_games_of_several_networks_once(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    save_records(base / "games" / NETWORKS[0] / "00000001.txt", [record() for _ in range(30)])
+    found = games.selection(base, 12)
+    assert {one["network"] for one in found} == set(NETWORKS)
+    assert len({(one["network"], one["key"]) for one in found}) == len(found) <= 12

@@ -1,0 +1,105 @@
+"""The live page over HTTP."""
+
+import json
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.patience import LONG
+from tests.helpers.web_runs import HOSTILE, NETWORKS, add_lines, make_run, progress
+from tests.helpers.web_server import Serving, serving
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("served") / "runs" / "one")
+
+
+@pytest.fixture(scope="module")
+def server(base: Path) -> Iterator[Serving]:
+    with serving(base.parent) as found:
+        yield found
+
+
+def test_the_page_and_its_data(server: Serving) -> None:
+    status, page, headers = server.ask("/")
+    assert status == 200
+    assert page.startswith("<!DOCTYPE html>")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert (headers["X-Content-Type-Options"], headers["X-Frame-Options"]) == ("nosniff", "DENY")
+    _, runs, _ = server.ask("/api/runs")
+    assert [run["id"] for run in runs["runs"]] == ["one"]
+    _, run, _ = server.ask("/api/runs/one")
+    assert run["charts"][0]["id"] == "ratings"
+    _, games, _ = server.ask(f"/api/runs/one/games?network={NETWORKS[1]}")
+    _, game, _ = server.ask(f"/api/runs/one/game?network={NETWORKS[1]}&key={games[0]['key']}")
+    assert (game["players"][1], game["network"], len(game["moves"])) == (HOSTILE, NETWORKS[1], 5)
+    assert server.ask("/api/machine")[1]["cores"] >= 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/runs/two",
+        "/api/runs/..%2f..%2fetc",
+        "/api/runs/one/games?network=..",
+        "/api/runs/one/game?network=..%2f..&key=metrics.jsonl:0",
+        "/static/app.js",
+        "/../../etc/passwd",
+    ],
+)
+def test_what_is_not_shown_is_not_there(server: Serving, path: str) -> None:
+    assert server.ask(path)[0] == 404
+
+
+def test_other_sites_and_missing_tokens_are_refused(server: Serving) -> None:
+    assert server.ask("/", headers={"Host": "evil.example"})[0] == 403
+    assert server.ask("/api/runs", headers={"Origin": "http://evil.example"})[0] == 403
+    status, answer, headers = server.ask("/api/runs/one/play", {"visits": 1}, token=False)
+    assert (status, "token" in answer["error"]) == (401, True)
+    assert "Content-Security-Policy" in headers
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/api/runs/one/play", b"{", "not valid JSON"),
+        ("/api/runs/one/play", [1], "not a JSON object"),
+        ("/api/runs/one/play", {"visits": "many"}, "visits: expected a whole number"),
+        ("/api/runs/one/play", {"visits": 1, "seat": 7}, "seat: expected 0, 1 or null"),
+        ("/api/runs/one/play", b" " * 500_000, "more than 400,000 bytes"),
+    ],
+)
+def test_requests_that_make_no_sense_are_answered_in_words(
+    server: Serving, path: str, body: object, message: str
+) -> None:
+    status, answer, _ = server.ask(path, body)
+    assert status == 400
+    assert message in answer["error"]
+
+
+def test_an_address_that_others_can_reach_needs_the_token(base: Path) -> None:
+    with serving(base.parent, host="0.0.0.0") as server:
+        assert server.ask("/")[0] == 401
+        assert server.ask(f"/?token={urllib.parse.quote(server.access.token)}")[0] == 200
+        assert server.ask("/api/runs", headers={"X-Tengen-Token": server.access.token})[0] == 200
+
+
+def test_events_tell_which_run_has_changed(server: Serving, base: Path) -> None:
+    with urllib.request.urlopen(f"{server.address}/api/events", timeout=LONG) as stream:
+
+        def news() -> dict:
+            return next(json.loads(raw[6:]) for raw in stream if raw.startswith(b"data: "))
+
+        assert [run["id"] for run in news()["runs"]] == ["one"]
+        add_lines(base, [progress(50)])
+        found = news()
+        assert found["changed"] == ["one"]
+        assert found["runs"][0]["steps"] == 200
