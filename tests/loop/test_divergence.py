@@ -47,7 +47,7 @@ def test_before_the_first_checkpoint(tmp_path: Path) -> None:
 def test_a_training_of_roles(tmp_path: Path) -> None:
     (tmp_path / "step_000000067").mkdir()
     lines = told("dqn_tic_tac_toe", tmp_path)
-    assert lines[2].endswith(" --set host.optimizer.learning_rate=0.0001")
+    assert lines[2].endswith(" --set x.optimizer.learning_rate=0.0001")
     assert lines[3].endswith("begins anew.")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tengen import files
 from tengen.config.sections import Config
-from tengen.config.trainers import ROLES, TrainerConfig
+from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, TengenError
 
 _STEP = re.compile(r"step_\d+")
@@ -58,6 +58,5 @@ def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
     if isinstance(config, Config):
         rates = {"train": config.train.optimizer.learning_rate}
     else:
-        sections = {role: getattr(config, role) for role in ROLES}
-        rates = {role: section.optimizer.learning_rate for role, section in sections.items() if section is not None}
+        rates = {role: section.optimizer.learning_rate for role, section in config.roles.items() if section is not None}
     return {f"{section}.optimizer.learning_rate": max(rate / _LOWER, _LOWEST) for section, rate in rates.items()}

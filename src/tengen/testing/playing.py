@@ -42,7 +42,7 @@ def problems(game: Game, played: PlayedGames) -> Iterator[str]:
     first = (np.arange(len(over)) == 0)[:, None] & (played.to_play != 0)
     yield from wrong("to_play", first, "player 0, who moves first", lambda *w: played.to_play[w])
     if len(sides) == 2 and not (played.to_play[running] == 1).any():
-        yield f"{at('to_play')}: player 1 never moves; if the game is for one, give `roles` one name"
+        yield f"{at('to_play')}: player 1 never moves; if the game is for one, give `players` one name"
     yield from wrong("returns", ~np.isfinite(returns).all(-1), "finite numbers", lambda *w: returns[w])
     yield from wrong("returns", (abs(returns) > 1).any(-1), "numbers in [-1, 1]", lambda *w: returns[w])
     yield from wrong("returns", (returns.sum(-1) != 0), "two numbers that cancel", lambda *w: returns[w])
