@@ -33,6 +33,7 @@ net:
   heads: [ownership, score]
   dtype: float32
   spec: null
+  options: {}
   start_from: null
 selfplay:
   games: 8
@@ -172,11 +173,11 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 17)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 21)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 54)",
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 22)",
+        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 55)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 80)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 82)",
+        'got "mcts:x" (mine.yaml, line 81)',
+        "nett: unknown key, did you mean net? (mine.yaml, line 83)",
     ]
 
 
@@ -186,13 +187,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 45)"
+        "(mine.yaml, line 46)"
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 81)"
+        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 82)"
     ]
 
 
@@ -287,7 +288,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 20)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 21)',
     ]
 
 

@@ -52,7 +52,7 @@ def apply(override: Override, data: dict[str, Any]) -> str | None:
         if not isinstance(here, dict):
             section = dotted(override.path[:depth])
             return f"{dotted(override.path)}: {section} is not a section ({override.place})"
-    if isinstance(here.get(key), dict):
+    if here.get(key) and isinstance(here[key], dict):
         keys = ", ".join(dotted((*override.path, inner)) for inner in here[key])
         return f"{dotted(override.path)}: a section cannot be set as a whole, only {keys} ({override.place})"
     here[key] = override.value

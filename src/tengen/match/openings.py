@@ -22,15 +22,13 @@ class MatchOpenings(NamedTuple):
 
     def note(self, game: Game) -> str:
         """One line for users if openings repeat, otherwise empty."""
-        rows = np.concatenate(
-            [np.asarray(part).reshape(len(self.actions), -1) for part in (self.actions, self.seeds)], 1
-        )
-        different = len(np.unique(rows, axis=0))
-        if different == len(rows):
+        count, different = len(self.seeds), len(np.unique(np.asarray(self.seeds), axis=0))  # each is drawn from its own
+        if different == count:
             return ""
-        return (
-            f"{game.name} has only {different} different openings, which take turns in these {len(rows)} pairs of games"
+        words = (
+            "1 opening, which is repeated" if different == 1 else f"{different} different openings, which take turns"
         )
+        return f"{game.name} has only {words} in these {count} pairs of games"
 
 
 def openings(game: Game, key: Array, count: int, moves: int) -> MatchOpenings:

@@ -1,5 +1,6 @@
 """The architecture of a network, as plain data that is stored beside its parameters."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -82,6 +83,20 @@ class Architecture:
             yield "tower", "expected either a tower or layers, the other null"
 
 
+class NetOptions(dict[str, Any]):
+    """Options of a user's function: JSON data with a hash, as the architecture of a compiled network needs one."""
+
+    def __init__(self, given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        options = dict(given or {})
+        try:
+            super().__init__(json.loads(json.dumps(options)))
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"options: expected numbers, texts, lists and mappings: {error}") from None
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(json.dumps(self, sort_keys=True))
+
+
 @dataclass(frozen=True)
 class Spec(Architecture):
     """The architecture of a network, apart from its game."""
@@ -93,11 +108,15 @@ class Spec(Architecture):
         words="the name of a head, such as ownership",
     )
     function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
+    options: dict[str, Any] | None = setting(None, "options of the function")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", NetOptions(self.options))
 
     @staticmethod
-    def custom(function: str, heads: Iterable[Head] = ()) -> "Spec":
+    def custom(function: str, heads: Iterable[Head] = (), options: Mapping[str, Any] | None = None) -> "Spec":
         """The network that a user's function builds, see `nets.custom`."""
-        return Spec(tower=None, layers=None, activation="relu", heads=tuple(heads), function=function)
+        return Spec(None, None, "relu", tuple(heads), function, NetOptions(options))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
@@ -113,6 +132,8 @@ class Spec(Architecture):
         found = _plain(asdict(self))
         if self.function is None:
             del found["function"]
+        if not self.options:
+            del found["options"]
         return found
 
     @staticmethod
@@ -127,7 +148,7 @@ class Spec(Architecture):
 
 def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
-    found = {"function": None, **data}
+    found = {"function": None, "options": None, **data}
     if isinstance(found.get("tower"), Mapping):
         found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
     return found

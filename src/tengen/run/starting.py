@@ -22,7 +22,7 @@ _COPY = "start"  # the folder, in the trainer's
 
 def check(config: Config | TrainerConfig, base: Path) -> None:
     """TengenError if a network that the run in `base` is to begin with is not there, or is of another kind."""
-    for key, net in _sections(config).items():
+    for key, net in sections(config).items():
         if net.start_from is not None and not (base / _COPY / FILE_NAME).exists():  # a trainer that begins anew
             from tengen.nets import growing
 
@@ -46,7 +46,8 @@ def local(config: Any, base: Path, trainer: str = _MAIN) -> Any:
     return config
 
 
-def _sections(config: Config | TrainerConfig) -> dict[str, RoleNetSettings]:
+def sections(config: Config | TrainerConfig) -> dict[str, RoleNetSettings]:
+    """The settings of all networks of a run, by their keys."""
     if isinstance(config, Config):
         return {"net": config.net}
     return {f"{role}.net": settings.net for role, settings in config.roles.items() if settings is not None}

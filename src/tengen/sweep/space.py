@@ -236,7 +236,12 @@ def _axis(text: str, option: str, known: Mapping[str, Known], config: Any) -> Ax
     high, _, scale = rest.partition(":")
     if scale not in ("", "log"):
         raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
-    return _range(key, low, high, bool(scale), known[key])
+    return _range(key, low, high, bool(scale), known.get(key) or Known(None, _kind_of(low, high), Rule()))
+
+
+def _kind_of(*ends: str) -> type:
+    """The kind of an option that has no declaration, by the ends of its range."""
+    return int if all(isinstance(reader.plain(end.strip()), int) for end in ends) else float
 
 
 def _choice(key: str, text: str) -> ValueChoice:
@@ -271,9 +276,9 @@ def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange
 
 def _key(written: str, known: Mapping[str, Known]) -> str:
     """The full name of a setting: as written, or the only one that it can be short for."""
-    if written in known:
-        return written
     section, _, last = written.rpartition(".")
+    if written in known or (section in known and shape(known[section].kind).container == "mapping"):
+        return written  # a setting, or one of the options of a user's network
     below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
     short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]
     if len(short) == 1:
