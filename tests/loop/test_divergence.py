@@ -8,6 +8,7 @@ from tengen.config import load
 from tengen.config.loading import load_any
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import advising
+from tengen.run import diverged
 
 
 def told(config: str, folder: Path, *overrides: str) -> list[str]:
@@ -60,3 +61,12 @@ def test_the_lowest_rate_that_the_settings_allow(tmp_path: Path) -> None:
 def test_other_errors_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="^disk$"), advising(load("go9"), tmp_path, []):
         raise TengenError("disk")
+
+
+def test_the_message_is_kept_until_the_next_start(tmp_path: Path) -> None:
+    folder = tmp_path / "train" / "main"
+    folder.mkdir(parents=True)
+    lines = told("go9", folder)
+    assert diverged.read(tmp_path).splitlines() == lines
+    with advising(load("go9"), folder, []):
+        assert diverged.read(tmp_path) == ""

@@ -19,6 +19,7 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.errors import OptionError
 
+GAMES = "games"  # the worker of rows of games that others played
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
 _TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
@@ -91,6 +92,12 @@ class Store:
         found = ((path, _NAME.fullmatch(path.name)) for path in (self.files() if paths is None else paths))
         chunks = [Chunk(int(match[1]), match[2], path) for path, match in found if match]
         return sorted(chunks, key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether there are rows, and all are of games that others played."""
+        chunks = self.chunks()
+        return bool(chunks) and all(one.worker == GAMES for one in chunks)
 
     def listing(self) -> Listing:
         """All chunks with their row counts; no chunk is read in full. Corrupt ones are set aside.
