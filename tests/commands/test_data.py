@@ -27,6 +27,12 @@ def test_supervised_training_in_two_commands(tmp_path: Path, capsys: pytest.Capt
     assert out.count("shuffled 50 rows to train with") == 3, "each time in another order"
     assert "learned 112 samples of 50 rows; more would take" in out
     assert networks.newest(base).name == "tic_tac_toe-main-s112-d50"
+    assert main(["status", str(base)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("stopped ")
+    assert "50 rows, 7 steps" in told
+    assert "learned:  7 steps, loss " in told
+    assert f"go on: tengen train {base}" in told
     (chunk,) = (base / "selfplay").glob("*/*.npz")
     assert main(["data", "show", str(chunk), "--rows", "1"]) == 0
     assert "policy:  a1 100.0%" in capsys.readouterr().out

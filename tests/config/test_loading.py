@@ -33,6 +33,7 @@ net:
   heads: [ownership, score]
   dtype: float32
   spec: null
+  options: {}
   start_from: null
 selfplay:
   games: 8
@@ -173,7 +174,7 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
         'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
         'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 17)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 21)",
+        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 22)",
         "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 55)",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
         'got "mcts:x" (mine.yaml, line 81)',
@@ -289,7 +290,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 20)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 21)',
     ]
 
 

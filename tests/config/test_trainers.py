@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tengen.config import load, provenance, render
-from tengen.config.loading import from_dict, load_any, load_as, to_dict
+from tengen.config.loading import from_dict, load_any, load_as
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
 from tengen.config.settings.roles import DQNRoleSettings, RoleSettings
 from tengen.config.source import shipped
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.run.directory import write
+from tengen.schema import to_dict
 from tests.helpers import paths
 
 NAMES = [name for name in shipped() if name.startswith("dqn_")]

@@ -69,6 +69,6 @@ def test_everything_works_with_the_wheel_alone(outside: Path) -> None:
         answers = tengen(outside, "gtp", player, "--visits", "4", said="genmove b\nquit\n")
         assert re.match(r"= [abc][1-4]\n", answers), answers
     tengen(outside, "run", "plugin/reinforce.yaml", "--set", "goal.steps=4", "--set", "evaluation.interval=4")
-    assert "host.samples" in tengen(
-        outside, "sweep", "plugin/reinforce.yaml", "--grid", "host.samples=8,16", "--steps", "2"
+    assert "first.samples" in tengen(
+        outside, "sweep", "plugin/reinforce.yaml", "--grid", "first.samples=8,16", "--steps", "2"
     )

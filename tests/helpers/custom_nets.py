@@ -36,6 +36,13 @@ def tiny(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs) -> nnx.Module:
     return Tiny(game, heads, rngs)
 
 
+def scaled(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs, scale: float, *, more: object = None) -> nnx.Module:
+    net = Tiny(game, heads, rngs)
+    net.value.kernel[...] *= scale
+    net.extra = nnx.Param(jnp.zeros(len(more)) if isinstance(more, list) else jnp.zeros(1))
+    return net
+
+
 class Faulty(Tiny):
     """What `tiny` is, with one mistake."""
 

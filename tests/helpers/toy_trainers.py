@@ -24,7 +24,7 @@ class Chain(Game[ToyState]):
     """
 
     name, version, Options = "chain", 1, NoOptions
-    roles: ClassVar[tuple[str, ...]] = ("host",)
+    players = ("walker",)
     num_actions, max_moves, planes_shape, num_scalars = 3, 60, (1, 1, 0), 7
     LENGTH: ClassVar[int] = 7
 

@@ -8,6 +8,7 @@ from tengen.config import load
 from tengen.config.loading import load_any
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import advising
+from tengen.run import diverged
 
 
 def told(config: str, folder: Path, *overrides: str) -> list[str]:
@@ -47,7 +48,7 @@ def test_before_the_first_checkpoint(tmp_path: Path) -> None:
 def test_a_training_of_roles(tmp_path: Path) -> None:
     (tmp_path / "step_000000067").mkdir()
     lines = told("dqn_tic_tac_toe", tmp_path)
-    assert lines[2].endswith(" --set host.optimizer.learning_rate=0.0001")
+    assert lines[2].endswith(" --set x.optimizer.learning_rate=0.0001")
     assert lines[3].endswith("begins anew.")
 
 
@@ -60,3 +61,12 @@ def test_the_lowest_rate_that_the_settings_allow(tmp_path: Path) -> None:
 def test_other_errors_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="^disk$"), advising(load("go9"), tmp_path, []):
         raise TengenError("disk")
+
+
+def test_the_message_is_kept_until_the_next_start(tmp_path: Path) -> None:
+    folder = tmp_path / "train" / "main"
+    folder.mkdir(parents=True)
+    lines = told("go9", folder)
+    assert diverged.read(tmp_path).splitlines() == lines
+    with advising(load("go9"), folder, []):
+        assert diverged.read(tmp_path) == ""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tengen.commands import main
-from tengen.config.loading import load_any, to_dict
+from tengen.config.loading import load_any
 from tengen.config.settings.match import MatchSettings
 from tengen.errors import TengenError
 from tengen.loop.roles import RoleRun, make, results
@@ -22,6 +22,7 @@ from tengen.match import players
 from tengen.match.device_match import play
 from tengen.roles.rules import load_player
 from tengen.run import metrics, networks
+from tengen.schema import to_dict
 from tests.helpers.tiny_runs import Listener, after, never
 
 TINY = (

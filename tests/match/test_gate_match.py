@@ -8,7 +8,6 @@ import jax
 import pytest
 
 from tengen.config.settings.gate import GateSettings
-from tengen.errors import OptionError
 from tengen.match.game_record import PlayedGame
 from tengen.match.gate_match import GateMatch, decide, needed_points, rounds_and_pairs
 from tengen.match.match_games import MatchGames
@@ -144,5 +143,6 @@ def test_records_say_who_played_and_who_won() -> None:
 
 @pytest.mark.slow
 def test_more_games_than_there_are_openings() -> None:
-    with pytest.raises(OptionError, match="gate.games: tic_tac_toe: there are no 5000 different openings"):
-        contest("gate.games=10000").play_round()
+    match = contest("gate.games=10000")
+    assert match.play_round() > 0
+    assert "different openings, which take turns in these 5000 pairs of games" in match.note

@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from tengen.errors import TengenError
 from tengen.match.openings import openings
 from tests.helpers.game_recording import make
 from tests.oracles.tic_tac_toe import TicTacToe
@@ -49,6 +48,19 @@ def test_states_and_seeds_belong_to_the_moves() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_game_without_that_many_says_so() -> None:
-    with pytest.raises(TengenError, match="tic_tac_toe: there are no 3000 different openings; play fewer games"):
-        openings(make("tic_tac_toe"), jax.random.key(0), 3000, 7)
+def test_too_few_take_turns() -> None:
+    game = make("tic_tac_toe")
+    start = openings(game, jax.random.key(0), 3000, 7)
+    found = len(boards(np.asarray(start.actions)))
+    assert 100 < found < 3000
+    np.testing.assert_array_equal(start.actions[:found], start.actions[found : 2 * found])
+    for leaf in jax.tree.leaves(start):
+        np.testing.assert_array_equal(leaf[0], leaf[found])
+    few = f"has only {found} different openings, which take turns in these 3000 pairs"
+    assert start.note(game) == f"tic_tac_toe {few} of games"
+
+
+def test_games_that_end_within_the_opening() -> None:
+    start = openings(make("tic_tac_toe"), jax.random.key(0), 2, 9)  # nine moves end every game
+    assert start.actions.shape == (2, 8)
+    assert start.note(make("tic_tac_toe")) == ""

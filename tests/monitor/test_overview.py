@@ -7,7 +7,7 @@ import pytest
 
 from tengen.monitor import overview
 from tengen.monitor.overview_text import head
-from tengen.run import metrics
+from tengen.run import diverged, metrics
 from tengen.run.part_status import PartStatus
 from tengen.run.status import RatedNetwork
 
@@ -131,3 +131,47 @@ def test_garbage_in_the_metrics(tmp_path: Path) -> None:
         0,
     )
     assert head(found)[0] == "stopped at an unknown time after 00:00:05"
+
+
+def test_a_supervised_run(tmp_path: Path) -> None:
+    """Its trainer has no driver, and writes its own metrics."""
+    (tmp_path / "config.yaml").write_text(GOAL)
+    folder = tmp_path / "train" / "main"
+    with metrics.Metrics(folder, iter([0.0, 12.0, 90.0]).__next__) as file:
+        file.write("epoch", {"steps": 40, "rows": 900, "losses": {"loss": 2.5}})
+        file.write("stopped", {"steps": 58, "rows": 900, "losses": {"loss": 2.25, "policy": 2.0}})
+    line = metrics.last(folder / metrics.NAME)
+    assert line is not None
+    (tmp_path / "selfplay" / "games").mkdir(parents=True)
+    (tmp_path / "selfplay" / "games" / "0000000001-games.npz").touch()
+    found = overview.summarise(
+        tmp_path, [], {"games": 60, "rows": 900}, now=datetime.fromisoformat(line["time"]) + timedelta(seconds=5)
+    )
+    assert head(found)[:2] == [
+        "stopped 5 seconds ago after 00:01:30",
+        "how far:  15 % of 10 minutes, 00:08:30 left; 60 games, 900 rows, 58 steps",
+    ]
+    assert head(found)[-1] == f"next:     go on: tengen train {tmp_path}"
+    assert found.losses == {"loss": 2.25, "policy": 2.0}
+    (tmp_path / "selfplay" / "games" / "0000000002-a1.npz").touch()  # of self-play
+    assert overview.summarise(tmp_path, [], {}).commands == {"go on": f"tengen run {tmp_path}"}
+
+
+def test_one_that_diverged(tmp_path: Path) -> None:
+    folder = tmp_path / "train" / "main"
+    folder.mkdir(parents=True)
+    diverged.note(folder, "training diverged at step 40: no number\nStart it again:\n  tengen run RUN --set a=1")
+    assert told(tmp_path, after=185.0) == [
+        "stopped 3 minutes ago after 00:05:00: training diverged at step 40: no number",
+        "how far:  50 % of 10 minutes, 00:05:00 left; 120 games, 950 rows, 40 steps",
+        "strength: not measured yet",
+        "next:     Start it again:",
+        "            tengen run RUN --set a=1",
+    ]
+    assert told(tmp_path, driver())[0].startswith("running"), "it was started again"
+    found = overview.values(overview.summarise(tmp_path, [], {}))["overview"]
+    assert (found["state"], found["diverged"].splitlines()[1]) == ("diverged", "Start it again:")
+    diverged.forget(folder)
+    assert overview.summarise(tmp_path, [], {}).state == "stopped"
+    (folder / "diverged.json").write_text("garbage")
+    assert overview.summarise(tmp_path, [], {}).state == "stopped"

@@ -11,9 +11,14 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.commands import main
+from tengen.config import load, render
+from tengen.config.loading import from_dict
+from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.nets import custom, saving
 from tengen.run import networks
+from tengen.schema import to_dict
+from tengen.sweep import space
 from tests.helpers import custom_nets
 from tests.helpers.custom_nets import TINY
 from tests.helpers.tiny_runs import settings
@@ -97,6 +102,87 @@ def test_a_file_whose_function_is_gone_or_builds_another_network(tmp_path: Path,
     monkeypatch.delattr(custom_nets, "tiny")
     with pytest.raises(TengenError, match=r"model.safetensors: .*tiny: unknown name"):
         saving.load(tmp_path, GAME)
+
+
+SCALED = "tests.helpers.custom_nets:scaled"
+
+
+def test_options_are_given_to_the_function_and_kept_with_the_network(tmp_path: Path) -> None:
+    spec = nets.spec(SCALED, options={"scale": 0.5, "more": (1, 2)})
+    assert spec == nets.spec(SCALED, options={"scale": 0.5, "more": [1, 2]})
+    assert hash(spec) == hash(nets.Spec.from_dict(spec.to_dict())) != hash(nets.spec(SCALED, options={"scale": 1}))
+    net = nets.build(spec, GAME, nnx.Rngs(1))
+    assert saving.named(nnx.state(net))["module.extra"].shape == (2,)
+    saving.save(net, tmp_path, GAME)
+    assert saving.read(tmp_path).spec == spec
+    assert nnx.graphdef(saving.load(tmp_path, GAME, dtype=net.dtype)) == nnx.graphdef(net)
+    assert "options" not in nets.spec(TINY).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ((f"net.name={SCALED}",), rf"net.options: {SCALED}: needs the option scale \(.*{FILE}\d+\)"),
+        (
+            (f"net.name={SCALED}", "net.options={scal: 3, scale: 2}"),
+            rf"net.options.scal: {SCALED}: unknown option, did you mean scale\? \(.*{FILE}\d+\) \(--set",
+        ),
+        (
+            ("net.options.width=3",),
+            r"net.options.width: expected no options, because only .* \(--set net.options.width=3",
+        ),
+        (("net.options=3",), r"net.options: expected a mapping or null, got 3"),
+    ],
+)
+def test_options_that_do_not_fit(overrides: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load("tic_tac_toe", [*overrides, "net.heads=[]"])
+
+
+def test_options_in_a_configuration() -> None:
+    sets = [f"net.name={SCALED}", "net.options.scale=0.5", "net.heads=[]"]
+    config = load("tic_tac_toe", sets)
+    assert config.net.architecture() == nets.spec(SCALED, options={"scale": 0.5})
+    assert hash(config.net) == hash(load("tic_tac_toe", sets).net)
+    assert from_dict(to_dict(config)) == config
+    assert 'options: {"scale": 0.5}' in render(config)
+    assert load("tic_tac_toe", ["net.options=null"]) == load("tic_tac_toe")
+    (axis,) = space.parse(["net.options.scale=1,2"], (), config)
+    assert axis == space.ValueChoice("net.options.scale", (1, 2))
+    (axis,) = space.parse((), ["net.options.scale=1..2.5"], config)
+    assert axis == space.ValueRange("net.options.scale", 1.0, 2.5)
+
+
+@pytest.mark.parametrize("function", ["failing", "not_finite"])
+@pytest.mark.parametrize("mode", ["fused", "sync"])
+def test_no_folder_is_made_for_a_network_that_cannot_be_used(
+    mode: str, function: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "tic_tac_toe", "--mode", mode, "--set", f"net.name=tests.helpers.custom_nets:{function}"]
+    words += ["--set", "net.heads=[]", "--base"]
+    assert main([*words, str(tmp_path / "run")]) != 0
+    assert FILE in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine.txt").write_text("kept")
+    assert main([*words, str(tmp_path / "there")]) != 0
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
+
+
+def test_no_folder_is_made_in_async_mode_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network = "net.name=tests.helpers.custom_nets:failing"
+    words = ["run", "tic_tac_toe", "--mode", "async", "--set", network, "--set", "net.heads=[]"]
+    assert main([*words, "--base", str(tmp_path / "run")]) != 0
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("tests.helpers.custom_nets:failing: building the network failed: TypeError")
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_folder_is_made_for_a_training_of_roles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network = "x.net.name=tests.helpers.custom_nets:failing"
+    assert main(["run", "dqn_tic_tac_toe", "--set", network, "--base", str(tmp_path / "run")]) != 0
+    assert "building the network failed: TypeError" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

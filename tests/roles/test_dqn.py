@@ -54,8 +54,8 @@ def test_the_chain_is_solved(chain: train.DQNTrainer) -> None:
     best = np.nanargmax(expected, 1)
     np.testing.assert_array_equal(np.argmax(np.where(legal[:, :2], found[:, :2], -9), 1), best)
     measured = chain.evaluate()
-    assert set(measured) == {"host", "host_length", "host_lost"}
-    assert measured["host"] == 1.0  # from everywhere the right end is worth the way
+    assert set(measured) == {"walker", "walker_length", "walker_lost"}
+    assert measured["walker"] == 1.0  # from everywhere the right end is worth the way
 
 
 @pytest.mark.slow
@@ -73,14 +73,14 @@ def test_twenty_steps_are_ten_and_ten(tmp_path: Path) -> None:
     one, other = whole.checkpoint(), second.checkpoint()
     jax.tree.map(np.testing.assert_array_equal, one.state, other.state)
     assert one.about == other.about
-    assert len(second.host_replay_buffer) == len(whole.host_replay_buffer) > 0
+    assert len(second.walker_replay_buffer) == len(whole.walker_replay_buffer) > 0
     assert (whole.games, whole.samples) == (second.games, second.samples)
 
 
 def test_schedules_of_ones_own_are_asked_at_every_step() -> None:
     trainer: Any = train.DQNTrainer(small("agent.roll_out_interval=4"), game=Chain())
     asked: list[int] = []
-    trainer.host_lr_scheduler = lambda step: asked.append(step) or 0.5**step
+    trainer.walker_lr_scheduler = lambda step: asked.append(step) or 0.5**step
     figures = trainer.train(6, evaluation_interval=100)
     assert asked == [0, *range(6)], "once when it is set, then at every step"
     assert figures["learning_rate"] == pytest.approx((0.5**4 + 0.5**5) / 2)
@@ -277,10 +277,10 @@ class Dense(nnx.Module):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ["host", "agent"])
+@pytest.mark.parametrize("role", ["x", "o"])
 def test_tic_tac_toe_against_a_random_player(role: str) -> None:
     game: Any = games.make("tic_tac_toe")
-    other = "agent" if role == "host" else "host"
+    other = "o" if role == "x" else "x"
     config = small(
         "host.games=64",
         "host.batch=64",
@@ -294,7 +294,7 @@ def test_tic_tac_toe_against_a_random_player(role: str) -> None:
         "host.target.tau=0.02",
         "evaluation.games=1000",
     )
-    if role == "agent":
+    if role == "o":
         config = replace(config, host=None, agent=config.host)
     net = Dense(int(np.prod(game.planes_shape)), 9, nnx.Rngs(0))
     given: dict[str, Any] = {f"{role}_net": net, f"{other}_player": Player("random", Random(game))}
@@ -302,7 +302,7 @@ def test_tic_tac_toe_against_a_random_player(role: str) -> None:
     trainer.train(1000, evaluation_interval=10**6)
     measured = trainer.evaluate()
     assert measured[f"{role}_vs_{other}_lost"] <= 0.1
-    assert measured[f"{role}_vs_{other}"] >= (0.8 if role == "host" else 0.5)
+    assert measured[f"{role}_vs_{other}"] >= (0.8 if role == "x" else 0.5)
 
 
 @pytest.mark.slow
@@ -311,16 +311,16 @@ def test_both_roles_learn_with_names_of_their_own() -> None:
     config = replace(config, agent=config.host)
     told: list[tuple[str, Any]] = []
     trainer = train.DQNTrainer(config, game=Turns(), report=lambda kind, figures: told.append((kind, figures)))
-    before = jax.tree.map(jnp.copy, trainer.roles["agent"].parameters)
+    before = jax.tree.map(jnp.copy, trainer.roles["second"].parameters)
     figures = trainer.train(3, evaluation_interval=2)
-    assert {"host_loss", "agent_loss", "host_vs_agent", "agent_vs_random", "host_vs_random"} <= set(figures)
+    assert {"first_loss", "second_loss", "first_vs_second", "second_vs_random", "first_vs_random"} <= set(figures)
     assert [kind for kind, _ in told] == ["training", "evaluation", "training"]
-    assert any((before[name] != leaf).any() for name, leaf in trainer.roles["agent"].parameters.items())
-    trainer.set_trainable("agent", False)
-    before = trainer.roles["agent"].parameters
+    assert any((before[name] != leaf).any() for name, leaf in trainer.roles["second"].parameters.items())
+    trainer.set_trainable("second", False)
+    before = trainer.roles["second"].parameters
     assert "loss" in trainer.train(2)
-    assert trainer.roles["agent"].parameters is before
-    trainer.set_trainable("host", False)
+    assert trainer.roles["second"].parameters is before
+    trainer.set_trainable("first", False)
     with pytest.raises(TengenError, match="no role learns"):
         trainer.train(1)
 
@@ -335,8 +335,8 @@ def test_a_network_that_cannot_duel() -> None:
             return self.layer(scalars)
 
     with pytest.raises(TengenError, match="dueling needs a network with a value"):
-        train.DQNTrainer(small(*_CHAIN), game=Chain(), host_net=Scores())
-    trainer = train.DQNTrainer(small(*_CHAIN, "host.dueling=false"), game=Chain(), host_net=Scores())
+        train.DQNTrainer(small(*_CHAIN), game=Chain(), walker_net=Scores())
+    trainer = train.DQNTrainer(small(*_CHAIN, "host.dueling=false"), game=Chain(), walker_net=Scores())
     assert trainer.train(2)["steps"] == 2
 
 

@@ -15,7 +15,7 @@ from tests.helpers.toy_trainers import Chain, Turns
 
 def _length(role: str, state: Any, next_state: Any, done: Any) -> Any:
     """A reward for every move of anybody, so that sums and discounts show."""
-    return next_state.place * 0.5 + state.moves + (role == "host") + 10.0 * done
+    return next_state.place * 0.5 + state.moves + (role == "first") + 10.0 * done
 
 
 class _Slow:
@@ -33,7 +33,7 @@ class _Slow:
 
 def _one_by_one(role: str, moves: int, n_step: int, gamma: float) -> list[tuple[Any, ...]]:
     """(state, action, reward, done, next state) of a role, when both play the first legal action."""
-    me, state, singles = ("host", "agent").index(role), _Slow(), []
+    me, state, singles = ("first", "second").index(role), _Slow(), []
     before: list[Any] = []
     while len(singles) < moves + n_step:
         if state.over:
@@ -62,11 +62,11 @@ def _one_by_one(role: str, moves: int, n_step: int, gamma: float) -> list[tuple[
     return samples
 
 
-@pytest.mark.parametrize(("role", "n_step"), [("agent", 1), pytest.param("host", 3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("role", "n_step"), [("second", 1), pytest.param("first", 3, marks=pytest.mark.slow)])
 def test_samples_are_those_of_single_games(role: str, n_step: int) -> None:
     game = Turns()
     fused = FusedGame(game, First(game), First(game), _length)
-    params = {"host": (), "agent": ()}
+    params = {"first": (), "second": ()}
     lane = fused.start(role, 2, n_step, params, jax.random.key(1), 0.0, 0.0)
     parts = []
     for number in range(2):  # what spans two calls counts as well
@@ -87,9 +87,9 @@ def test_samples_are_those_of_single_games(role: str, n_step: int) -> None:
 def test_exploration_is_among_legal_actions_and_even() -> None:
     game = Turns()
     fused = FusedGame(game, First(game), First(game), Returns(game))
-    params = {"host": (), "agent": ()}
-    lane = fused.start("host", 500, 1, params, jax.random.key(0), 1.0, 1.0)
-    _, samples, ended = fused.roll_out("host", 6, lane, params, jax.random.key(1), 1.0, 1.0, 1.0)
+    params = {"first": (), "second": ()}
+    lane = fused.start("first", 500, 1, params, jax.random.key(0), 1.0, 1.0)
+    _, samples, ended = fused.roll_out("first", 6, lane, params, jax.random.key(1), 1.0, 1.0, 1.0)
     legal = np.asarray(samples.observations["legal"])
     assert legal[np.arange(len(legal)), samples.actions].all()
     at_start = np.asarray(samples.observations["scalars"][:, 1]) == 0
@@ -97,7 +97,7 @@ def test_exploration_is_among_legal_actions_and_even() -> None:
     assert counts[0] == 0
     assert counts[1] / counts.sum() == pytest.approx(0.5, abs=0.05)
     assert int(ended) == int(samples.dones.sum()) > 0
-    _, samples, _ = fused.roll_out("host", 6, lane, params, jax.random.key(1), 0.3, 0.0, 1.0)
+    _, samples, _ = fused.roll_out("first", 6, lane, params, jax.random.key(1), 0.3, 0.0, 1.0)
     first = np.asarray(First(game)((), jax.random.key(0), _states(samples), np.ones(len(samples.actions), bool)))
     assert np.mean(first != samples.actions) == pytest.approx(0.15, abs=0.03)  # half of what is tried is the same
 
@@ -112,8 +112,8 @@ def _states(samples: Transition) -> Any:
 def test_a_game_for_one() -> None:
     game = Chain()
     fused = FusedGame(game, Random(game), None, Returns(game))
-    lane = fused.start("host", 200, 1, {"host": ()}, jax.random.key(0), 0.0, 0.0)
-    _, samples, ended = fused.roll_out("host", 20, lane, {"host": ()}, jax.random.key(1), 0.0, 0.0, 1.0)
+    lane = fused.start("walker", 200, 1, {"walker": ()}, jax.random.key(0), 0.0, 0.0)
+    _, samples, ended = fused.roll_out("walker", 20, lane, {"walker": ()}, jax.random.key(1), 0.0, 0.0, 1.0)
     place = np.argmax(samples.observations["scalars"], 1)
     after = np.argmax(samples.next_observations["scalars"], 1)
     np.testing.assert_array_equal(after - place, np.where(np.asarray(samples.actions) == 1, 1, -1))
@@ -125,7 +125,7 @@ def test_a_game_for_one() -> None:
 def test_whole_games() -> None:
     game = Turns()
     outcome = FusedGame(game, First(game), First(game, last=True), Returns(game)).play(
-        3, {"host": (), "agent": ()}, jax.random.key(0)
+        3, {"first": (), "second": ()}, jax.random.key(0)
     )
     state = _Slow()
     while not state.over:

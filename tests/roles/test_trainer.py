@@ -15,12 +15,13 @@ from flax import nnx
 
 from tengen import train
 from tengen.config import render
-from tengen.config.loading import load_as, to_dict
+from tengen.config.loading import load_as
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.players import First, Player, Random
 from tengen.roles import rules as role_rules
+from tengen.schema import to_dict
 from tengen.train import optimizers
 from tests.helpers import paths
 from tests.helpers.toy_trainers import Chain, Turns, small
@@ -59,7 +60,7 @@ def make() -> Callable[..., Fitting]:
     def make(*overrides: str, kind: Any = Fitting, **given: Any) -> Any:
         game = given.setdefault("game", Turns())
         if len(game.roles) == 2:
-            given.setdefault("agent_player", Player("first", First(game)))
+            given.setdefault("second_player", Player("first", First(game)))
         return kind(small(*overrides), **given)
 
     return make
@@ -69,25 +70,25 @@ def test_everything_has_a_name(make: Callable[..., Fitting]) -> None:
     trainer: Any = make(
         "host.optimizer.learning_rate=0.01", "host.lr_schedule.kind=linear", "host.lr_schedule.final=0.5"
     )
-    assert float(trainer.host_lr_scheduler(0)) == pytest.approx(0.01)
-    assert float(trainer.host_lr_scheduler(1)) == pytest.approx(0.005)
-    assert float(trainer.host_er_scheduler(0)) == 1.0
-    assert trainer.host_replay_buffer.capacity == 512
-    assert trainer.host_optimizer is not None
+    assert float(trainer.first_lr_scheduler(0)) == pytest.approx(0.01)
+    assert float(trainer.first_lr_scheduler(1)) == pytest.approx(0.005)
+    assert float(trainer.first_er_scheduler(0)) == 1.0
+    assert trainer.first_replay_buffer.capacity == 512
+    assert trainer.first_optimizer is not None
     planes, scalars = jnp.zeros((3, 1, 1, 0), bool), jnp.zeros((3, 2))
-    assert trainer.host_net(planes, scalars).policy.shape == (3, 3)
-    assert trainer.agent_net is None
-    assert trainer.agent_optimizer is None
-    assert trainer.agent_lr_scheduler is None
-    assert trainer.agent_er_scheduler is None
-    assert trainer.agent_replay_buffer is None
+    assert trainer.first_net(planes, scalars).policy.shape == (3, 3)
+    assert trainer.second_net is None
+    assert trainer.second_optimizer is None
+    assert trainer.second_lr_scheduler is None
+    assert trainer.second_er_scheduler is None
+    assert trainer.second_replay_buffer is None
     assert trainer.fused_game.game is trainer.game
-    assert trainer.learning == ["host"]
+    assert trainer.learning == ["first"]
 
 
 def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> None:
     trainer = make("host.lr_schedule.kind=linear", "host.lr_schedule.final=0.0", "host.lr_schedule.length=2")
-    role, batch = trainer.role("host"), trainer.roll_out("host", 8)
+    role, batch = trainer.role("first"), trainer.roll_out("first", 8)
     graph, old = role.graph, role.parameters
 
     def loss(parameters: Any) -> Any:
@@ -104,7 +105,7 @@ def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> Non
 
     value, updates = expected(old)
     trainer.advance()  # so that the learning rate is half of what it was
-    figures = trainer.update("host", trainer._loss, batch)
+    figures = trainer.update("first", trainer._loss, batch)
     assert float(figures["loss"]) == pytest.approx(float(value), rel=1e-5)
     assert float(figures["learning_rate"]) == pytest.approx(0.0005)
     assert set(figures) == {"loss", "worst", "gradient", "learning_rate"}
@@ -119,7 +120,7 @@ def test_training_and_evaluations(make: Callable[..., Fitting]) -> None:
     figures = trainer.train(24, evaluation_interval=10)
     assert (figures["step"], figures["steps"]) == (25, 24)
     assert figures["loss"] < first
-    assert "host_vs_agent" in figures
+    assert "first_vs_second" in figures
     assert told == [("training", n) if kind else ("evaluation", n) for kind, n in _expected()]
     assert trainer.asked == 25
     assert trainer.train(0) == {"step": 25, "steps": 0}
@@ -179,11 +180,11 @@ def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
     """`load` gives back what was saved last, or `save` says why it would not."""
     trainer: Any = make()
     trainer.save(tmp_path)
-    trainer.update("host", trainer._loss, trainer.roll_out("host", 8))
+    trainer.update("first", trainer._loss, trainer.roll_out("first", 8))
     trainer.save(tmp_path)
     again: Any = make()
     again.load(tmp_path)
-    jax.tree.map(np.testing.assert_array_equal, again.role("host").parameters, trainer.role("host").parameters)
+    jax.tree.map(np.testing.assert_array_equal, again.role("first").parameters, trainer.role("first").parameters)
     trainer.train(1)
     trainer.save(tmp_path)
     with pytest.raises(TengenError, match="has a checkpoint of step 1, later than this one of step 0"):
@@ -191,9 +192,9 @@ def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
 
 
 def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
-    with pytest.raises(OptionError, match='evaluation.against: "randm": no agent has that name'):
+    with pytest.raises(OptionError, match='evaluation.against: "randm": no second has that name'):
         make("evaluation.against=[randm]")
-    with pytest.raises(OptionError, match='evaluation.against: "/tmp/x": no agent has that name'):
+    with pytest.raises(OptionError, match='evaluation.against: "/tmp/x": no second has that name'):
         make("evaluation.against=[/tmp/x]")
 
 
@@ -205,46 +206,46 @@ def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
 @pytest.mark.slow
 def test_roll_outs(make: Callable[..., Fitting]) -> None:
     trainer = make()
-    observations, actions, rewards, dones, after = trainer.roll_out("host", 13)
+    observations, actions, rewards, dones, after = trainer.roll_out("first", 13)
     assert actions.shape == rewards.shape == dones.shape == (13,)
     assert observations["scalars"].shape == after["scalars"].shape == (13, 2)
     assert trainer.samples == 13
     trainer.set_training(False)  # without exploration the games are all the same
-    trainer.role("host").lane = None
-    assert len(set(trainer.roll_out("host", 8).actions.tolist())) == 1
-    trainer.collect("host", 20)
-    assert len(trainer.host_replay_buffer) == 20
-    with pytest.raises(TengenError, match="agent has no section in the configuration"):
-        trainer.roll_out("agent", 8)
-    with pytest.raises(OptionError, match="role: expected one of host, agent, got 'guest'"):
+    trainer.role("first").lane = None
+    assert len(set(trainer.roll_out("first", 8).actions.tolist())) == 1
+    trainer.collect("first", 20)
+    assert len(trainer.first_replay_buffer) == 20
+    with pytest.raises(TengenError, match="second has no section in the configuration"):
+        trainer.roll_out("second", 8)
+    with pytest.raises(OptionError, match="role: expected one of first, second, got 'guest'"):
         trainer.roll_out("guest", 8)
     with pytest.raises(OptionError, match="n: expected"):
-        trainer.roll_out("host", 0)
+        trainer.roll_out("first", 0)
 
 
 def test_roles_without_a_section_must_be_given(make: Callable[..., Fitting]) -> None:
-    with pytest.raises(TengenError, match=r"agent: has no section .* \(agent_net\), a player \(agent_player\)"):
+    with pytest.raises(TengenError, match=r"second: has no section .* \(second_net\), a player \(second_player\)"):
         Fitting(small(), game=Turns())
     with pytest.raises(TengenError, match="game: the configuration has none"):
         Fitting(small())
-    with pytest.raises(OptionError, match="host has a section and learns"):
-        make(host_player=Player("x", Random(Turns())))
+    with pytest.raises(OptionError, match="first has a section and learns"):
+        make(first_player=Player("x", Random(Turns())))
     with pytest.raises(OptionError, match="expected a network or a player, got both"):
-        make(agent_net=make().host_net)
+        make(second_net=make().first_net)
     with pytest.raises(OptionError, match="runs on the host"):
-        make(agent_player=Player("x", lambda *_: 0, on_host=True))
-    with pytest.raises(OptionError, match="agent: chain has no such role"):
-        make(game=Chain(), agent_player=Player("x", Random(Chain())))
-    fixed = make(agent_player=None, agent_net=make().host_net)
-    before = fixed.role("agent").parameters
+        make(second_player=Player("x", lambda *_: 0, on_host=True))
+    with pytest.raises(OptionError, match="second_player: chain has no such role"):
+        make(game=Chain(), second_player=Player("x", Random(Chain())))
+    fixed = make(second_player=None, second_net=make().first_net)
+    before = fixed.role("second").parameters
     fixed.train(1)
-    assert fixed.role("agent").parameters is before
-    assert fixed.agent_net is not None
+    assert fixed.role("second").parameters is before
+    assert fixed.second_net is not None
     with pytest.raises(TengenError, match="so it cannot learn"):
-        fixed.set_trainable("agent", True)
+        fixed.set_trainable("second", True)
     named = Fitting(replace(small(), players=replace(small().players, agent="last")), game=Turns())
-    assert named.role("agent").player.name == "last"
-    with pytest.raises(OptionError, match='"randm": no agent has that name'):
+    assert named.role("second").player.name == "last"
+    with pytest.raises(OptionError, match='"randm": no second has that name'):
         Fitting(replace(small(), players=replace(small().players, agent="randm")), game=Turns())
 
 
@@ -260,31 +261,31 @@ def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
             return self.dropout(self.layer(scalars))
 
     trainer = make()
-    with pytest.raises(TengenError, match="host_net: expected a number for each of 3 actions, got \\[2\\]"):
-        trainer.replace_nets(host_net=Mine(2))
-    with pytest.raises(OptionError, match="host_net: expected a flax nnx.Module or the path"):
-        trainer.replace_nets(host_net=3)
+    with pytest.raises(TengenError, match="first_net: expected a number for each of 3 actions, got \\[2\\]"):
+        trainer.replace_nets(first_net=Mine(2))
+    with pytest.raises(OptionError, match="first_net: expected a flax nnx.Module or the path"):
+        trainer.replace_nets(first_net=3)
     with pytest.raises(TengenError, match="there is no such file"):
-        trainer.replace_nets(host_net="/nowhere/net")
+        trainer.replace_nets(first_net="/nowhere/net")
     mine = Mine(3)
-    trainer.replace_nets(host_net=mine)
-    np.testing.assert_array_equal(trainer.host_net.layer.kernel[...], mine.layer.kernel[...])
-    assert set(trainer.role("host").parameters) == {"layer.kernel", "layer.bias"}
+    trainer.replace_nets(first_net=mine)
+    np.testing.assert_array_equal(trainer.first_net.layer.kernel[...], mine.layer.kernel[...])
+    assert set(trainer.role("first").parameters) == {"layer.kernel", "layer.bias"}
     trainer.set_training(False)
-    assert trainer.host_net.dropout.deterministic
+    assert trainer.first_net.dropout.deterministic
     trainer.set_training(True)
-    assert not trainer.host_net.dropout.deterministic
-    trainer.roll_out("host", 8)
+    assert not trainer.first_net.dropout.deterministic
+    trainer.roll_out("first", 8)
     with pytest.raises(TengenError, match="only networks of tengen.nets can be saved"):
-        trainer.save_net("host", "/tmp/never")
+        trainer.save_net("first", "/tmp/never")
 
 
 @pytest.mark.slow
 def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
     trainer = make(reward=lambda role, state, after, done: after.moves - state.moves)
-    assert set(trainer.roll_out("host", 16).rewards.tolist()) <= {1.0, 3.0, 2.0}  # own move, and up to two others
-    trainer.replace_reward(lambda role, state, after, done: -1.0 * (role == "host"))
-    assert (trainer.roll_out("host", 16).rewards < 0).all()
+    assert set(trainer.roll_out("first", 16).rewards.tolist()) <= {1.0, 3.0, 2.0}  # own move, and up to two others
+    trainer.replace_reward(lambda role, state, after, done: -1.0 * (role == "first"))
+    assert (trainer.roll_out("first", 16).rewards < 0).all()
 
 
 @pytest.mark.slow
@@ -325,21 +326,21 @@ class Halved:
 def test_schedules_of_ones_own(make: Callable[..., Fitting], tmp_path: Path) -> None:
     """Set by attribute, saved with their state; one of Tengen's is restored from the checkpoint."""
     trainer: Any = make()
-    trainer.host_lr_scheduler = trainer.entropy_schedule = Halved()
-    trainer.host_er_scheduler = train.Schedule.constant(0.25)
+    trainer.first_lr_scheduler = trainer.entropy_schedule = Halved()
+    trainer.first_er_scheduler = train.Schedule.constant(0.25)
     trainer.temperature_schedule = train.Schedule.constant(2)
     figures = trainer.train(12)
     assert figures["learning_rate"] == 0.25
-    assert float(trainer._exploration(trainer.roles["host"])[0]) == 0.25
+    assert float(trainer._exploration(trainer.roles["first"])[0]) == 0.25
     trainer.save(tmp_path)
     other: Any = make()
     other.temperature_schedule = train.Schedule.constant(3)
-    with pytest.raises(TengenError, match="host_lr_scheduler: .* must set it before|entropy_schedule: .* must set it"):
+    with pytest.raises(TengenError, match="first_lr_scheduler: .* must set it before|entropy_schedule: .* must set it"):
         other.load(tmp_path)
-    other.host_lr_scheduler, other.entropy_schedule = Halved(), Halved()
+    other.first_lr_scheduler, other.entropy_schedule = Halved(), Halved()
     other.load(tmp_path)
-    assert other.host_lr_scheduler.asked == other.entropy_schedule.asked == 12
-    assert float(other.host_er_scheduler(0)) == 0.25
+    assert other.first_lr_scheduler.asked == other.entropy_schedule.asked == 12
+    assert float(other.first_er_scheduler(0)) == 0.25
     assert float(other.temperature_schedule(0)) == 3, "the program's"
     assert (
         "schedules" not in make(kind=Idle).checkpoint().about or make(kind=Idle).checkpoint().about["schedules"] == {}
@@ -348,20 +349,20 @@ def test_schedules_of_ones_own(make: Callable[..., Fitting], tmp_path: Path) -> 
 
 def test_bad_schedules(make: Callable[..., Fitting]) -> None:
     trainer: Any = make()
-    with pytest.raises(OptionError, match="host_lr_scheduler: expected a function of the step, got 3"):
-        trainer.host_lr_scheduler = 3
+    with pytest.raises(OptionError, match="first_lr_scheduler: expected a function of the step, got 3"):
+        trainer.first_lr_scheduler = 3
     with pytest.raises(
-        OptionError, match=r"host_lr_scheduler: expected a finite number at step 0, got nan \(.*test_tra"
+        OptionError, match=r"first_lr_scheduler: expected a finite number at step 0, got nan \(.*test_tra"
     ):
-        trainer.host_lr_scheduler = lambda step: float("nan")
-    with pytest.raises(OptionError, match="host_er_scheduler: expected numbers from 0 to 1, got 2 at step 0"):
-        trainer.host_er_scheduler = lambda step: 2
+        trainer.first_lr_scheduler = lambda step: float("nan")
+    with pytest.raises(OptionError, match="first_er_scheduler: expected numbers from 0 to 1, got 2 at step 0"):
+        trainer.first_er_scheduler = lambda step: 2
     with pytest.raises(
-        OptionError, match=r"host_lr_scheduler: ZeroDivisionError: .* \(.*test_trainer.py, line \d+, in"
+        OptionError, match=r"first_lr_scheduler: ZeroDivisionError: .* \(.*test_trainer.py, line \d+, in"
     ):
-        trainer.host_lr_scheduler = lambda step: 1 / step
-    with pytest.raises(TengenError, match="agent has no section"):
-        trainer.agent_lr_scheduler = lambda step: 1.0
+        trainer.first_lr_scheduler = lambda step: 1 / step
+    with pytest.raises(TengenError, match="second has no section"):
+        trainer.second_lr_scheduler = lambda step: 1.0
     trainer.schedule = Halved()
     trainer.schedule.rate = object()
     with pytest.raises(OptionError, match=r"schedule: state_dict: expected finite numbers, .* got object \(.*test_tr"):
@@ -371,12 +372,12 @@ def test_bad_schedules(make: Callable[..., Fitting]) -> None:
 def test_from_a_dictionary() -> None:
     data = to_dict(small("agent.batch=17"))
     trainer = train.DQNTrainer.from_dict(
-        data, ["host.games=4"], game=Turns(), agent_player=Player("first", First(Turns()))
+        data, ["host.games=4"], game=Turns(), second_player=Player("first", First(Turns()))
     )
     assert (train.DQNTrainer.Config, Fitting.Config) == (DQNConfig, TrainerConfig)
     assert (trainer.config.host.games, trainer.config.host.batch) == (4, 17)
-    with pytest.raises(ConfigError, match=r"host.batch: expected .*, got \"many\" \(in the dictionary\)"):
-        train.DQNTrainer.from_dict({**data, "host": {**data["host"], "batch": "many"}})
+    with pytest.raises(ConfigError, match=r"first.batch: expected .*, got \"many\" \(in the dictionary\)"):
+        train.DQNTrainer.from_dict({**data, "first": {**data["first"], "batch": "many"}})
 
 
 class Infinite(Idle):
@@ -404,12 +405,50 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     """In whichever mode they came; those that never learn are never in training."""
     given = Dropping()
     given.eval()
-    trainer: Any = make(host_net=given, agent_player=None, agent_net=Dropping())
-    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
-    role = trainer.role("host")
+    trainer: Any = make(first_net=given, second_player=None, second_net=Dropping())
+    assert (trainer.first_net.dropout.deterministic, trainer.second_net.dropout.deterministic) == (False, True)
+    role = trainer.role("first")
     assert role_rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
-    trainer.replace_nets(host_net=Dropping())
-    assert trainer.host_net.dropout.deterministic
+    trainer.replace_nets(first_net=Dropping())
+    assert trainer.first_net.dropout.deterministic
     trainer.set_training(True)
-    assert (trainer.host_net.dropout.deterministic, trainer.agent_net.dropout.deterministic) == (False, True)
+    assert (trainer.first_net.dropout.deterministic, trainer.second_net.dropout.deterministic) == (False, True)
+
+
+def test_names_of_earlier_versions_still_work(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    """Roles of all games were called host and agent, in programs and in checkpoints."""
+    trainer = make()
+    assert trainer.roles["host"] is trainer.role("first")
+    assert trainer.host_replay_buffer is trainer.first_replay_buffer
+    trainer.extra["first"] = jnp.arange(3)
+    trainer.first_lr_scheduler = train.Schedule.constant(0.25)
+    kept = trainer.checkpoint()
+    assert (set(kept.state["roles"]), set(kept.state["extra"])) == ({"host"}, {"host"})
+    assert set(kept.about["schedules"]) == {"host_lr_scheduler"}
+    assert set(kept.about["trainable"]) == {"host", "agent"}
+    trainer.save(tmp_path)
+    other = make()
+    other.extra["first"] = jnp.zeros(3, int)
+    other.load(tmp_path)
+    assert other.extra["first"].tolist() == [0, 1, 2]
+    assert float(other.first_lr_scheduler(7)) == 0.25
+    assert other.learning == ["first"]
+
+
+def test_attributes_of_roles(make: Callable[..., Fitting]) -> None:
+    trainer = make()
+    with pytest.raises(AttributeError, match="Fitting has no attribute third_net"):
+        _ = trainer.third_net
+    with pytest.raises(AttributeError, match=r"first_net cannot be set; replace_nets\(first_net=...\)"):
+        trainer.first_net = None
+    with pytest.raises(OptionError, match="third_net: turns has no such role, expected one of first_net, second_net"):
+        trainer.replace_nets(third_net=trainer.first_net)
+
+
+def test_the_player_first_is_not_the_role_first() -> None:
+    config = replace(small("evaluation.against=[first, last]"), agent=small().host)
+    config = replace(config, host=None, players=replace(config.players, host="random"))
+    trainer = Fitting(config, game=Turns())
+    labels = [label for label, _, _ in trainer._evaluation.pairings("second", trainer._reward)]
+    assert labels == ["second_vs_first", "second_vs_first_action", "second_vs_last"]

@@ -142,10 +142,10 @@ def test_the_size_of_learning_steps_may_change_and_is_told(tmp_path: Path) -> No
 def test_so_may_those_of_a_training_of_roles(tmp_path: Path) -> None:
     said: list[str] = []
     write(load_any("dqn_tic_tac_toe"), tmp_path, [])
-    write(load_any("dqn_tic_tac_toe", ["host.optimizer.learning_rate=1e-6"]), tmp_path, [], said.append)
-    assert said == ["from now on host.optimizer.learning_rate: 0.001 -> 1e-06"]
-    with pytest.raises(ConfigError, match="host.batch"):
-        write(load_any("dqn_tic_tac_toe", ["host.batch=3"]), tmp_path, [])
+    write(load_any("dqn_tic_tac_toe", ["x.optimizer.learning_rate=1e-6"]), tmp_path, [], said.append)
+    assert said == ["from now on x.optimizer.learning_rate: 0.001 -> 1e-06"]
+    with pytest.raises(ConfigError, match="x.batch"):
+        write(load_any("dqn_tic_tac_toe", ["x.batch=3"]), tmp_path, [])
 
 
 def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:

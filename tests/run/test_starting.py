@@ -64,10 +64,10 @@ def test_another_trainer_has_its_own_and_leaves_the_players_alone(small: Path, t
 
 
 def test_a_role_begins_with_a_saved_network(small: Path, tmp_path: Path) -> None:
-    config = load_any("dqn_tic_tac_toe", [f"host.net.start_from={small}", "host.net.name=b1c16"])
+    config = load_any("dqn_tic_tac_toe", [f"x.net.start_from={small}", "x.net.name=b1c16"])
     own = starting.local(config, tmp_path / "run")
-    assert own.host.net.start_from == str(tmp_path / "run" / "train" / "host" / "start")
-    assert networks.find(tmp_path / "run").saved.info["role"] == "host"
+    assert own.host.net.start_from == str(tmp_path / "run" / "train" / "x" / "start")
+    assert networks.find(tmp_path / "run").saved.info["role"] == "x"
 
 
 def test_what_cannot_be_a_start_is_said_before_there_is_a_run(small: Path, tmp_path: Path) -> None:

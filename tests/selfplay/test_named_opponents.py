@@ -44,6 +44,12 @@ def test_names_of_nobody(tmp_path: Path, text: str, message: str) -> None:
         opponents(SelfplaySettings(opponents=(text.format(folder=tmp_path),)), GAME)
 
 
-def test_other_games_have_no_host() -> None:
-    with pytest.raises(TengenError, match=r"selfplay\.opponents: expected none, because tic_tac_toe has neither"):
+def test_players_have_the_names_of_the_game() -> None:
+    settings = load("tic_tac_toe", ["selfplay.opponents=[o=first:0.5]"]).selfplay
+    assert [opponent.player for opponent in opponents(settings, games.make("tic_tac_toe"))] == [1]
+    with pytest.raises(
+        TengenError, match=r"selfplay.opponents: agent=first:0.5: tic_tac_toe has no agent, expected x= "
+    ):
         load("tic_tac_toe", ["selfplay.opponents=[agent=first:0.5]"])
+    with pytest.raises(TengenError, match="tic_tac_toe has no black, only x and o"):
+        opponents(SelfplaySettings(opponents=("black=first:0.5",)), games.make("tic_tac_toe"))

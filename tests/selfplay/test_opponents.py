@@ -86,7 +86,7 @@ def test_what_a_text_says() -> None:
 
 @pytest.mark.parametrize("text", ["", "first:0.1", "agent=first", "agent=:0.1", "agent=first:2", "agent=a:b:0.5"])
 def test_what_says_nothing(text: str) -> None:
-    with pytest.raises(ValueError, match="expected host=PLAYER:SHARE"):
+    with pytest.raises(ValueError, match="expected ROLE=PLAYER:SHARE, as black=random:0.1"):
         named(text)
 
 

@@ -108,7 +108,7 @@ def _summary(config: configuration.Config | configuration.TrainerConfig) -> str:
     if isinstance(config, configuration.Config):
         words += [config.net.label, f"{config.selfplay.games} games at once"]
     else:
-        for name, role in (("host", config.host), ("agent", config.agent)):
+        for name, role in config.roles.items():
             if role is not None:
                 words.append(f"{config.trainer} for {name}, {role.net.label}, {role.games} games at once")
     return "; ".join(words)

@@ -98,7 +98,7 @@ def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
         if setting.name in ("tower", "layers", "lc0"):
             for inner, inner_value in schema.values(value) if value is not None else ():
                 _line(inner, inner_value)
-        else:
+        elif setting.name != "options":
             _line(setting, value)
     print("parameters of each part")
     for part, count in nets.parts(net):

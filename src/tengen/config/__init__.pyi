@@ -1,8 +1,9 @@
+from tengen.schema import to_dict as to_dict
+
 from .loading import from_dict as from_dict
 from .loading import load as load
 from .loading import load_any as load_any
 from .loading import load_as as load_as
-from .loading import to_dict as to_dict
 from .problems import ConfigError as ConfigError
 from .rendering import render as render
 from .rendering import render_value as render_value

@@ -1,7 +1,6 @@
 """Loads and checks a configuration: a file, a shipped name or a dictionary, and overrides from the command line."""
 
 import copy
-import dataclasses
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tengen import importing, schema
-from tengen.config import reader, source
+from tengen.config import reader, role_keys, source
 from tengen.config.override import Override, apply, read_overrides
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
@@ -61,17 +60,6 @@ def from_dict(data: Mapping[str, Any], overrides: Iterable[str] = (), cls: type 
     return _load_any(found, document, list(overrides))
 
 
-def to_dict(config: Any) -> dict[str, Any]:
-    """The configuration as plain data, with the keys of its YAML file."""
-    return {setting.name: _plain(value) for setting, value in schema.values(config)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return to_dict(value) if dataclasses.is_dataclass(value) else value
-
-
 def _find(config: str | Path) -> source.ConfigSource:
     """The text. What it names as package.module:Class may lie beside it, or where the modules of its run did."""
     found = source.find(config)
@@ -110,7 +98,7 @@ def _config_class(name: Any, place: str) -> type[TrainerConfig]:
 
 
 def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, overrides: Iterable[str]) -> T:
-    applied, override_problems = _override(document, overrides)
+    applied, override_problems = _override(cls, document, overrides)
     places = _Places(found.label, document, applied)
     instance, problems = _checked(cls, document.data, found.is_of_a_run)
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
@@ -180,9 +168,11 @@ def _read_sections(text: str, cls: type) -> reader.Document:
     return document
 
 
-def _override(document: reader.Document, texts: Iterable[str]) -> tuple[list[Override], list[str]]:
+def _override(cls: type, document: reader.Document, texts: Iterable[str]) -> tuple[list[Override], list[str]]:
     """Change the document's data; returns the overrides that were applied, and problems with the others."""
     overrides, problems = read_overrides(texts)
+    if issubclass(cls, TrainerConfig):
+        overrides = role_keys.rename(cls, document, overrides)
     applied: list[Override] = []
     for override in overrides:
         refusal = apply(override, document.data)

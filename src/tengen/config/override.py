@@ -1,7 +1,7 @@
 """Settings changed from the command line: `--set game.size=9`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tengen import redact, schema
@@ -52,7 +52,7 @@ def apply(override: Override, data: dict[str, Any]) -> str | None:
         if not isinstance(here, dict):
             section = dotted(override.path[:depth])
             return f"{dotted(override.path)}: {section} is not a section ({override.place})"
-    if isinstance(here.get(key), dict):
+    if here.get(key) and isinstance(here[key], dict):
         keys = ", ".join(dotted((*override.path, inner)) for inner in here[key])
         return f"{dotted(override.path)}: a section cannot be set as a whole, only {keys} ({override.place})"
     here[key] = override.value
@@ -61,15 +61,10 @@ def apply(override: Override, data: dict[str, Any]) -> str | None:
 
 def with_values(config: T, values: Mapping[Path, Any]) -> T:
     """The configuration with other values of some settings. ConfigError if they do not fit together."""
-    data = _plain(config)
+    data = schema.to_dict(config)
     for path, value in values.items():
         apply(Override(path, value, ""), data)
     found, problems = schema.check(type(config), data)
     if found is None:
         raise ConfigError([f"{dotted(path)}: {message}" for path, message in problems])
     return found
-
-
-def _plain(section: Any) -> dict[str, Any]:
-    found = ((setting.name, value) for setting, value in schema.values(section))
-    return {name: _plain(value) if is_dataclass(value) else value for name, value in found}

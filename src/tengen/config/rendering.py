@@ -30,14 +30,15 @@ def render_value(value: Any) -> str:
     return _flow(value)
 
 
-def _lines(section: Any, indent: str) -> Iterator[str]:
+def _lines(section: Any, indent: str, names: schema.KeyNames | None = None) -> Iterator[str]:
     """The settings of `section`, explanations in one column."""
-    entries = [(setting, value, _entry(indent, setting.name, value)) for setting, value in schema.values(section)]
+    found = schema.values(section, names)
+    entries = [(setting, value, _entry(indent, setting.name, value)) for setting, value in found]
     width = max((len(entry) for _, _, entry in entries if len(entry) <= _WIDEST_ENTRY), default=0)
     for setting, value, entry in entries:
         comment = f"# {setting.help}: {setting.expected}"
         if _is_section(value):
-            yield from ("", f"{indent}# {setting.help}", entry, *_lines(value, indent + "  "))
+            yield from ("", f"{indent}# {setting.help}", entry, *_lines(value, indent + "  ", setting.inside))
         elif len(entry) <= _WIDEST_ENTRY:
             yield f"{entry:{width}}  {comment}"
         else:

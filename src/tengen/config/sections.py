@@ -15,7 +15,7 @@ from tengen.config.settings.rating import RatingSection
 from tengen.config.settings.ring import PipelineSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings
-from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.config.settings.selfplay import SelfplaySettings, named, resized, size
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import TrainSettings
 from tengen.schema import REQUIRED, setting
@@ -47,8 +47,10 @@ class Config:
         spec = self.net.architecture()
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
-        if self.selfplay.opponents and self.game.name != "hironaka":
-            yield "selfplay.opponents", f"expected none, because {self.game.name} has neither host nor agent"
+        for text in self.selfplay.opponents:
+            if (role := named(text).role) not in game.roles:
+                expected = " or ".join(f"{name}=" for name in game.roles)
+                yield "selfplay.opponents", f"{text}: {self.game.name} has no {role}, expected {expected}"
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
         if self.data.format == "katago" and getattr(self.game.options, "observation", "") != "katago":

@@ -3,17 +3,21 @@
 For your own trainer, derive from `TrainerConfig` and add its settings; see docs/trainers.md.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
+from typing import Any, Literal
 
-from tengen import nets
+from tengen import nets, schema
 from tengen.config.settings.roles import DQNRoleSettings, EvaluationSection, PlayersSection, RoleSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.train import CheckpointSettings
+from tengen.errors import TengenError
 from tengen.schema import REQUIRED, setting
 
 ROLES = ("host", "agent")
+"""The fields of players 0 and 1. In files, `Game.roles` are their keys."""
+_ANY_GAME = ("first", "second")
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,29 @@ class TrainerConfig:
     checkpoints: CheckpointSettings = setting(REQUIRED, "checkpoints", change="start")
     goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first; rows are samples", change="now")
 
+    @classmethod
+    def key_names(cls, source: Any) -> schema.KeyNames:
+        """The keys of the roles, at the top and in `players`, for `schema`; `source` is the data or an instance."""
+        data = source if isinstance(source, Mapping) else vars(source)
+        names, players = _role_names(data.get("game")), data.get("players")
+        if names is None:  # the game is given by the program, or it is wrong, which is reported elsewhere
+            names = tuple(map(str, players))[:2] if isinstance(players, Mapping) and players else _ANY_GAME
+        if ({field.name for field in fields(cls)} - set(ROLES)) & set(names):  # a player called `run`, say
+            return {}
+        return {(*above, role): name for role, name in zip_longest(ROLES, names) for above in ((), ("players",))}
+
+    @property
+    def roles(self) -> dict[str, RoleSettings | None]:
+        """The settings of the roles, by the names that the game gives its players."""
+        names = self.key_names(self)
+        return {name: getattr(self, role) for role in ROLES if (name := names.get((role,), role)) is not None}
+
     def check_together(self) -> Iterator[tuple[str, str]]:
         if self.host is None and self.agent is None:
-            yield "host", "expected a section for host or agent, or nobody learns"
-        for role in ROLES:
-            if getattr(self, role) is not None and getattr(self.players, role) is not None:
-                yield f"players.{role}", f"expected null, because {role} has a section and learns"
+            yield "host", f"expected a section for {' or '.join(self.roles)}, or nobody learns"
+        for role, (name, settings) in zip(ROLES, self.roles.items(), strict=False):
+            if settings is not None and getattr(self.players, role) is not None:
+                yield f"players.{role}", f"expected null, because {name} has a section and learns"
         if self.reward == "finished" and self.game is not None and self.game.name != "hironaka":
             yield "reward", f"expected returns, because {self.game.name} has no points that could be left"
         if self.game is not None:
@@ -58,14 +79,25 @@ class TrainerConfig:
 
         game = games.make(section.name, **asdict(section.options))
         for role in ROLES:
-            settings = getattr(self, role)
-            if settings is None:
-                continue
-            if role not in game.roles:
-                yield role, f"expected null, because {game.name} has no such role"
-                continue
-            for key, message in nets.problems(settings.net.architecture(), game):
-                yield f"{role}.net.{key}", message
+            if (settings := getattr(self, role)) is not None:
+                for key, message in nets.problems(settings.net.architecture(), game):
+                    yield f"{role}.net.{key}", message
+
+
+def _role_names(game: Any) -> tuple[str, ...] | None:
+    """The roles of the game in a section `game` or its data; None if there is no such game."""
+    from tengen import games
+
+    if isinstance(game, GameSection):
+        return games.make(game.name, **asdict(game.options)).roles
+    options = dict(game) if isinstance(game, Mapping) else {}
+    name = options.pop("name", None)
+    for given in (options, {}) if isinstance(name, str) else ():  # wrong options are reported by others
+        try:
+            return games.make(name, **given).roles
+        except (TengenError, TypeError):
+            continue
+    return None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import counts as counting
-from tengen.run import directory, locks, networks, starting
+from tengen.run import directory, diverged, locks, networks, starting
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
@@ -116,6 +116,7 @@ class DaemonSession:
         # As players read it back, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))
         self._metrics = self._closing.enter_context(Metrics(self.folder))
+        diverged.forget(self.folder)
         warn = partial(self._say, "warning")
         self._training = TrainingSession(
             self.trainer, self.folder, config.train.checkpoints, warn, seconds=_SECONDS, amount=4
@@ -278,7 +279,7 @@ class DaemonSession:
             lower = " ".join(f"{key}={rate:g}" for key, rate in lower_rates(self.config).items())
             how = f"Lower the learning rate in the configuration, or with --set {lower}, and start the training again."
             anew = "the network then learns anew from the chunks that are there"
-            raise TengenError(explained(error, self.folder, how, anew)) from error
+            raise explained(error, self.folder, how, anew) from error
 
     def flush(self) -> None:
         """Write a checkpoint of all that was learned."""

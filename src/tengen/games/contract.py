@@ -110,7 +110,7 @@ def _attributes(game: Game) -> Iterator[str]:
             lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
             "a tuple of Target with different names",
         ),
-        "players": (lambda x: _names(x) and len(x) == 2, "a tuple of the names of player 0 and player 1"),
+        "players": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of the names of player 0 and player 1"),
         "roles": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of one or two names"),
         "options": (lambda x: isinstance(x, game.Options), f"an instance of {game.Options.__name__}"),
     }

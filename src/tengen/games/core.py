@@ -5,6 +5,7 @@ observations nor legal masks, because a search keeps one state per tree node.
 """
 
 import abc
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,11 +88,17 @@ class Game(abc.ABC, Generic[State]):
     extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
     halves_draws: ClassVar[bool] = False  # networks learn a draw as half a win and half a loss
     weighs_targets: bool = False  # rows have weights for single targets, as those of KataGo do
-    players: tuple[str, str] = ("first", "second")  # what the rules call players 0 and 1
-    roles: ClassVar[tuple[str, ...]] = ("host", "agent")  # of players 0 and 1; a game for one has ("host",) only
+    players: tuple[str, ...] = ("first", "second")  # what the rules call players 0 and 1; a game for one has one name
 
     def __init__(self, options: Any) -> None:
         self.options = options
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What trainers call the players: their names, written as identifiers where they are not."""
+        names = tuple(re.sub(r"[^a-z0-9]+", "_", player.lower()).strip("_") for player in self.players)
+        good = len(set(names)) == len(names) and all(name.isidentifier() for name in names)
+        return names if good else ("first", "second")[: len(names)]
 
     @cached_property
     def exact(self) -> "Game[State]":

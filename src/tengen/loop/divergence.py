@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tengen import files
 from tengen.config.sections import Config
-from tengen.config.trainers import ROLES, TrainerConfig
+from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, TengenError
+from tengen.run import diverged
 
 _STEP = re.compile(r"step_\d+")
 _LOWER = 10.0  # how many times
@@ -20,10 +21,11 @@ _LOWEST = 1e-9  # that the settings allow
 def advising(
     config: Config | TrainerConfig, folder: Path, command: Sequence[str], overrides: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Around a run whose checkpoints are in `folder`: if it diverges, the error says how to go on.
+    """Around a run whose checkpoints are in `folder`: if it diverges, the error and its status say how to go on.
 
     `command` with the `overrides` (key=value) starts the run again.
     """
+    diverged.forget(folder)
     try:
         yield
     except Diverged as error:
@@ -34,11 +36,18 @@ def advising(
         words = [*command, *(word for text in (*kept, *lower) for word in ("--set", text))]
         anew = "the same command then " + ("learns anew from the rows that are there" if rows else "begins anew")
         how = f"Start it again with a lower learning rate:\n  {shlex.join(words)}"
-        raise TengenError(explained(error, folder, how, anew)) from error
+        raise explained(error, folder, how, anew) from error
 
 
-def explained(error: Diverged, folder: Path, how: str, anew: str) -> str:
-    """The message: what happened, the newest checkpoint in `folder`, `how` to go on, and what its removal would do.
+def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError:
+    """The error for users, which is kept in `folder` too: what happened, the newest checkpoint, and `how` to go on."""
+    message = _message(error, folder, how, anew)
+    diverged.note(folder, message)
+    return TengenError(message)
+
+
+def _message(error: Diverged, folder: Path, how: str, anew: str) -> str:
+    """`anew` is what the removal of the folder would do.
 
     All checkpoints that are there are from before the divergence, but one may have been on its way.
     """
@@ -58,6 +67,5 @@ def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
     if isinstance(config, Config):
         rates = {"train": config.train.optimizer.learning_rate}
     else:
-        sections = {role: getattr(config, role) for role in ROLES}
-        rates = {role: section.optimizer.learning_rate for role, section in sections.items() if section is not None}
+        rates = {role: section.optimizer.learning_rate for role, section in config.roles.items() if section is not None}
     return {f"{section}.optimizer.learning_rate": max(rate / _LOWER, _LOWEST) for section, rate in rates.items()}

@@ -12,7 +12,7 @@ from typing import Any
 from tengen import games
 from tengen.config import provenance
 from tengen.config.sections import Config
-from tengen.config.source import as_config
+from tengen.config.source import RUN_FILE, as_config
 from tengen.config.trainers import TrainerConfig
 from tengen.files import lock
 from tengen.loop.divergence import advising
@@ -21,7 +21,7 @@ from tengen.monitor.display import Display, open_display
 from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
-from tengen.run import directory, locks, safe_exit
+from tengen.run import directory, locks, safe_exit, starting
 from tengen.run.counts import RunCounts, further
 from tengen.run.stopping import Stopping
 from tengen.web import report
@@ -71,7 +71,7 @@ def launch(request: RunRequest, advise: Advise) -> int:
         print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
-    _check_game(request)
+    _check_brought(request)
     with contextlib.ExitStack() as stack:
         if request.mode == "async":
             return _asynchronous(request, advise)
@@ -86,14 +86,30 @@ def launch(request: RunRequest, advise: Advise) -> int:
         return _in_one_process(request, advise)
 
 
-def _check_game(request: RunRequest) -> None:
-    """Before there is a run directory: a few random games, if the game is the user's own."""
+def _check_brought(request: RunRequest) -> None:
+    """Before there is a run: games of the user's own game, and networks that the user's functions build."""
     section = request.config.game
-    if section is None or games.ships(section.name) or request.base.exists():
+    if section is None or (request.base / RUN_FILE).exists():
         return
-    from tengen.testing.games import check_elsewhere, check_quickly
 
-    (check_elsewhere if request.mode == "async" else check_quickly)(section.name, asdict(section.options))
+    def check(function: Callable[..., None], *arguments: Any) -> None:
+        if request.mode == "async":
+            from tengen.testing.games import check_elsewhere
+
+            check_elsewhere(function, *arguments)
+        else:
+            function(*arguments)
+
+    game = (section.name, asdict(section.options))
+    if not games.ships(section.name):
+        from tengen.testing.games import check_quickly
+
+        check(check_quickly, *game)
+    for net in starting.sections(request.config).values():
+        if (spec := net.architecture()).function is not None:
+            from tengen.nets.custom import check_quickly as check_network
+
+            check(check_network, spec.function, spec.options, list(spec.heads), net.dtype, *game)
 
 
 def _write_directory(request: RunRequest) -> None:

@@ -52,6 +52,7 @@ class Rater:
         self.path = folder / "results.jsonl"
         self.results = results.read(self.path)
         self.notes: list[str] = []  # about matches that could not be played, until the caller clears them
+        self._repeating = ""  # the note about openings, once it was given
         self.spent = 0.0  # seconds of matches, in this process
         self.compiling = 0.0  # seconds that compiling a match takes; a guess until one was compiled
         self._game, self._evaluate, self._networks = game, evaluate, networks
@@ -121,6 +122,9 @@ class Rater:
                 if stop() or self._expected(other, self._costs) > left():
                     continue
                 match = self._play(rounds, number, lambda: stop() or left() <= 0, show)
+                if (note := rounds.openings.note(self._game)) and note != self._repeating:
+                    self._repeating = note
+                    self.notes.append(note)
                 if match.finished.any():
                     results.append(self.path, match.result)
                     self.results.append(match.result)

@@ -181,6 +181,6 @@ def make(config: TrainerConfig) -> Trainer[Any]:
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:
-    """host_vs_random 0.92 (12.1 moves) ..."""
+    """black_vs_random 0.92 (12.1 moves) ..."""
     pairs = [name for name in evaluation if not name.endswith(("_length", "_lost"))]
     return [f"{name} {figure(evaluation[name])} ({evaluation[f'{name}_length']:.1f} moves)" for name in pairs]

@@ -1,6 +1,6 @@
 """Plays whole matches: on the device if both players live there, else at tables with engines.
 
-A match on the device is played in rounds from one set of openings, no two alike, which depends on the key alone. All
+A match on the device is played in rounds from one set of openings, which depends on the key alone. All
 rounds have the same size, so that they share one compiled program, and each has its own key: a round that is played
 again gives the same games. Where the pairs cannot be divided evenly, the last round begins a few pairs early.
 """
@@ -53,7 +53,7 @@ class MatchRounds:
 
     @cached_property
     def openings(self) -> MatchOpenings:
-        """The openings of all pairs. TengenError if the game has too few."""
+        """The openings of all pairs."""
         return openings(self.game, self._opening, self.pairs, self._moves)
 
     def first_pair(self, number: int) -> int:
@@ -79,7 +79,7 @@ def play_match(
     """Plays and adds the games that are missing, until all are there or `stop` says so.
 
     `show` gets the standing from time to time; `say` gets, before the first game, where the rules of an engine may
-    differ from those of the match. TengenError if there are too few openings, or an engine does not start.
+    differ from those of the match, and whether openings repeat. TengenError if an engine does not start.
     """
     a, b = sides
     key, pairs = jax.random.key(plan.seed), plan.games // 2
@@ -87,10 +87,14 @@ def play_match(
         return
     if isinstance(a, Player) and isinstance(b, Player):
         rounds = MatchRounds(game, a, b, key, pairs, plan.at_once // 2, plan.opening_moves)
+        _tell(rounds.openings, game, say)
         _on_device(rounds, games, stop, show)
         return
     opening, playing = jax.random.split(key)
-    start = partial(openings, game, opening, pairs, plan.opening_moves)
+
+    def start() -> MatchOpenings:
+        return _tell(openings(game, opening, pairs, plan.opening_moves), game, say)
+
     tables = min(plan.tables, len(games.missing))
     at_tables = EngineMatch(game, sides, start, playing, min(plan.parallel, tables), tables, say)
     with contextlib.closing(at_tables.play(games.missing, stop)) as played:
@@ -98,6 +102,13 @@ def play_match(
             if one is not None:
                 games.add(one)
             show(MatchStanding(len(games.played), at_tables.under_way, at_tables.moves, at_tables.compiling))
+
+
+def _tell(start: MatchOpenings, game: Game, say: Callable[[str], None]) -> MatchOpenings:
+    """The openings, after the user was told if they repeat."""
+    if note := start.note(game):
+        say(note)
+    return start
 
 
 def _on_device(rounds: MatchRounds, games: MatchGames, stop: Stop, show: Show) -> None:

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from tengen.config.settings.gate import GateSettings
-from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.device_match import MatchLimits, MatchStanding, Stop
@@ -48,6 +47,11 @@ class GateMatch:
         return self.games.result
 
     @property
+    def note(self) -> str:
+        """One line for users if openings repeat, otherwise empty."""
+        return self._rounds.openings.note(self._rounds.game)
+
+    @property
     def decision(self) -> GateDecision | None:
         """None while more games are needed."""
         return decide(self.settings, self.games)
@@ -59,10 +63,6 @@ class GateMatch:
 
         If `stop` says so before, the round is given up. `show` gets the standing of the round about once a second.
         """
-        try:
-            _ = self._rounds.openings
-        except TengenError as error:
-            raise OptionError(f"gate.games: {error}") from error
         match = self._rounds.play(self._next, until=self._until(), stop=stop, show=show)
         if match.stopped:
             return 0

@@ -22,12 +22,13 @@ from tengen.config.problems import ConfigError
 from tengen.config.settings.run import GoalSection
 from tengen.config.source import as_config
 from tengen.data.shuffle import folders as shuffled
+from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import changes, chunk_counts, metrics, networks, part_status
+from tengen.run import changes, chunk_counts, diverged, metrics, networks, part_status
 from tengen.run import counts as counting
 from tengen.run.changes import SettingChange
 from tengen.run.counts import RunCounts
@@ -36,7 +37,7 @@ from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
 
 SCHEMA = 1
-State = Literal["new", "running", "stopped", "killed"]
+State = Literal["new", "running", "stopped", "killed", "diverged"]
 _CONFIG = "config.yaml"
 _RATED = ("fused", "sync")  # kinds of runs that rate their networks now and then
 _T = TypeVar("_T")
@@ -89,6 +90,8 @@ class RunOverview:
     since: datetime | None = None  # when that was; of a dead run, the time of its last line of metrics
     silent: float | None = None  # seconds since the last line of a dead run
     reached: str = ""  # the part of the goal that is reached, in words
+    diverged: str = ""  # that training diverged, at which step, and how to go on, in several lines
+    losses: Mapping[str, float] = field(default_factory=dict)  # the last of training, by name
     next_rating: float | None = None  # seconds; negative if it is due
     commands: Mapping[str, str] = field(default_factory=dict)  # purpose -> command
     networks: tuple[NetworkInfo, ...] = ()  # in the order of training
@@ -163,9 +166,16 @@ def summarise(
     now = now or datetime.now(UTC)
     path = base / metrics.NAME
     line, progress = metrics.last(path), metrics.last(path, "progress") or {}
+    supervised = False
+    if line is None and (line := _trained(base)):  # trainers without a driver
+        progress = line
+        with contextlib.suppress(TengenError):
+            supervised = Store(base / totals.SELFPLAY).is_imported
     alive = any(part.alive for part in parts)
     driver = next((part for part in parts if part.kind in DRIVERS and part.alive == alive), None)
+    message = "" if alive else diverged.read(base)
     state: State = "running" if alive else "killed" if parts else "stopped" if line else "new"
+    state = "diverged" if message else state
     since, running = metrics.time_of(line), 0.0
     silent = None if since is None else max((now - since).total_seconds(), 0.0)
     elapsed = float(line["elapsed"]) if line else 0.0
@@ -199,8 +209,10 @@ def summarise(
         since=since,
         silent=None if alive else silent,
         reached=reached,
+        diverged=message,
+        losses=_losses(progress),
         next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
-        commands=_commands(base, driver, state, longer, playable),
+        commands=_commands(base, driver, state, longer, playable, supervised),
     )
 
 
@@ -221,6 +233,8 @@ def values(found: RunOverview) -> dict[str, Any]:
                 "steps": status.steps,
                 "goal": None if outlook is None else asdict(outlook),
                 "reached": found.reached,
+                "diverged": found.diverged,
+                "losses": dict(found.losses),
                 "rating": None if status.rating is None else {**asdict(status.rating), "network": status.network},
                 "next_rating": found.next_rating,
                 "commands": found.commands,
@@ -321,12 +335,30 @@ def goal_options(limits: Mapping[str, float | int]) -> list[str]:
     return [word for name, value in values.items() for word in ("--set", f"goal.{name}={value}")]
 
 
+def _trained(base: Path) -> dict[str, Any] | None:
+    """The newest line in the metrics of the run's trainers."""
+    lines = (metrics.last(path) for path in base.glob(f"train/*/{metrics.NAME}"))
+    return max(filter(None, lines), key=lambda line: str(line["time"]), default=None)
+
+
+def _losses(line: Mapping[str, Any]) -> dict[str, float]:
+    """The losses in a line of progress or of an epoch."""
+    parts = line.get("losses")
+    found = {"loss": line.get("loss"), **(parts if isinstance(parts, dict) else {})}
+    return {name: float(loss) for name, loss in found.items() if isinstance(loss, int | float)}
+
+
 def _commands(
-    base: Path, driver: PartStatus | None, state: State, longer: Mapping[str, float | int], playable: bool
+    base: Path,
+    driver: PartStatus | None,
+    state: State,
+    longer: Mapping[str, float | int],
+    playable: bool,
+    supervised: bool,
 ) -> dict[str, str]:
     found = {}
-    if state != "running":
-        command = "daemon" if driver and driver.kind == "daemon" else "run"
+    if state not in ("running", "diverged"):  # after a divergence, the message has the command
+        command = "train" if supervised else "daemon" if driver and driver.kind == "daemon" else "run"
         purpose = "train further" if longer else "begin" if state == "new" else "go on"
         found[purpose] = shlex.join(["tengen", command, as_config(base), *goal_options(longer)])
     if playable:

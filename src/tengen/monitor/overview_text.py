@@ -4,7 +4,7 @@ from datetime import datetime
 
 from tengen.monitor.overview import NetworkInfo, RunOverview
 from tengen.run.part_status import DRIVERS, PartStatus
-from tengen.words import clock, counted, duration, in_bytes
+from tengen.words import clock, counted, duration, figure, in_bytes
 
 _LISTED = 5  # files of a kind that are named
 _NEWEST = 20  # networks that are listed
@@ -58,6 +58,8 @@ def _state(found: RunOverview) -> str:
     ago = "at an unknown time" if found.silent is None else f"{duration(found.silent)} ago"
     if found.state == "killed":
         return f"killed {ago} after {elapsed}{who}" + (f", while: {driver.words}" if driver else "")
+    if found.state == "diverged":
+        return _printable(f"stopped {ago} after {elapsed}: {found.diverged.splitlines()[0]}")
     return f"stopped {ago} after {elapsed}" + (f": {found.reached}" if found.reached else "")
 
 
@@ -67,7 +69,8 @@ def _next(found: RunOverview) -> list[str]:
         words.append(f"a rating in {clock(found.next_rating)}" if found.next_rating > 0 else "a rating, which is due")
     if found.state == "running" and outlook is not None and outlook.left:
         words.append(f"the end in {clock(outlook.left)}")
-    lines = ["; ".join(words), *(f"{purpose}: {command}" for purpose, command in found.commands.items())]
+    advice = map(_printable, found.diverged.splitlines()[1:])
+    lines = ["; ".join(words), *advice, *(f"{purpose}: {command}" for purpose, command in found.commands.items())]
     return [f"{'next:' if number == 0 else '':<9} {line}" for number, line in enumerate(filter(None, lines))]
 
 
@@ -131,7 +134,8 @@ def _data(found: RunOverview) -> list[str]:
             f"shuffled: {made.rows:,} rows and {made.validation_rows:,} for validation, {window} ({made.name})"
         )
     if found.status.steps:
-        lines.append(f"learned:  {found.status.steps:,} steps")
+        loss = f", loss {figure(found.losses['loss'])}" if "loss" in found.losses else ""
+        lines.append(f"learned:  {found.status.steps:,} steps{loss}")
     # Mean results of the roles of a training in its last evaluation.
     line = found.evaluation or {}
     results = [

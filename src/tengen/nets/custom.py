@@ -1,7 +1,7 @@
 """Networks that users bring: `net.name: package.module:function` in a configuration.
 
-    def tiny(game, heads, rngs):        # may also take `dtype`, the number format of computations
-        return Tiny(game, rngs)         # a flax.nnx.Module: module(planes, scalars) -> nets.Outputs
+    def tiny(game, heads, rngs, width=16):  # `net.options: {width: 64}`; a parameter `dtype` is the number format
+        return Tiny(game, rngs, width)      # a flax.nnx.Module: module(planes, scalars) -> nets.Outputs
 
 The module is called in flax's evaluation mode (`module.eval()`) by players, and in training mode (`module.train()`) by
 the learner; one whose `__call__` takes `train` is given it as well. Variables of any kind are kept: parameters
@@ -20,7 +20,7 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import importing
+from tengen import games, importing
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets.network import Network, Planes, Scalars
@@ -72,7 +72,7 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool
     function = importing.load(spec.function, "a function that builds a network")
     more = {"dtype": dtype} if "dtype" in _parameters(function) else {}
     try:
-        module = function(game, spec.heads, rngs, **more)
+        module = function(game, spec.heads, rngs, **more, **(spec.options or {}))
     except TengenError:
         raise
     except Exception as error:
@@ -83,6 +83,14 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool
     net = CustomNetwork(spec, module, dtype, full_board)
     _check(net, game)
     return net
+
+
+def check_quickly(
+    function: str, options: dict[str, Any], heads: list[str], dtype: Dtype, game: str, game_options: dict[str, Any]
+) -> None:
+    """OptionError for what a new network of a user shows, before a run begins with it."""
+    made = games.make(game, **game_options)
+    check_numbers(build(Spec.custom(function, heads, options), made, nnx.Rngs(0), dtype, True), made)
 
 
 def check_numbers(net: Network, game: Game) -> None:

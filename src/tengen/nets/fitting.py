@@ -1,8 +1,9 @@
 """Whether a network fits a game, and how the game's actions are laid out on its board."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -15,11 +16,12 @@ from tengen.games.targets import Per, Target
 from tengen.nets.specs import HEADS, Spec
 from tengen.schema import unknown
 
+_GIVEN = ("game", "heads", "rngs")  # what a user's function is called with, before its options
 # Heads that every game can teach.
 _ALWAYS = ("opponent_policy", "moves_left")
 
 
-def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"], str]]:
+def problems(spec: Spec, game: Game) -> Iterator[tuple[str, str]]:
     """Reasons why the network cannot play `game`: (the setting at fault, message)."""
     height, width, planes = game.planes_shape
     if spec.tower is not None and planes == 0:
@@ -33,9 +35,12 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"],
         yield "name", f"{game.name} is played on a {height}x{width} board, expected a tower such as b6c96"
     if spec.function is not None:
         try:
-            importing.load(spec.function, "a function that builds a network")
+            function = importing.load(spec.function, "a function that builds a network")
         except OptionError as error:
             yield "name", str(error)
+        else:
+            for key, problem in _unfit_options(function, spec.options or {}):
+                yield key, f"{spec.function}: {problem} ({importing.where(function)})"
     for head in spec.heads:
         possible = possible_heads(game)
         if head not in possible and head in HEADS:
@@ -44,6 +49,23 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[Literal["name", "heads"],
             yield "heads", f"{head}: {unknown('head', head, possible)}"
     if planes == 0 and (on_board := extra_targets(spec, game, "point")):
         yield "heads", f"{on_board[0].name} is a number per point, and {game.name} has no board"
+
+
+def _unfit_options(function: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Why a user's function cannot be called with these options, as `problems` has it."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind_partial(*_GIVEN)
+    except (TypeError, ValueError):  # building the network says what is wrong
+        return
+    own = [parameter for name, parameter in signature.parameters.items() if name != "dtype"][len(_GIVEN) :]
+    known = [one.name for one in own if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    for name in options:
+        if name not in known and not any(one.kind is one.VAR_KEYWORD for one in own):
+            yield f"options.{name}", unknown("option", name, known)
+    missing = [one.name for one in own if one.name in known and one.default is one.empty and one.name not in options]
+    if missing:
+        yield "options", f"needs the option {', '.join(missing)}"
 
 
 def possible_heads(game: Game) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The architecture of a network, as plain data that is stored beside its parameters."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -106,6 +107,20 @@ class Architecture:
             yield "tower", "expected either a tower or layers, the other null"
 
 
+class NetOptions(dict[str, Any]):
+    """Options of a user's function: JSON data with a hash, as the architecture of a compiled network needs one."""
+
+    def __init__(self, given: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        options = dict(given or {})
+        try:
+            super().__init__(json.loads(json.dumps(options)))
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"options: expected numbers, texts, lists and mappings: {error}") from None
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(json.dumps(self, sort_keys=True))
+
+
 @dataclass(frozen=True)
 class Spec(Architecture):
     """The architecture of a network, apart from its game."""
@@ -117,12 +132,16 @@ class Spec(Architecture):
         words="the name of a head, such as ownership",
     )
     function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
+    options: dict[str, Any] | None = setting(None, "options of the function")
     lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers")
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", NetOptions(self.options))
+
     @staticmethod
-    def custom(function: str, heads: Iterable[Head] = ()) -> "Spec":
+    def custom(function: str, heads: Iterable[Head] = (), options: Mapping[str, Any] | None = None) -> "Spec":
         """The network that a user's function builds, see `nets.custom`."""
-        return Spec(tower=None, layers=None, activation="relu", heads=tuple(heads), function=function)
+        return Spec(None, None, "relu", tuple(heads), function, NetOptions(options))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
@@ -137,7 +156,7 @@ class Spec(Architecture):
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON data."""
         found = _plain(asdict(self))
-        return {key: value for key, value in found.items() if value is not None or key not in ("function", "lc0")}
+        return {key: value for key, value in found.items() if value or key not in ("function", "options", "lc0")}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
@@ -151,7 +170,7 @@ class Spec(Architecture):
 
 def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
-    found = {"function": None, "lc0": None, **data}
+    found = {"function": None, "options": None, "lc0": None, **data}
     if isinstance(found.get("tower"), Mapping):
         found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
     return found

@@ -4,7 +4,7 @@ Endings change the tower, in any order: `b6c96-se-mish`. A network of your own i
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tengen import importing
@@ -59,13 +59,15 @@ def names() -> tuple[str, ...]:
     return (*_KATAGO, "mlp3x256")
 
 
-def spec(name: str, heads: Iterable[Head] = ()) -> Spec:
+def spec(name: str, heads: Iterable[Head] = (), options: Mapping[str, Any] | None = None) -> Spec:
     """The network with that name and these extra heads. Raises OptionError if the name is invalid.
 
-    The name may also be PACKAGE.MODULE:FUNCTION, see `nets.custom`; nothing is imported here.
+    The name may also be PACKAGE.MODULE:FUNCTION with `options`, see `nets.custom`; nothing is imported here.
     """
     if importing.is_reference(name):
-        return Spec.custom(name, heads)
+        return Spec.custom(name, heads, options)
+    if options:
+        raise OptionError(f"{quote(name)}: takes no options, which are for PACKAGE.MODULE:FUNCTION")
     base, *endings = name.split("-")
     tower, layers = _TOWER.fullmatch(base), _LAYERS.fullmatch(base)
     found: dict[str, Any] = {"tower": None, "layers": None, "activation": "relu", "heads": list(heads)}

@@ -33,7 +33,7 @@ class RoleEvaluation:
                 raise OptionError(f"evaluation.against: {error}") from None
 
     def play(self, reward: Reward, key: Array) -> Metrics:
-        """{"host_vs_random": mean result, "host_vs_random_length": mean moves, "host_vs_random_lost": share}."""
+        """{"black_vs_random": mean result, "black_vs_random_length": mean moves, "black_vs_random_lost": share}."""
         found: Metrics = {}
         for name in [name for name, role in self._roles.items() if role.settings is not None]:
             index = self._game.roles.index(name)
@@ -51,7 +51,7 @@ class RoleEvaluation:
         params = {role: each.params for role, each in self._roles.items()}
         if len(self._roles) == 1:
             return [(name, both, params)]
-        other = "agent" if name == "host" else "host"
+        (other,) = (role for role in self._roles if role != name)
         mine, seated = self._roles[name], self._roles[other].player
         found = [(f"{name}_vs_{other}", both, params)]
         for text in self._settings.against:
@@ -60,5 +60,6 @@ class RoleEvaluation:
                 continue
             fused = FusedGame.of(self._game, {name: mine.rule, other: player.rule}, reward)
             label = player.name if text not in rules.NAMES else text
+            label = f"{label}_action" if label == other else label  # the role `first`, and the player of that name
             found.append((f"{name}_vs_{label}", fused, {name: mine.params, other: player.params}))
         return found

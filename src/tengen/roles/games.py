@@ -40,7 +40,7 @@ class RoleLane(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Games that were played to their end. Index 0 is the host, 1 the agent."""
+    """Games that were played to their end."""
 
     returns: Array  # Float32[G, 2]
     length: Array  # Int32[G]: moves of both
@@ -71,14 +71,15 @@ class FusedGame:
     """
 
     game: Game
-    host: Rule
-    agent: Rule | None
+    first: Rule
+    second: Rule | None
     reward: Reward
 
     @staticmethod
     def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
         """With the rules by role."""
-        return FusedGame(game, rules["host"], rules.get("agent"), reward)
+        first, *others = (rules[name] for name in game.roles)
+        return FusedGame(game, first, others[0] if others else None, reward)
 
     def observe(self, states: Any) -> dict[str, Array]:
         """What the player to move sees of states [B, ...]."""
@@ -159,7 +160,7 @@ class FusedGame:
     def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Array | float) -> Array:
         """Int32[B]: what the role plays, or with the probability `er` any legal action."""
         asked, trying, drawn = jax.random.split(key, 3)
-        rule = self.host if role == "host" else self.agent
+        rule = (self.first, self.second)[self.game.roles.index(role)]
         assert rule is not None
         actions = rule(params[role], asked, states, which).astype(jnp.int32)
         random = draw(drawn, jax.vmap(self.game.legal_actions)(states))
@@ -192,13 +193,15 @@ class FusedGame:
             key, states, rewards = carry
             key, now = jax.random.split(key)
             which = waiting(states)
-            actions = self._choose(_other(role), params, now, states, which, others_er)
+            actions = self._choose(other, params, now, states, which, others_er)
             moved = jax.vmap(self.game.step)(states, actions)
             moved = jax.vmap(freeze)(~which, states, moved)
             return key, moved, rewards + jnp.where(which, self._worth(role, states, moved), 0)
 
-        if len(self.game.roles) == 1:
+        others = [name for name in self.game.roles if name != role]
+        if not others:
             return states, rewards
+        (other,) = others
         carry = lax.while_loop(lambda carry: waiting(carry[1]).any(), move, (key, states, rewards))
         return carry[1], carry[2]
 
@@ -226,10 +229,6 @@ class FusedGame:
         """Float32[B]: what these moves are worth to the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
-
-
-def _other(role: str) -> str:
-    return "agent" if role == "host" else "host"
 
 
 def _spanned(moves: Transition, steps: int, n_step: int, gamma: Array | float) -> Transition:

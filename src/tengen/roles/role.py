@@ -1,6 +1,6 @@
 """One role of a game in a trainer: its player and, if it learns, its network, optimiser, buffer and schedules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from jax import Array
 from tengen import nets
 from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.roles import RoleSettings
+from tengen.config.trainers import ROLES
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
@@ -28,6 +29,10 @@ from tengen.train.schedules import AnySchedule, Schedule
 
 AnyNet = nnx.Module | Path | str
 """A module that is called on (planes, scalars) and gives a number per action, or `Outputs`; or where one is saved."""
+
+SCHEDULERS = ("lr_scheduler", "er_scheduler", "beta_scheduler")
+PARTS = ("net", "optimizer", "replay_buffer", *SCHEDULERS)
+"""What a trainer has as attributes: `black_net`."""
 
 
 class Role:
@@ -151,6 +156,23 @@ class Role:
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:
             self.replay_buffer.state = state["replay"]
+
+
+class Roles(dict[str, Role]):
+    """The roles by name, those of players 0 and 1 also as `host` and `agent`: their names in earlier versions."""
+
+    def __missing__(self, name: str) -> Role:
+        if name in ROLES[: len(self)]:
+            return list(self.values())[ROLES.index(name)]
+        raise OptionError(f"role: expected one of {', '.join(self)}, got {name!r}")
+
+    def part(self, attribute: str, parts: Iterable[str] = PARTS) -> tuple[Role, str] | None:
+        """The role and its part that `black_net` and the like name; None for any other attribute."""
+        for part in parts:
+            name = attribute.removesuffix(f"_{part}")
+            if name != attribute and name in (*self, *ROLES[: len(self)]):
+                return self[name], part
+        return None
 
 
 def build(settings: RoleNetSettings, game: Game, rngs: nnx.Rngs) -> nets.Network:

@@ -81,7 +81,7 @@ def greedy(name: str, net: nnx.Module, game: Game) -> Player:
 
 
 def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> Player:
-    """The player that follows a saved network (a file, or its folder), such as a trainer's host or agent.
+    """The player that follows a saved network (a file, or its folder), such as one of a trainer's.
 
     TengenError says what is wrong with the file. The player has the form that `arena.play` and `FusedGame` ask for.
     """

@@ -1,8 +1,8 @@
 """`Trainer`, the base class for trainers that users write. See docs/trainers.md.
 
-A game has the role `host` (player 0) and, if it is a game for two, `agent` (player 1). Each has its own network,
-optimiser, schedules, replay buffer and games. A role without a section in the configuration is played by a network or
-a fixed player and never learns.
+The roles of a game are its players, by the names that the rules give them (`Game.roles`): `black` and `white`, or one
+in a game for one player. Each has its own network, optimiser, schedules, replay buffer and games. A role without a
+section in the configuration is played by a network or a fixed player and never learns.
 """
 
 import math
@@ -19,17 +19,16 @@ from jax import Array
 
 from tengen import games, nets
 from tengen.config.loading import from_dict
-from tengen.config.trainers import TrainerConfig
+from tengen.config.trainers import ROLES, TrainerConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.hironaka import Hironaka
-from tengen.games.players import Player
 from tengen.nets import saving
 from tengen.roles import role as roles
 from tengen.roles import rules, trainer_state
 from tengen.roles.evaluation import RoleEvaluation
 from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
-from tengen.roles.role import AnyNet, Role
+from tengen.roles.role import SCHEDULERS, AnyNet, Role, Roles
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
@@ -41,19 +40,11 @@ Report = Callable[[str, Mapping[str, Any]], None]
 _INIT, _KEY, _EVALUATE = range(3)  # what random keys are for
 
 
-def _of(role: str, part: str) -> Any:
-    """`trainer.host_net` is `trainer.role("host").net`, and so on; schedules can be set."""
-    found = property(lambda trainer: getattr(trainer.role(role), part))
-    if not part.endswith("_scheduler"):
-        return found
-    return found.setter(lambda trainer, schedule: trainer.role(role).set_schedule(part, schedule))
-
-
 class Trainer(BaseTrainer[C]):
     """Trains the roles of a game. A subclass implements `_train(steps)` on what is here:
 
-    - `trainer.host_net`, `host_optimizer`, `host_lr_scheduler`, `host_er_scheduler`, `host_replay_buffer`, and the same
-      for `agent`; `trainer.roles["host"]` has all of them; `trainer.fused_game`
+    - `trainer.black_net`, `black_optimizer`, `black_lr_scheduler`, `black_er_scheduler`, `black_replay_buffer`, and the
+      same for `white`, or whatever the game calls its players; `trainer.roles["black"]` has all; `trainer.fused_game`
     - `roll_out(role, n)`: samples; `update(role, loss, *data)`: a step down a gradient; `next_key()`
     - `extra`: a pytree of arrays that checkpoints keep. They keep schedules too: those set in place of the above, and
       attributes whose names contain `schedule`, if they have `state_dict` and `load_state_dict` or are a `Schedule`
@@ -63,12 +54,6 @@ class Trainer(BaseTrainer[C]):
 
     Config: ClassVar[type] = TrainerConfig
     """The class of its configuration: C of `Trainer[C]`, which subclasses need not repeat."""
-
-    host_net, agent_net = _of("host", "net"), _of("agent", "net")
-    host_optimizer, agent_optimizer = _of("host", "optimizer"), _of("agent", "optimizer")
-    host_lr_scheduler, agent_lr_scheduler = _of("host", "lr_scheduler"), _of("agent", "lr_scheduler")
-    host_er_scheduler, agent_er_scheduler = _of("host", "er_scheduler"), _of("agent", "er_scheduler")
-    host_replay_buffer, agent_replay_buffer = _of("host", "replay_buffer"), _of("agent", "replay_buffer")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -87,15 +72,13 @@ class Trainer(BaseTrainer[C]):
         config: C,
         *,
         game: Game | None = None,
-        host_net: AnyNet | None = None,
-        agent_net: AnyNet | None = None,
-        host_player: Player | None = None,
-        agent_player: Player | None = None,
         reward: Reward | None = None,
         report: Report | None = None,
+        **given: Any,
     ) -> None:
         """`game` and `reward` take the place of the configuration's. A role with a section may be given the network
-        that it begins with; one without needs a network or a player, from here or from `players` of the configuration.
+        that it begins with (`black_net=`); one without needs a network or a player (`black_player=`), from here or from
+        `players` of the configuration.
         """
         if not hasattr(config, "trainer"):
             raise OptionError("expected the configuration of a trainer, as config.load_any('dqn_tic_tac_toe') gives it")
@@ -117,9 +100,25 @@ class Trainer(BaseTrainer[C]):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
         sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
-        self.roles = {name: Role(name, self.game, getattr(config, name), sample) for name in self.game.roles}
-        self._seat({"host": host_net, "agent": agent_net}, {"host": host_player, "agent": agent_player})
+        settings = zip(self.game.roles, ROLES, strict=False)
+        self.roles = Roles({name: Role(name, self.game, getattr(config, field), sample) for name, field in settings})
+        self._seat(given)
         self._evaluation = RoleEvaluation(self.game, self.roles, config.evaluation)
+
+    def __getattr__(self, name: str) -> Any:
+        """`trainer.black_net` is `trainer.roles["black"].net`, and so on; schedules can be set."""
+        if found := vars(self).get("roles", Roles()).part(name):
+            return getattr(*found)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        found = vars(self).get("roles", Roles()).part(name)
+        if found is None:
+            return super().__setattr__(name, value)
+        role, part = found
+        if part not in SCHEDULERS:
+            raise AttributeError(f"{name} cannot be set; replace_nets({role.name}_net=...) replaces a network")
+        return role.set_schedule(part, value)
 
     @property
     def step(self) -> int:
@@ -150,9 +149,7 @@ class Trainer(BaseTrainer[C]):
         return [name for name, role in self.roles.items() if role.trainable]
 
     def role(self, name: str) -> Role:
-        """The role of that name."""
-        if name not in self.roles:
-            raise OptionError(f"role: expected one of {', '.join(self.roles)}, got {name!r}")
+        """The role of that name. OptionError if there is none."""
         return self.roles[name]
 
     def roll_out(self, role: str, n: int) -> Transition:
@@ -169,7 +166,7 @@ class Trainer(BaseTrainer[C]):
         steps = math.ceil(n / settings.games)
         er, others_er = self._exploration(which)
         which.lane, samples, ended = self.fused_game.roll_out(
-            role, steps, lane, self.params, self.next_key(), er, others_er, settings.gamma
+            which.name, steps, lane, self.params, self.next_key(), er, others_er, settings.gamma
         )
         self.games += int(ended)
         self.samples += n
@@ -216,7 +213,7 @@ class Trainer(BaseTrainer[C]):
     def evaluate(self) -> Metrics:
         """Games without exploration: each learning role against the other role and those that the configuration names.
 
-        {"host_vs_random": mean result, "host_vs_random_length": mean moves, "host_vs_random_lost": share}
+        {"black_vs_random": mean result, "black_vs_random_length": mean moves, "black_vs_random_lost": share}
         """
         was = self.training
         self.set_training(False)
@@ -240,13 +237,12 @@ class Trainer(BaseTrainer[C]):
         which = self.role(role)
         which.trainable = trainable and which.learning is not None  # or an error
 
-    def replace_nets(self, host_net: AnyNet | None = None, agent_net: AnyNet | None = None) -> None:
-        """Use these networks from now on. The optimiser's state is reset."""
-        for name, net in (("host", host_net), ("agent", agent_net)):
-            if net is not None:
-                self.role(name).set_net(net)
-                self._set_mode(self.role(name))
-                self._replaced(name)
+    def replace_nets(self, **nets: AnyNet | None) -> None:
+        """Use these networks (`black_net=`) from now on. The optimiser's state is reset."""
+        for (role, _), net in self._given(nets, "net").items():
+            role.set_net(net)
+            self._set_mode(role)
+            self._replaced(role.name)
 
     def replace_reward(self, reward: Reward) -> None:
         """Use this reward from now on."""
@@ -254,12 +250,13 @@ class Trainer(BaseTrainer[C]):
 
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
-        net = self.role(role).net
+        which = self.role(role)
+        net, name = which.net, which.name
         if not isinstance(net, nets.Network):
-            raise TengenError(f"{role}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
-        if bad := saving.first_not_finite(self.role(role).params):
-            raise Diverged.at(self._step, f"{bad} of the {role} holds numbers that are not finite")
-        return saving.save(net, path, self.game, {**(info or {}), "role": role, "step": self._step})
+            raise TengenError(f"{name}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
+        if bad := saving.first_not_finite(which.params):
+            raise Diverged.at(self._step, f"{bad} of the {name} holds numbers that are not finite")
+        return saving.save(net, path, self.game, {**(info or {}), "role": name, "step": self._step})
 
     def save(self, folder: Path | str) -> None:
         """Write a checkpoint with everything that going on needs, buffers included, to a folder of checkpoints.
@@ -330,18 +327,29 @@ class Trainer(BaseTrainer[C]):
         rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler")
         return rate, jnp.float32(role.learning.others_er)
 
-    def _seat(self, given: Mapping[str, AnyNet | None], players: Mapping[str, Player | None]) -> None:
+    def _given(self, options: Mapping[str, Any], *parts: str) -> dict[tuple[Role, str], Any]:
+        """What the program has given as `black_net=` and so on, by role and part. OptionError for another keyword."""
+        found = {}
+        for option, value in options.items():
+            of = self.roles.part(option, parts)
+            if of is None:
+                known = ", ".join(f"{name}_{part}" for name in self.roles for part in parts)
+                raise OptionError(f"{option}: {self.game.name} has no such role, expected one of {known}")
+            if value is not None:
+                found[of] = value
+        return found
+
+    def _seat(self, options: Mapping[str, Any]) -> None:
         """Assign every role its network or player."""
-        for index, name in enumerate(("host", "agent")):
-            net, player = given[name], players[name]
+        given = self._given(options, "net", "player")
+        for field in ROLES[len(self.roles) :]:
+            if getattr(self.config, field) is not None:
+                raise OptionError(f"{field}: {self.game.name} has no such role")
+        for index, (field, (name, role)) in enumerate(zip(ROLES, self.roles.items(), strict=False)):
+            net, player = given.get((role, "net")), given.get((role, "player"))
             if net is not None and player is not None:
                 raise OptionError(f"{name}: expected a network or a player, got both")
-            if name not in self.roles:
-                if net is not None or player is not None or getattr(self.config, name) is not None:
-                    raise OptionError(f"{name}: {self.game.name} has no such role")
-                continue
-            role = self.roles[name]
-            named = getattr(self.config.players, name)
+            named = getattr(self.config.players, field)
             if player is None and net is None and named is not None:
                 player = rules.parse(named, self.game, name)
             if player is not None:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import importing
+from tengen.config.trainers import ROLES
 from tengen.errors import Diverged, TengenError
 from tengen.importing import UserCodeError
+from tengen.roles.role import SCHEDULERS
 from tengen.train import schedules
 from tengen.train.base import Metrics
 from tengen.train.checkpoints import Checkpoint
@@ -22,18 +24,21 @@ if TYPE_CHECKING:
 
 def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
     """Everything that a resumed training needs; `extras` is JSON data of the caller."""
-    learning = [role for role in trainer.roles.values() if role.settings is not None]
-    state = {"roles": {role.name: role.state() for role in learning}, "extra": trainer.extra}
+    kept = _kept_names(trainer)
+    state = {
+        "roles": {kept[name]: role.state() for name, role in trainer.roles.items() if role.settings is not None},
+        "extra": _renamed(trainer.extra, kept),
+    }
     about = {
         "trainer": trainer.config.trainer,
         "key": np.asarray(jax.random.key_data(trainer._key)).tolist(),
         "games": trainer.games,
         "samples": trainer.samples,
-        "trainable": {name: role.trainable for name, role in trainer.roles.items()},
+        "trainable": {kept[name]: role.trainable for name, role in trainer.roles.items()},
         "schedules": {
-            name: kept
+            _attribute(name, kept): found
             for name, schedule in _own_schedules(trainer).items()
-            if (kept := schedules.saved(schedule, name)) is not None
+            if (found := schedules.saved(schedule, name)) is not None
         },
         "extras": extras or {},
     }
@@ -47,21 +52,38 @@ def restore(trainer: "Trainer[Any]", checkpoint: Checkpoint) -> dict[str, Any]:
         if about["trainer"] != trainer.config.trainer:
             raise ValueError(f"by the trainer {about['trainer']}, not {trainer.config.trainer}")
         key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
-        trainable = {name: bool(about["trainable"][name]) for name in trainer.roles}
+        trainable = {name: bool(about["trainable"][old]) for name, old in _kept_names(trainer).items()}
         games, samples = int(about["games"]), int(about["samples"])
-        extras, kept = dict(about["extras"]), dict(about.get("schedules", {}))
+        extras, own = dict(about["extras"]), dict(about.get("schedules", {}))
     except (KeyError, TypeError, ValueError) as error:
         what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
         raise TengenError(f"{what}: {error}") from None
-    _restore_schedules(trainer, kept)
-    state = jax.tree.map(jnp.asarray, checkpoint.state)
+    _restore_schedules(trainer, own)
+    state, kept = jax.tree.map(jnp.asarray, checkpoint.state), _kept_names(trainer)
     for name, role in trainer.roles.items():
         role.trainable = trainable[name]
         if role.settings is not None:
-            role.restore(state["roles"][name])
+            role.restore(state["roles"][kept[name]])
     trainer.games, trainer.samples = games, samples
-    trainer.extra, trainer._key, trainer._step = state["extra"], key, checkpoint.step
+    trainer.extra = _renamed(state["extra"], {old: name for name, old in kept.items()})
+    trainer._key, trainer._step = key, checkpoint.step
     return extras
+
+
+def _kept_names(trainer: "Trainer[Any]") -> dict[str, str]:
+    """Names of roles in checkpoints: host and agent in every game, so that checkpoints of all versions can be read."""
+    return dict(zip(trainer.roles, ROLES, strict=False))
+
+
+def _renamed(extra: Any, names: Mapping[str, str]) -> Any:
+    return {names.get(name, name): value for name, value in extra.items()} if isinstance(extra, Mapping) else extra
+
+
+def _attribute(name: str, names: Mapping[str, str]) -> str:
+    """The name of an attribute with another name of its role."""
+    found = [part for part in SCHEDULERS if name.endswith(f"_{part}")]
+    role = name.removesuffix(f"_{found[0]}") if found else name
+    return f"{names[role]}_{found[0]}" if found and role in names else name
 
 
 def _own_schedules(trainer: "Trainer[Any]") -> dict[str, Any]:
@@ -74,8 +96,8 @@ def _own_schedules(trainer: "Trainer[Any]") -> dict[str, Any]:
 
 
 def _restore_schedules(trainer: "Trainer[Any]", kept: Mapping[str, Mapping[str, Any]]) -> None:
-    own = _own_schedules(trainer)
-    for name, state in kept.items():
+    own, names = _own_schedules(trainer), {old: name for name, old in _kept_names(trainer).items()}
+    for name, state in {_attribute(name, names): state for name, state in kept.items()}.items():
         found = schedules.restored(state, own.get(name), name, name in own)
         if name not in own:
             setattr(trainer, name, found)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tengen import files, schema
+from tengen.config import role_keys
 from tengen.config.loading import load_any
 from tengen.config.override import read_overrides, with_values
 from tengen.config.problems import ConfigError
@@ -88,13 +89,14 @@ def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, li
         return config, []
     before: dict[str, str] = {}  # the values at the last start
     for made in changes.read(base):
+        key = schema.dotted(role_keys.current(config, tuple(made.key.split("."))))
         if made.by == "set":
-            before.setdefault(made.key, made.old)
+            before.setdefault(key, made.old)
         else:
-            before.pop(made.key, None)
+            before.pop(key, None)
     if not before:
         return config, []
-    named = {schema.dotted(override.path) for override in read_overrides(overrides)[0]}
+    named = {schema.dotted(role_keys.current(config, override.path)) for override in read_overrides(overrides)[0]}
     values = {schema.dotted(key): render_value(value) for key, value, _ in schema.flat(config)}
     kept = {
         key: value

@@ -28,7 +28,7 @@ CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "ext
 VERDICT = "verdict.json"
 RANDOM = "random"
 """The name of play without a network, before there is one."""
-_NAME = re.compile(r"([A-Za-z0-9_-]{1,60})-([A-Za-z0-9]{1,40})-s(\d{1,15})-d(\d{1,15})")
+_NAME = re.compile(r"([A-Za-z0-9_-]{1,60})-([A-Za-z0-9_]{1,40})-s(\d{1,15})-d(\d{1,15})")
 _ROLES = ("host", "agent")
 
 

@@ -22,7 +22,7 @@ _COPY = "start"  # the folder, in the trainer's
 
 def check(config: Config | TrainerConfig, base: Path) -> None:
     """TengenError if a network that the run in `base` is to begin with is not there, or is of another kind."""
-    for key, net in _sections(config).items():
+    for key, net in sections(config).items():
         if net.start_from is not None and not (base / _COPY / FILE_NAME).exists():  # a trainer that begins anew
             from tengen.nets import growing
 
@@ -38,18 +38,19 @@ def local(config: Any, base: Path, trainer: str = _MAIN) -> Any:
     """The configuration with the run's own copies in place of `start_from`. They are made if they are not there yet."""
     if isinstance(config, Config):
         return replace(config, net=_local("net", config.net, config, base, trainer, trainer == _MAIN))
-    for role in ROLES:
-        settings = getattr(config, role)
+    for field, (name, settings) in zip(ROLES, config.roles.items(), strict=False):
         if settings is not None:
-            net = _local(f"{role}.net", settings.net, config, base, role, True)
-            config = replace(config, **{role: replace(settings, net=net)})
+            earlier = (base / "train" / field / _COPY / FILE_NAME).exists()  # in runs of earlier versions
+            net = _local(f"{name}.net", settings.net, config, base, field if earlier else name, True)
+            config = replace(config, **{field: replace(settings, net=net)})
     return config
 
 
-def _sections(config: Config | TrainerConfig) -> dict[str, RoleNetSettings]:
+def sections(config: Config | TrainerConfig) -> dict[str, RoleNetSettings]:
+    """The settings of all networks of a run, by their keys."""
     if isinstance(config, Config):
         return {"net": config.net}
-    return {f"{role}.net": settings.net for role in ROLES if (settings := getattr(config, role)) is not None}
+    return {f"{role}.net": settings.net for role, settings in config.roles.items() if settings is not None}
 
 
 def _find(key: str, text: str) -> networks.FoundNetwork:
@@ -100,6 +101,6 @@ def _grow(key: str, net: NetSection | RoleNetSettings, config: Any, folder: Path
         "info": found.saved.info,
     }
     info = {"run": config.run.name, "trainer": trainer, "step": 0, "seconds": 0.0, "samples": 0, "start_from": origin}
-    if trainer in ROLES:
+    if isinstance(config, TrainerConfig):
         info["role"] = trainer
     files.write_folder(folder, lambda place: saving.save(grown, place, game, info))

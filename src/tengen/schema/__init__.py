@@ -12,17 +12,32 @@ Supported annotations: int, float, bool, str, Literal[...], T | None, tuple[T, .
 declared in the same way. Limits apply to each item of a tuple. A class may define
 `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings; a key inside
 one of its sections is `section.key`. It is called only when each setting is valid by itself. A class attribute `moved`
-maps keys of earlier versions to `section.key`, where those settings are now.
+maps keys of earlier versions to `section.key`, where those settings are now. A classmethod `key_names(source)` gives
+the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
 from tengen.schema.checking import Problem, check, from_data, from_options
-from tengen.schema.declaration import REQUIRED, Described, Rule, before, describe, flat, setting, values, variant
+from tengen.schema.declaration import (
+    REQUIRED,
+    Described,
+    KeyNames,
+    Rule,
+    before,
+    describe,
+    flat,
+    key_names,
+    setting,
+    to_dict,
+    values,
+    variant,
+)
 from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
 
 __all__ = [
     "REQUIRED",
     "Described",
+    "KeyNames",
     "Path",
     "Problem",
     "Rule",
@@ -35,9 +50,11 @@ __all__ = [
     "from_json",
     "from_options",
     "in_quotes",
+    "key_names",
     "quote",
     "read_json",
     "setting",
+    "to_dict",
     "unknown",
     "values",
     "variant",

@@ -13,9 +13,11 @@ from tengen.schema.declaration import (
     Rule,
     Shape,
     Variant,
+    below,
     declared,
     describe,
     expected,
+    key_names,
     shape,
 )
 from tengen.schema.words import Path, dotted, quote, unknown
@@ -68,6 +70,7 @@ class _Checker:
     defaults: bool = False  # apply to missing keys
     strict: bool = True  # unknown keys are problems
     problems: list[Problem] = field(default_factory=list)
+    names: dict[Path, str | None] = field(default_factory=dict)  # `KeyNames` of the whole tree
 
     def result(self, cls: type[T], data: object, what: str) -> T:
         """`cls`, or OptionError with all problems."""
@@ -80,8 +83,9 @@ class _Checker:
     def section(self, cls: type[T], data: object, path: Path) -> T | None:
         """`cls` from a mapping with exactly its keys; None if something is wrong."""
         if not isinstance(data, Mapping):
-            self._report(path, f"expected {expected(shape(cls))}, got {quote(data)}")
+            self._report(path, f"expected {expected(shape(cls), None, below(self.names, *path))}, got {quote(data)}")
             return None
+        self.names.update({(*path, *inner): key for inner, key in key_names(cls, data).items()})
         instance, known = self._fields(cls, data, path)
         if known is not None and self.strict:
             moved = _moved(cls)
@@ -109,13 +113,18 @@ class _Checker:
                 known += inner or []
                 all_known = all_known and inner is not None
                 continue
-            known.append(name)
-            if name in data:
-                found[name] = self._value(kind, rule, data[name], (*path, name))
+            key = self.names.get((*path, name), name)
+            if key is None:
+                found[name] = None
+                continue
+            known.append(key)
+            if key in data:
+                found[name] = self._value(kind, rule, data[key], (*path, key))
             elif self.old and rule.before is not ...:
                 found[name] = rule.before
             elif not self.defaults or default is REQUIRED:
-                self._report((*path, name), f"missing{owner}, expected {expected(kind, rule)}")
+                wanted = expected(kind, rule, below(self.names, *path, name))
+                self._report((*path, key), f"missing{owner}, expected {wanted}")
         instance = None
         if len(self.problems) == before:
             instance = cls(**found)
@@ -126,7 +135,10 @@ class _Checker:
         rules: Callable[[], Iterable[tuple[str, str]]] | None = getattr(instance, "check_together", None)
         if rules is not None:
             for key, message in rules():
-                self._report((*path, *key.split(".")), message)
+                where = path
+                for part in key.split("."):
+                    where = (*where, self.names.get((*where, part)) or part)
+                self._report(where, message)
 
     def _variant(
         self, rule: Variant, chosen: str | None, data: Mapping[Any, object], path: Path

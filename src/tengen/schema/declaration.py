@@ -13,6 +13,10 @@ from tengen.schema.words import Path, quote
 REQUIRED: Final = dataclasses.MISSING
 """The default of a setting that has none."""
 
+KeyNames = Mapping[Path, str | None]
+"""The keys of settings whose names in files are not those of their fields, by the path of the fields; None: no key."""
+_NO_NAMES: Final[KeyNames] = types.MappingProxyType({})
+
 _METADATA = "tengen.schema"
 Change = Literal["now", "start"]
 """When another value of a setting takes effect in a run that exists: while it runs, or when it is started again."""
@@ -58,6 +62,7 @@ class Described(NamedTuple):
     expected: str
     default: Any
     help: str
+    inside: KeyNames = _NO_NAMES  # of the settings of a section
 
 
 def setting(
@@ -119,39 +124,70 @@ def before(cls: type) -> dict[str, Any]:
     return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not ...}
 
 
-def values(instance: Any) -> Iterator[tuple[Described, Any]]:
-    """Every setting of `instance` with its value, those of a variant among the others."""
+def key_names(cls: type, source: Any) -> KeyNames:
+    """The keys that a classmethod `key_names` of `cls` gives for `source`: its data or an instance."""
+    named: Callable[[Any], KeyNames] | None = getattr(cls, "key_names", None)
+    return named(source) if named else _NO_NAMES
+
+
+def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Described, Any]]:
+    """Every setting of `instance` with its value, those of a variant among the others.
+
+    `names` of a section inside another one are `Described.inside`.
+    """
+    names = key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
-        value = getattr(instance, field.name)
-        if isinstance(field.rule, Rule):
-            yield _in_words(field, field.rule), value
-        else:
+        value, key = getattr(instance, field.name), names.get((field.name,), field.name)
+        if isinstance(field.rule, Variant):
             yield from values(value)
+        elif key is not None:
+            yield _in_words(field, field.rule)._replace(name=key, inside=below(names, field.name)), value
 
 
-def flat(instance: Any, path: Path = (), rule: Rule | None = None) -> Iterator[tuple[Path, Any, Rule]]:
+def to_dict(instance: Any, names: KeyNames | None = None) -> dict[str, Any]:
+    """The settings as plain data, with the keys that files have. `check` undoes it."""
+    return {setting.name: _plain(value, setting.inside) for setting, value in values(instance, names)}
+
+
+def _plain(value: Any, names: KeyNames) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item, _NO_NAMES) for item in value]
+    return to_dict(value, names) if dataclasses.is_dataclass(value) else value
+
+
+def below(names: KeyNames, *section: str | int) -> KeyNames:
+    """The names of the keys inside the section at a path."""
+    depth = len(section)
+    return {path[depth:]: key for path, key in names.items() if path[:depth] == section and len(path) > depth}
+
+
+def flat(
+    instance: Any, path: Path = (), rule: Rule | None = None, names: KeyNames | None = None
+) -> Iterator[tuple[Path, Any, Rule]]:
     """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
-    above = rule or Rule()
+    above, names = rule or Rule(), key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
         value = getattr(instance, field.name)
         if isinstance(field.rule, Variant):
             yield from flat(value, path, above)
             continue
-        own, here = field.rule, (*path, field.name)
+        if (key := names.get((field.name,), field.name)) is None:
+            continue
+        own, here = field.rule, (*path, key)
         change = "start" if "start" in (own.change, above.change) else own.change or above.change
         change = None if own.fixed else change
         own = dataclasses.replace(own, change=change, fixed=own.fixed or above.fixed)
         if dataclasses.is_dataclass(value):
-            yield from flat(value, here, own)
+            yield from flat(value, here, own, below(names, field.name))
         else:
             yield here, value, own
 
 
-def expected(found: "Shape", rule: Rule | None = None) -> str:
-    """What a value must be, to follow the word "expected"."""
+def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAMES) -> str:
+    """What a value must be, to follow the word "expected"; `names` are those of the keys of a section."""
     kind = found.kind
     if found.optional:
-        return f"{expected(found._replace(optional=False), rule)} or null"
+        return f"{expected(found._replace(optional=False), rule, names)} or null"
     if kind is Any:
         return "any value"
     if found.container == "mapping":
@@ -161,7 +197,10 @@ def expected(found: "Shape", rule: Rule | None = None) -> str:
         return f"{items}, each item {expected(shape(found.item), rule)}"
     if found.section:
         fields = declared(kind)
-        keys = [d.name if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields]
+        keys = [
+            names.get((d.name,), d.name) if isinstance(d.rule, Rule) else f"those of its {d.rule.by}" for d in fields
+        ]
+        keys = [key for key in keys if key is not None]
         return f"a section with the keys {', '.join(keys)}" if keys else "an empty section"
     allowed = found.choices or (rule.choices if rule else None)
     if allowed is not None:

@@ -3,11 +3,8 @@
 from tengen.config.settings.selfplay import SelfplaySettings, named
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.games.hironaka import AGENT, HOST, Hironaka
 from tengen.match import player_spec
 from tengen.selfplay.opponents import Opponent
-
-_SEATS = {"host": HOST, "agent": AGENT}
 
 
 def opponents(settings: SelfplaySettings, game: Game) -> tuple[Opponent, ...]:
@@ -15,11 +12,11 @@ def opponents(settings: SelfplaySettings, game: Game) -> tuple[Opponent, ...]:
     found = []
     for text in settings.opponents:
         role, name, share = named(text)
-        if not isinstance(game, Hironaka):
-            raise OptionError(f"selfplay.opponents: {game.name} has neither host nor agent")
+        if role not in game.roles:
+            raise OptionError(f"selfplay.opponents: {game.name} has no {role}, only {' and '.join(game.roles)}")
         try:
             player = player_spec.parse_role(name, role, game).player(game)
         except TengenError as error:
             raise OptionError(f"selfplay.opponents: {error}") from error
-        found.append(Opponent(player.name, _SEATS[role], share, player.rule, player.params))
+        found.append(Opponent(player.name, game.roles.index(role), share, player.rule, player.params))
     return tuple(found)

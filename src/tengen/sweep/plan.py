@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tengen import config as configuration
 from tengen.config.problems import ConfigError
+from tengen.config.trainers import ROLES
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import space, strategies
 from tengen.sweep.scoring import RATING, TrialMetric
@@ -19,7 +20,6 @@ from tengen.sweep.strategies import Job, Number, Round, Strategy
 SCHEMA = 1
 UNITS = ("minutes", "steps", "games", "rows")
 _LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
-_ROLES = ("host", "agent")
 _ROLE_LEARNED = ("games", "n_step", "dueling")  # settings of a role that its games and values depend on
 _SHOWN = 10  # problems of many settings
 Kind = Literal["grid", "random", "halving", "population"]
@@ -91,7 +91,7 @@ class PlannedTrial:
             population=plan.population,
             generations=plan.generations,
             seed=plan.seed,
-            kept=frozenset(key for axis in plan.axes if _is_kept(key := axis["key"])),
+            kept=frozenset(key for axis in plan.axes if _is_kept(key := axis["key"], self.config)),
         )
 
     def problems(self, settings: Settings) -> Sequence[str]:
@@ -231,10 +231,12 @@ def _usual_metric(config: Any) -> str:
     against each other both sides change.
     """
     if isinstance(config, configuration.TrainerConfig):
-        role, other = ("host", "agent") if config.host is not None else ("agent", "host")
+        learning = [role for role, settings in config.roles.items() if settings is not None]
+        role, others = learning[0], [name for name in config.roles if name != learning[0]]
+        if not others:
+            return role
         fixed = [name for name in config.evaluation.against if name in ("random", "first", "last")]
-        both = config.host is not None and config.agent is not None
-        return f"{role}_vs_{fixed[0]}" if both and fixed else f"{role}_vs_{other}"
+        return f"{role}_vs_{fixed[0]}" if len(learning) > 1 and fixed else f"{role}_vs_{others[0]}"
     return RATING if getattr(getattr(config, "rating", None), "references", ()) else "loss"
 
 
@@ -246,10 +248,11 @@ def _has_range(axes: Sequence[space.Axis]) -> bool:
     return any(isinstance(axis, space.ValueRange) for axis in axes)
 
 
-def _is_kept(key: str) -> bool:
+def _is_kept(key: str, config: Any) -> bool:
     """Whether what was learned depends on it: the game, a network (of a role, too), the kind of an optimiser."""
     parts = key.split(".")
-    if parts[0] in _ROLES and parts[-1] in _ROLE_LEARNED:
+    is_role = isinstance(config, configuration.TrainerConfig) and parts[0] in (*ROLES, *config.roles)
+    if is_role and parts[-1] in _ROLE_LEARNED:
         return True
     return any(part in _LEARNED for part in parts[:-1]) or parts[-1] == "kind" or key == "reward"
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen import schema
-from tengen.config import reader
+from tengen.config import reader, role_keys
 from tengen.config.problems import ConfigError
-from tengen.schema.declaration import Rule, declared, expected, shape
+from tengen.schema.declaration import Rule, below, declared, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
 MOST = 1000  # trials that a sweep may have: each is checked before the first begins
@@ -185,7 +185,7 @@ def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Ax
     for option, text in [*(("--grid", text) for text in grids), *(("--random", text) for text in randoms)]:
         place = f"({option} {text})"
         try:
-            axis = _axis(text, option, known)
+            axis = _axis(text, option, known, config)
         except _Wrong as wrong:
             problems.append(f"{wrong} {place}")
             continue
@@ -199,16 +199,17 @@ def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Ax
     return tuple(axes.values())
 
 
-def settings(section: Any, path: str = "") -> Iterator[tuple[str, Known]]:
+def settings(section: Any, path: str = "", names: schema.KeyNames | None = None) -> Iterator[tuple[str, Known]]:
     """Every setting of a configuration by its full name, without the sections themselves."""
+    names = schema.key_names(type(section), section) if names is None else names
     for name, kind, rule, _ in declared(type(section)):
-        value = getattr(section, name)
+        value, key = getattr(section, name), names.get((name,), name)
         if not isinstance(rule, Rule):  # a variant: its settings stand beside the others
             yield from settings(value, path)
         elif dataclasses.is_dataclass(value):
-            yield from settings(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", Known(value, kind.kind, rule)
+            yield from settings(value, f"{path}{key}.", below(names, name))
+        elif key is not None:
+            yield f"{path}{key}", Known(value, kind.kind, rule)
 
 
 def override(key: str, value: Any) -> str:
@@ -220,11 +221,11 @@ class _Wrong(Exception):
     """What is wrong with one option, in words."""
 
 
-def _axis(text: str, option: str, known: Mapping[str, Known]) -> Axis:
+def _axis(text: str, option: str, known: Mapping[str, Known], config: Any) -> Axis:
     written, equals, values = text.partition("=")
     if not equals or not written.strip() or not values.strip():
         raise _Wrong(f"expected {option} section.key=values")
-    key = _key(written.strip(), known)
+    key = _key(".".join(map(str, role_keys.current(config, tuple(written.strip().split("."))))), known)
     if key.startswith("goal."):
         raise _Wrong(f"{key}: how long a trial goes on is said by --minutes, --steps, --games or --rows")
     low, dots, rest = values.partition("..")
@@ -235,7 +236,12 @@ def _axis(text: str, option: str, known: Mapping[str, Known]) -> Axis:
     high, _, scale = rest.partition(":")
     if scale not in ("", "log"):
         raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
-    return _range(key, low, high, bool(scale), known[key])
+    return _range(key, low, high, bool(scale), known.get(key) or Known(None, _kind_of(low, high), Rule()))
+
+
+def _kind_of(*ends: str) -> type:
+    """The kind of an option that has no declaration, by the ends of its range."""
+    return int if all(isinstance(reader.plain(end.strip()), int) for end in ends) else float
 
 
 def _choice(key: str, text: str) -> ValueChoice:
@@ -270,9 +276,9 @@ def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange
 
 def _key(written: str, known: Mapping[str, Known]) -> str:
     """The full name of a setting: as written, or the only one that it can be short for."""
-    if written in known:
-        return written
     section, _, last = written.rpartition(".")
+    if written in known or (section in known and shape(known[section].kind).container == "mapping"):
+        return written  # a setting, or one of the options of a user's network
     below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
     short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]
     if len(short) == 1:

@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -78,15 +79,21 @@ def check_quickly(name: str, options: dict[str, Any]) -> None:
         raise contract.BadGame(name, found)
 
 
-def check_elsewhere(name: str, options: dict[str, Any]) -> None:
-    """`check_quickly` in a child process, for a process that must not take the memory of a device."""
-    program = f"import json, sys; from {__name__} import check_quickly as f; f(*json.loads(sys.argv[1]))"
-    words = [sys.executable, "-c", program, json.dumps([name, options])]
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+def check_elsewhere(check: Callable[..., None], name: str, *more: Any) -> None:
+    """`check(name, ...)` in a child process, for a process that must not take the memory of a device.
+
+    `check` is a function of a module, its arguments are JSON data, and the messages of its errors begin with the name.
+    """
+    program = f"import json, sys; from {check.__module__} import {check.__name__} as f; f(*json.loads(sys.argv[1]))"
+    words = [sys.executable, "-c", program, json.dumps([name, *more])]
+    folders = os.pathsep.join(filter(None, sys.path))  # that of the configuration is among them
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": folders}
     found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if found.returncode:
-        told = found.stderr[found.stderr.find(name) :].strip() or f"{name}: the game cannot be checked"
-        raise OptionError(told)
+        *_, told = re.split(rf"(?m)^[\w.]+: (?={re.escape(name)})", found.stderr)
+        raise OptionError(
+            told.strip() if told.startswith(name) else f"{name}: cannot be checked: {told[-300:].strip()}"
+        )
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:

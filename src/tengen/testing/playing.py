@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 def problems(game: Game, played: PlayedGames) -> Iterator[str]:
     """What is wrong with the games, each kind once: where, after which moves, expected and found."""
     at, over, running = partial(contract.at, game), played.over, ~played.over
-    sides = range(len(game.roles))
+    sides = range(len(game.players))
 
     def wrong(method: str, bad: np.ndarray, expected: str, found: Any) -> Iterator[str]:
         """For the first of the games that is `bad` Bool[T, B] at some moment."""
@@ -43,7 +43,7 @@ def problems(game: Game, played: PlayedGames) -> Iterator[str]:
     first = (np.arange(len(over)) == 0)[:, None] & (played.to_play != 0)
     yield from wrong("to_play", first, "player 0, who moves first", lambda *w: played.to_play[w])
     if len(sides) == 2 and not (played.to_play[running] == 1).any():
-        yield f"{at('to_play')}: player 1 never moves; if the game is for one, give `roles` one name"
+        yield f"{at('to_play')}: player 1 never moves; if the game is for one, give `players` one name"
     yield from wrong("returns", ~np.isfinite(returns).all(-1), "finite numbers", lambda *w: returns[w])
     yield from wrong("returns", (abs(returns) > 1).any(-1), "numbers in [-1, 1]", lambda *w: returns[w])
     yield from wrong("returns", (returns.sum(-1) != 0), "two numbers that cancel", lambda *w: returns[w])

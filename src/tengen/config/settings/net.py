@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tengen import nets
-from tengen.nets.specs import HEAD_NAME
+from tengen.importing import is_reference
+from tengen.nets.specs import HEAD_NAME, NetOptions
 from tengen.schema import REQUIRED, setting
 
 _FIXED = (
@@ -26,6 +28,9 @@ class RoleNetSettings:
     spec: nets.Architecture | None = setting(
         REQUIRED, "architecture in detail (null: by `name`)", before=None, fixed=_FIXED
     )
+    options: dict[str, Any] | None = setting(
+        REQUIRED, "options of PACKAGE.MODULE:FUNCTION (as {width: 64})", before=None, fixed=_FIXED
+    )
     start_from: str | None = setting(
         REQUIRED,
         "network or run whose parameters to begin with (null: random ones)",
@@ -34,7 +39,13 @@ class RoleNetSettings:
     )
     dtype: nets.Dtype = setting(REQUIRED, "number format of computations; parameters are float32", change="start")
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", NetOptions(self.options))
+
     def check_together(self) -> Iterator[tuple[str, str]]:
+        if self.options and not is_reference(self.name):
+            first = next(iter(self.options))
+            yield f"options.{first}", "expected no options, because only networks of PACKAGE.MODULE:FUNCTION have some"
         if (self.name is None) == (self.spec is None):
             yield "name", "expected either a name or a spec, the other null"
         elif self.name is not None:
@@ -48,7 +59,7 @@ class RoleNetSettings:
         if self.spec is not None:
             return nets.Spec.from_dict({**asdict(self.spec), "heads": list(heads)}, "net.spec")
         assert self.name is not None
-        return nets.spec(self.name, heads)
+        return nets.spec(self.name, heads, self.options if is_reference(self.name) else None)
 
     @property
     def label(self) -> str:

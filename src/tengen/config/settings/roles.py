@@ -1,4 +1,4 @@
-"""The sections `host`, `agent`, `players` and `evaluation` of a training of roles. See docs/trainers.md.
+"""The sections of roles (`black`, `white`), `players` and `evaluation` of a training of roles. See docs/trainers.md.
 
 Your own trainer derives its settings from `RoleSettings`.
 """
@@ -84,10 +84,13 @@ class PlayersSection:
     """Who plays the roles that do not learn."""
 
     host: str | None = setting(
-        REQUIRED, "the host, if it has no section (null: given by the program)", pattern=PLAYER, words=PLAYER_WORDS
+        REQUIRED,
+        "who moves first, if it has no section (null: given by the program)",
+        pattern=PLAYER,
+        words=PLAYER_WORDS,
     )
     agent: str | None = setting(
-        REQUIRED, "the agent, if it has no section (null: given by the program)", pattern=PLAYER, words=AGENT_WORDS
+        REQUIRED, "the other one, if it has no section (null: given by the program)", pattern=PLAYER, words=AGENT_WORDS
     )
 
 

@@ -10,7 +10,7 @@ from tengen.errors import OptionError
 from tengen.schema import setting
 
 _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
-_OPPONENT = re.compile(r"(host|agent)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
+_OPPONENT = re.compile(r"([a-z][a-z0-9_]*)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
 
 
 class BoardSize(NamedTuple):
@@ -33,7 +33,7 @@ def size(text: str) -> BoardSize:
 class NamedOpponent(NamedTuple):
     """A player who plays one side in some of the games."""
 
-    role: str  # host or agent
+    role: str  # of `Game.roles`, as black
     name: str  # of a fixed player, or the path of a network
     share: float  # of the games
 
@@ -42,7 +42,7 @@ def named(text: str) -> NamedOpponent:
     """Parses an item of `SelfplaySettings.opponents`."""
     found = _OPPONENT.fullmatch(text)
     if found is None:
-        raise OptionError(f"expected host=PLAYER:SHARE or agent=PLAYER:SHARE, got {text!r}")
+        raise OptionError(f"expected ROLE=PLAYER:SHARE, as black=random:0.1, got {text!r}")
     role, name, share = found.groups()
     return NamedOpponent(role, name, float(share))
 
@@ -94,9 +94,9 @@ class SelfplaySettings:
 
     opponents: tuple[str, ...] = setting(
         (),
-        "Hironaka: fixed players or networks that play one side in some of the games",
+        "fixed players or networks that play one side in some of the games",
         pattern=_OPPONENT.pattern,
-        words="host=PLAYER:SHARE or agent=PLAYER:SHARE, as agent=first:0.1, of a fixed player or a network's path",
+        words="ROLE=PLAYER:SHARE, as black=random:0.1, of a player of the game and a fixed player or a network's path",
         change="start",
     )
 

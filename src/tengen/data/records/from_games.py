@@ -11,11 +11,9 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.records.records import RecordError, read_each
 from tengen.data.records.row_maker import RowMaker
-from tengen.data.store.store import Store
+from tengen.data.store.store import GAMES, Store
 from tengen.errors import TengenError
 from tengen.games.core import Game
-
-WORKER = "games"
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,13 @@ def from_games(
     """
     for path in paths:
         files.open_regular(path).close()  # before anything is done
-    maker, store = RowMaker(game, form, chunk_rows), Store(out, WORKER)
+    maker, store = RowMaker(game, form, chunk_rows), Store(out, GAMES)
     folder, first, written = _free(out, name), store.last() + 1, 0
 
     def fill(hidden: Path) -> None:
         nonlocal written
         for rows in chain.from_iterable((*(_added(maker, path, tell) for path in paths), maker.finish())):
-            path = hidden / f"{first + written:010d}-{WORKER}.npz"
+            path = hidden / f"{first + written:010d}-{GAMES}.npz"
             write_chunk(path, form, rows, GameIdentity.of(game), network=folder.name, more={"source": "games"})
             written += 1
         if not written:

@@ -22,6 +22,7 @@ from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.errors import OptionError
 
 KATAGO = "katago"  # the worker of its files
+GAMES = "games"  # the worker of rows of games that others played
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
 _TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
@@ -102,6 +103,12 @@ class Store:
         chunks = [item for path in (self.files() if paths is None else paths) if (item := _chunk(path))]
         chunks.sort(key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
         return _by_time(chunks) if chunks and chunks[0].foreign else chunks
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether there are rows, and all are of games that others played."""
+        chunks = self.chunks()
+        return bool(chunks) and all(one.worker == GAMES or one.foreign for one in chunks)
 
     def listing(self) -> Listing:
         """All chunks with their row counts; no chunk is read in full. Corrupt ones are set aside.

@@ -131,6 +131,8 @@ class GatePart:
             self.show(self._underway(running, 0))
             with safe_exit.possible():
                 self._figures["games"] += match.play_round(self._stop, lambda now: self._update(running, now.finished))
+            if not self._compiled and (note := match.note):  # once per process
+                self._say(note)
             self._compiled = True
             running.seconds += time.monotonic() - began
         if (decision := match.decision) is None:

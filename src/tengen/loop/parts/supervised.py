@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tengen.config.sections import Config
-from tengen.data.records.from_games import WORKER
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.loop.parts.export import ExportPart
@@ -21,9 +20,8 @@ from tengen.run.part import Part, Progress, Stop
 
 def is_supervised(base: Path) -> bool:
     """Whether the run has rows, all of them from games of others, and no other part is at work on it."""
-    chunks = Store(base / "selfplay").chunks()
     others = (part for part in part_status.look(base) if part.alive and part.kind in ("shuffle", "export"))
-    return bool(chunks) and all(chunk.worker == WORKER or chunk.foreign for chunk in chunks) and not any(others)
+    return Store(base / "selfplay").is_imported and not any(others)
 
 
 class SupervisedPart(Part):

@@ -164,8 +164,10 @@ class TrainPart(Part):
         return True
 
     def flush(self) -> None:
-        """Write a checkpoint of all that was learned."""
+        """Write a checkpoint of all that was learned, and how far that is."""
         self._checkpoint()
+        if self._sums.steps:
+            self._metrics.write("stopped", {**self._counts(), "losses": losses(self._sums.means())})
         self.session.wait()
 
     def close(self) -> None:
@@ -302,10 +304,8 @@ class TrainPart(Part):
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
         more = (batch - bucket.level) / self._config.train.samples_per_row
-        words = (
-            f"{more:,.0f} more rows in a shuffle: {bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
-        )
-        return self._waiting(words, bucket.level, batch)
+        allowed = f"{bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
+        return self._waiting(f"{more:,.0f} more rows in a shuffle: {allowed}", bucket.level, batch)
 
     def _checkpoint(self) -> None:
         self.session.checkpoint({"ring": {**self._state.to_dict(), "role": self.role}})

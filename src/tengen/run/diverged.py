@@ -1,0 +1,37 @@
+"""A training that diverged leaves a file in its folder, RUN/train/<trainer>, until it is started again."""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tengen import schema
+from tengen.errors import Diverged, TengenError
+
+_NAME = "diverged.json"
+
+
+@dataclass(frozen=True)
+class _Note:
+    message: str
+
+
+def note(folder: Path, message: str) -> None:
+    """Keep the message, which says at which step the training diverged and how to go on, if it can be written."""
+    with contextlib.suppress(TengenError, OSError):
+        schema.write_json(folder / _NAME, _Note(message))
+
+
+def forget(folder: Path) -> None:
+    """The training was started again."""
+    with contextlib.suppress(OSError):
+        (folder / _NAME).unlink(missing_ok=True)
+
+
+def read(base: Path) -> str:
+    """The message of the trainer of a run that diverged; empty if none did."""
+    for path in sorted(base.glob(f"train/*/{_NAME}")):
+        with contextlib.suppress(TengenError, OSError):
+            found = schema.read_json(_Note, path, limit=100_000).message
+            if found.startswith(Diverged.BEGINNING):
+                return found
+    return ""
