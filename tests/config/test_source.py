@@ -33,7 +33,7 @@ def test_a_name_is_looked_up_and_a_path_is_opened(tmp_path: Path, monkeypatch: p
 
 def test_a_name_that_nobody_knows() -> None:
     assert problem("go99") == ('"go99": unknown configuration, did you mean go9? (`tengen config list` shows them all)')
-    assert "expected one of connect_four, connect_four_gpu, dqn_hironaka2" in problem("")
+    assert "expected one of chess, connect_four, connect_four_gpu, dqn_hironaka2" in problem("")
     assert problem("x" * 5000).startswith('"xxx')
 
 

@@ -10,7 +10,12 @@ KNOWN = [(name, config) for name in shipped() if isinstance(config := load_any(n
 
 
 def test_shipped_ones() -> None:
-    assert {name for name, config in KNOWN if cpu_advice.is_too_much(config, 2)} == {"connect_four_gpu", "go9", "go19"}
+    assert {name for name, config in KNOWN if cpu_advice.is_too_much(config, 2)} == {
+        "chess",
+        "connect_four_gpu",
+        "go9",
+        "go19",
+    }
 
 
 def test_it_follows_from_the_settings() -> None:

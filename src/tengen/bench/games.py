@@ -56,6 +56,7 @@ def suite(batch: int | None) -> list[BenchCase]:
         BenchCase("othello", "othello", {}, usual),
         BenchCase("hex 11x11", "hex", {"size": 11, "swap": True}, usual),
         BenchCase("hironaka", "hironaka", {}, usual),
+        BenchCase("chess", "chess", {}, batch or (1024 if large else 256)),
         BenchCase("go 9x9", "go", {"size": 9, "komi": 7.5, "ko": "positional"}, usual),
         BenchCase("go 19x19", "go", {"size": 19, "komi": 7.5, "ko": "positional"}, batch or (512 if large else 256)),
     ]

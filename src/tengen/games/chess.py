@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games import chess_fen, chess_gpu, chess_lc0, chess_names
 from tengen.games.batching import quick_jit
-from tengen.games.chess_board import PAWN, ROOK, THEIRS, Geometry, geometry
+from tengen.games.chess_board import PAWN, ROOK, THEIRS, ChessGeometry, geometry
 from tengen.games.chess_moves import NOTHING, Board, Moves, find_moves, legal_mask
 from tengen.games.chess_position import (
     CHECKMATE,
@@ -53,7 +53,7 @@ class ChessOptions:
     max_moves: int = setting(512, "moves of both players until a game is a draw", low=1, high=10000)
 
 
-class Moment(NamedTuple):
+class ChessMoment(NamedTuple):
     """A position on the host: arrays are NumPy's."""
 
     state: ChessState
@@ -72,7 +72,7 @@ class Chess(Game[ChessState]):
 
     def __init__(self, options: Any) -> None:
         self.options = options
-        self.geometry: Geometry = geometry(self.size)
+        self.geometry: ChessGeometry = geometry(self.size)
         self.num_actions = self.geometry.num_actions
         self.max_moves = options.max_moves
         self.planes_shape = (self.size, self.size, chess_lc0.PLANES)
@@ -329,7 +329,7 @@ class Chess(Game[ChessState]):
             names.append(name + ("#" if int(after.state.end) == CHECKMATE else "+" if after.check else ""))
         return names
 
-    def replayed(self, state: ChessState, actions: Sequence[int]) -> "list[Moment]":
+    def replayed(self, state: ChessState, actions: Sequence[int]) -> "list[ChessMoment]":
         """The positions from `state` on. Raises ValueError if an action is not legal."""
         found = [self.moment(state)]
         for number, action in enumerate(actions, 1):
@@ -338,25 +338,25 @@ class Chess(Game[ChessState]):
             found.append(self.after(found[-1], action))
         return found
 
-    def moment(self, state: ChessState) -> "Moment":
+    def moment(self, state: ChessState) -> "ChessMoment":
         """A position with its legal actions."""
         return self._look_from(state, np.int32(0), np.True_)
 
-    def after(self, moment: "Moment", action: int) -> "Moment":
+    def after(self, moment: "ChessMoment", action: int) -> "ChessMoment":
         """The position after a legal action."""
         return self._look_from(moment.state, np.int32(action), np.False_)
 
-    def _look_from(self, state: ChessState, action: np.int32, hold: np.bool_) -> "Moment":
+    def _look_from(self, state: ChessState, action: np.int32, hold: np.bool_) -> "ChessMoment":
         return jax.device_get(self._forward(state, action, hold | np.asarray(state.end != RUNNING)))
 
     @cached_property
-    def _forward(self) -> Callable[..., "Moment"]:
+    def _forward(self) -> Callable[..., "ChessMoment"]:
         """The position after an action, or the same if that is to be held; compiled for one position."""
 
-        def forward(state: ChessState, action: Array, hold: Array) -> Moment:
+        def forward(state: ChessState, action: Array, hold: Array) -> ChessMoment:
             after, codes, moves = self._advance(state, action, hold)
             legal = legal_mask(moves, codes, self.geometry) & ~self.is_over(after)
-            return Moment(after, legal, moves.check)
+            return ChessMoment(after, legal, moves.check)
 
         return quick_jit(forward)
 

@@ -1,4 +1,4 @@
-"""Geometry of chess boards: where pieces go, and the numbering of moves, for square boards up to 8x8.
+"""ChessGeometry of chess boards: where pieces go, and the numbering of moves, for square boards up to 8x8.
 
 Squares are numbered from the mover's lower left corner along the ranks: on 8x8 a1 = 0, b1 = 1, ..., h8 = 63.
 """
@@ -20,7 +20,7 @@ _JUMPS = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
+class ChessGeometry:
     """Tables of a board of `size` x `size`; sets of squares are two words, as in `bits`."""
 
     size: int
@@ -54,7 +54,7 @@ class Geometry:
 
 
 @cache
-def geometry(size: int) -> Geometry:
+def geometry(size: int) -> ChessGeometry:
     """The board of chess (8), or of a smaller game without castling and double steps."""
     squares = size * size
 
@@ -79,7 +79,7 @@ def geometry(size: int) -> Geometry:
     dark = [s for s in range(squares) if (s % size + s // size) % 2 == 0]
     words = np.array([sum(1 << s % 32 for s in dark if s // 32 == half) for half in (0, 1)], np.uint32)
     moves = np.array(chess_lc0.numbered_moves(size), np.int32)
-    return Geometry(
+    return ChessGeometry(
         size=size,
         double_step=size == 8,
         castling=size == 8,

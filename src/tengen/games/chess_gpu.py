@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32, UInt8, UInt32
 
 from tengen import gpu
-from tengen.games.chess_board import Geometry
+from tengen.games.chess_board import ChessGeometry
 from tengen.games.chess_lc0 import PLANES
 from tengen.games.chess_position import ChessState
 from tengen.gpu.program import defines
@@ -28,14 +28,14 @@ class ChessLook(NamedTuple):
         return (self.planes[..., _BITS // 32] >> (_BITS % 32)) & 1 == 1
 
 
-def _tables(board: Geometry) -> tuple[UInt32[np.ndarray, " words"], UInt32[np.ndarray, " actions"]]:
+def _tables(board: ChessGeometry) -> tuple[UInt32[np.ndarray, " words"], UInt32[np.ndarray, " actions"]]:
     """The sets of squares in the order of `chess.cu`, and the actions packed into words."""
     single = (board.knight, board.king, board.pawn_takes, board.their_pawn_takes, board.forward, board.two_forward)
     sets = np.concatenate([board.up, board.down, np.stack(single)])
     return sets.reshape(-1), (board.start | board.end << 6 | board.promotion << 12).astype(np.uint32)
 
 
-def program(board: Geometry, max_moves: int, batch: int, older: int) -> gpu.Program:
+def program(board: ChessGeometry, max_moves: int, batch: int, older: int) -> gpu.Program:
     """The program for a batch of games; `older` is the length of the list of positions."""
     return gpu.Program(
         "games/chess.cu",
@@ -56,7 +56,7 @@ def program(board: Geometry, max_moves: int, batch: int, older: int) -> gpu.Prog
 
 
 def move_and_look(
-    board: Geometry,
+    board: ChessGeometry,
     max_moves: int,
     states: ChessState,
     actions: Int32[Array, " batch"],

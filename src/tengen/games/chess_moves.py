@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int8, Int32
 
 from tengen.games.bits import FULL, Bits, bits_of, constant, one_bit
-from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK, THEIRS, Geometry
+from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, QUEEN, ROOK, THEIRS, ChessGeometry
 
 NOTHING = -1  # no castling right, no pawn that can be taken in passing
 CASTLED_KING, CASTLED_ROOK = np.array([2, 6]), np.array([3, 5])  # files after castling on the a-side and the h-side
@@ -75,7 +75,7 @@ def _at(table: np.ndarray, square: Int32[Array, ""], axis: int = 0) -> Bits:
     return Bits(words[..., 0], words[..., 1])
 
 
-def find_moves(board: Board, geometry: Geometry) -> Moves:
+def find_moves(board: Board, geometry: ChessGeometry) -> Moves:
     """All legal moves."""
     codes = board.codes
     kind, is_theirs, is_mine = codes & 7, codes >= THEIRS, (codes > 0) & (codes < THEIRS)
@@ -104,7 +104,7 @@ def _choose(condition: Any, yes: Bits, no: Bits) -> Bits:
     return Bits(jnp.where(condition, yes.low, no.low), jnp.where(condition, yes.high, no.high))
 
 
-def _attacks(kind: Array, is_theirs: Array, sides: _Sides, geometry: Geometry) -> Bits:
+def _attacks(kind: Array, is_theirs: Array, sides: _Sides, geometry: ChessGeometry) -> Bits:
     """[squares]: what each piece attacks; for their pieces, our king hides nothing behind it."""
     seen = _choose(is_theirs, sides.occupied & ~one_bit(sides.king), sides.occupied)
     up, down = slide(seen, constant(geometry.up), constant(geometry.down))
@@ -119,7 +119,7 @@ def _attacks(kind: Array, is_theirs: Array, sides: _Sides, geometry: Geometry) -
     )
 
 
-def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits, Bits]:
+def _king_safety(codes: Array, sides: _Sides, geometry: ChessGeometry) -> tuple[Bits, Bits]:
     """The pieces that give check, and [squares]: where our other pieces may go for our king's sake."""
     rays = (_at(geometry.up, sides.king, 1), _at(geometry.down, sides.king, 1))
     first = _all_rays(sides.occupied, *rays)
@@ -143,7 +143,7 @@ def _king_safety(codes: Array, sides: _Sides, geometry: Geometry) -> tuple[Bits,
     return checkers, allowed & answers
 
 
-def _targets(codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: Geometry) -> Bits:
+def _targets(codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _Sides, geometry: ChessGeometry) -> Bits:
     """[squares]: where our pieces other than the king may go, apart from taking in passing."""
     free = ~sides.occupied
     forward = constant(geometry.forward) & free
@@ -153,7 +153,7 @@ def _targets(codes: Array, attacks: Bits, theirs: Bits, allowed: Bits, sides: _S
     return (_choose(codes == PAWN, pawns, others) & allowed).keep((codes > 0) & (codes < THEIRS))
 
 
-def _castling(rights: Int8[Array, "4"], danger: Bits, sides: _Sides, geometry: Geometry) -> Bits:
+def _castling(rights: Int8[Array, "4"], danger: Bits, sides: _Sides, geometry: ChessGeometry) -> Bits:
     """The rooks to which our king may castle. All squares involved are on the first rank, in the low word."""
     rook, king = rights[:2].astype(jnp.int32), sides.king  # [2]
 
@@ -178,7 +178,7 @@ def _castling(rights: Int8[Array, "4"], danger: Bits, sides: _Sides, geometry: G
 
 
 def _passing(
-    board: Board, checkers: Bits, sides: _Sides, geometry: Geometry
+    board: Board, checkers: Bits, sides: _Sides, geometry: ChessGeometry
 ) -> tuple[Bool[Array, " squares"], Int32[Array, ""]]:
     """[squares]: whether a pawn there can take in passing; and the square to which it moves."""
     size = geometry.size
@@ -197,7 +197,7 @@ def _passing(
     return ((squares[:, None] == beside) & possible).any(1), end
 
 
-def legal_mask(moves: Moves, codes: Int32[Array, " squares"], geometry: Geometry) -> Bool[Array, " actions"]:
+def legal_mask(moves: Moves, codes: Int32[Array, " squares"], geometry: ChessGeometry) -> Bool[Array, " actions"]:
     """The legal moves among all moves. Promotions other than to a knight belong to pawns."""
     size, squares = geometry.size, geometry.squares
     last_but_one = slice(squares - 2 * size, squares - size)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from tengen.games.chess_board import KING, PAWN, ROOK, Geometry
+from tengen.games.chess_board import KING, PAWN, ROOK, ChessGeometry
 from tengen.games.chess_fen import PIECES, Setup
 from tengen.games.chess_moves import CASTLED_KING
 from tengen.games.text import LETTERS
@@ -17,7 +17,7 @@ def _square(square: int, setup: Setup) -> str:
     return f"{LETTERS[file]}{(rank if setup.turn == 0 else setup.size - 1 - rank) + 1}"
 
 
-def _promotion(geometry: Geometry, setup: Setup, action: int) -> str:
+def _promotion(geometry: ChessGeometry, setup: Setup, action: int) -> str:
     """The letter of the piece that a pawn becomes, if it does."""
     last = geometry.end[action] >= geometry.squares - geometry.size
     if not (last and setup.codes[geometry.start[action]] == PAWN):
@@ -25,12 +25,12 @@ def _promotion(geometry: Geometry, setup: Setup, action: int) -> str:
     return "nqrb"[geometry.promotion[action]]
 
 
-def castles(geometry: Geometry, setup: Setup, action: int) -> bool:
+def castles(geometry: ChessGeometry, setup: Setup, action: int) -> bool:
     """Whether the action is castling, if it is legal."""
     return bool(setup.codes[geometry.start[action]] == KING and setup.codes[geometry.end[action]] == ROOK)
 
 
-def uci(geometry: Geometry, setup: Setup, action: int, chess960: bool) -> str:
+def uci(geometry: ChessGeometry, setup: Setup, action: int, chess960: bool) -> str:
     """The name of an action in UCI. In Chess960 castling is written as the king taking its rook."""
     start, end = int(geometry.start[action]), int(geometry.end[action])
     if castles(geometry, setup, action):
@@ -40,7 +40,7 @@ def uci(geometry: Geometry, setup: Setup, action: int, chess960: bool) -> str:
     return _square(start, setup) + _square(end, setup) + _promotion(geometry, setup, action)
 
 
-def san(geometry: Geometry, setup: Setup, action: int, legal: Sequence[int]) -> str:
+def san(geometry: ChessGeometry, setup: Setup, action: int, legal: Sequence[int]) -> str:
     """Standard algebraic notation without the sign for check; `legal` are all legal actions."""
     start, end = int(geometry.start[action]), int(geometry.end[action])
     kind = int(setup.codes[start])
@@ -66,7 +66,7 @@ def san(geometry: Geometry, setup: Setup, action: int, legal: Sequence[int]) -> 
     return PIECES[kind] + which + ("x" if takes else "") + target
 
 
-def find(geometry: Geometry, setup: Setup, text: str, legal: Sequence[int]) -> int | None:
+def find(geometry: ChessGeometry, setup: Setup, text: str, legal: Sequence[int]) -> int | None:
     """The legal action that a text means, in UCI or algebraic notation; castling also as king takes rook."""
     wanted = text.strip()
     for chess960 in (False, True):

@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Int8, Int16, Int32, UInt8, UInt32
 
 from tengen.games import chess_lc0
-from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, PROMOTIONS, QUEEN, ROOK, THEIRS, Geometry
+from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, PROMOTIONS, QUEEN, ROOK, THEIRS, ChessGeometry
 from tengen.games.chess_moves import CASTLED_KING, CASTLED_ROOK, NOTHING, Board
 from tengen.games.core import Observation
 
@@ -78,7 +78,7 @@ def flip(codes: Int32[Array, " squares"], size: int) -> Int32[Array, " squares"]
     return jnp.where(codes > 0, codes ^ THEIRS, 0)
 
 
-def decode(codes: Array, action: Array, geometry: Geometry) -> ChessMove:
+def decode(codes: Array, action: Array, geometry: ChessGeometry) -> ChessMove:
     """What a legal action changes."""
     tables = jnp.asarray(np.stack([geometry.start, geometry.end, geometry.promotion], -1))
     start, end, letter = tables[action]
@@ -105,7 +105,7 @@ def decode(codes: Array, action: Array, geometry: Geometry) -> ChessMove:
     )
 
 
-def moved(codes: Array, state: ChessState, move: ChessMove, geometry: Geometry) -> tuple[Board, ChessState]:
+def moved(codes: Array, state: ChessState, move: ChessMove, geometry: ChessGeometry) -> tuple[Board, ChessState]:
     """The board after a move, from the other side, and the state without hashes."""
     square = np.arange(geometry.squares)
     gone = (square == move.start) | (square == move.taken_at) | (move.castles & (square == move.rook_start))
@@ -128,7 +128,7 @@ def moved(codes: Array, state: ChessState, move: ChessMove, geometry: Geometry) 
     return Board(codes, castling, passing), raw
 
 
-def _rights(castling: Int8[Array, "4"], move: ChessMove, geometry: Geometry) -> Int8[Array, "4"]:
+def _rights(castling: Int8[Array, "4"], move: ChessMove, geometry: ChessGeometry) -> Int8[Array, "4"]:
     """Castling rights after a move, from the other side."""
     mine, theirs = castling[:2], castling[2:]
     mine = jnp.where((move.kind == KING) | (mine == move.start), NOTHING, mine)
@@ -148,7 +148,7 @@ def too_little(codes: Array, size: int) -> Bool[Array, ""]:
     return ~others & ((minor.sum() <= 1) | (~(kind == KNIGHT).any() & one_colour))
 
 
-def observe(state: ChessState, codes: Int32[Array, " squares"], geometry: Geometry) -> Observation:
+def observe(state: ChessState, codes: Int32[Array, " squares"], geometry: ChessGeometry) -> Observation:
     """Lc0's planes: the position and the seven before it, with their moves taken back one by one."""
     # A loop, because XLA would repeat unrolled operations for every plane.
     ages = np.arange(1, chess_lc0.HISTORY, dtype=np.uint8)
@@ -173,7 +173,7 @@ def observe(state: ChessState, codes: Int32[Array, " squares"], geometry: Geomet
 
 
 def _taken_back(
-    codes: UInt8[Array, " squares"], undo: Array, age: Array, geometry: Geometry
+    codes: UInt8[Array, " squares"], undo: Array, age: Array, geometry: ChessGeometry
 ) -> UInt8[Array, " squares"]:
     """The board before a move; moves of odd age are theirs."""
     start, end, taken, how, kind = (

@@ -1,13 +1,14 @@
 """Othello on 8x8, with forced passes. See docs/games/othello.md."""
 
 from functools import cached_property, reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
+from tengen.games.bits import Bits, one_bit
 from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
@@ -21,44 +22,18 @@ NOT_FIRST_COLUMN = np.uint32(0xFEFEFEFE)
 NOT_LAST_COLUMN = np.uint32(0x7F7F7F7F)
 
 
-class Bits(NamedTuple):
-    """64 points as two words: bit p of `top` is point p, of `bottom` point 32 + p. JAX has no 64-bit integers."""
-
-    top: UInt32[Any, ""]
-    bottom: UInt32[Any, ""]
-
-    def __and__(self, other: "Bits") -> "Bits":
-        return Bits(self.top & other.top, self.bottom & other.bottom)
-
-    def __or__(self, other: "Bits") -> "Bits":
-        return Bits(self.top | other.top, self.bottom | other.bottom)
-
-    def __invert__(self) -> "Bits":
-        return Bits(~self.top, ~self.bottom)
-
-    def any(self) -> Bool[Array, ""]:
-        return (self.top | self.bottom) != 0
-
-    def keep(self, condition: Bool[Array, ""]) -> "Bits":
-        """These points, or none."""
-        return Bits(jnp.where(condition, self.top, 0), jnp.where(condition, self.bottom, 0))
-
-    def total(self) -> Int32[Array, ""]:
-        both = lax.population_count(self.top) + lax.population_count(self.bottom)
-        return both.astype(jnp.int32)
-
-    def move(self, rows: int, columns: int) -> "Bits":
-        """Every point one step further; those that leave the board are gone."""
-        top, bottom = self
-        if columns == 1:
-            top, bottom = (top << 1) & NOT_FIRST_COLUMN, (bottom << 1) & NOT_FIRST_COLUMN
-        elif columns == -1:
-            top, bottom = (top >> 1) & NOT_LAST_COLUMN, (bottom >> 1) & NOT_LAST_COLUMN
-        if rows == 1:
-            top, bottom = top << SIDE, (bottom << SIDE) | (top >> 24)
-        elif rows == -1:
-            top, bottom = (top >> SIDE) | (bottom << 24), bottom >> SIDE
-        return Bits(top, bottom)
+def _moved(squares: Bits, rows: int, columns: int) -> Bits:
+    """Every point one step further; those that leave the board are gone."""
+    top, bottom = squares
+    if columns == 1:
+        top, bottom = (top << 1) & NOT_FIRST_COLUMN, (bottom << 1) & NOT_FIRST_COLUMN
+    elif columns == -1:
+        top, bottom = (top >> 1) & NOT_LAST_COLUMN, (bottom >> 1) & NOT_LAST_COLUMN
+    if rows == 1:
+        top, bottom = top << SIDE, (bottom << SIDE) | (top >> 24)
+    elif rows == -1:
+        top, bottom = (top >> SIDE) | (bottom << 24), bottom >> SIDE
+    return Bits(top, bottom)
 
 
 class OthelloState(NamedTuple):
@@ -90,7 +65,7 @@ class Othello(Game[OthelloState]):
 
     def _play(self, state: OthelloState, action: Int32[Array, ""]) -> OthelloState:
         mine, theirs = self._sides(state)
-        placed = _point(action)
+        placed = one_bit(action)
         turned = reduce(Bits.__or__, (_enclosed(placed, mine, theirs, d) for d in DIRECTIONS))
         mine, theirs = mine | placed | turned, theirs & ~turned
         stones = jnp.stack([jnp.stack(mine), jnp.stack(theirs)])
@@ -108,11 +83,11 @@ class Othello(Game[OthelloState]):
     def legal_actions(self, state: OthelloState) -> Bool[Array, " actions"]:
         moves = moves_of(*self._sides(state))
         must_pass = ~moves.any() & ~state.over
-        return jnp.append(_points(moves) & ~state.over, must_pass)
+        return jnp.append(moves.squares() & ~state.over, must_pass)
 
     def observe(self, state: OthelloState) -> Observation:
         mine, theirs = self._sides(state)
-        planes = jnp.stack([jnp.ones(POINTS, bool), _points(mine), _points(theirs)], -1)
+        planes = jnp.stack([jnp.ones(POINTS, bool), mine.squares(), theirs.squares()], -1)
         return Observation(planes.reshape(self.planes_shape), jnp.zeros(0, jnp.float32))
 
     def to_play(self, state: OthelloState) -> Int32[Array, ""]:
@@ -131,7 +106,7 @@ class Othello(Game[OthelloState]):
         return lead.astype(jnp.float32)
 
     def final_targets(self, state: OthelloState) -> dict[str, Array]:
-        dark, light = (_points(Bits(*stones)).astype(jnp.int8) for stones in state.stones)
+        dark, light = (Bits(*stones).squares().astype(jnp.int8) for stones in state.stones)
         return {"ownership": (dark - light).reshape(SIDE, SIDE), "score": self.score(state)}
 
     def record_facts(self, state: OthelloState) -> dict[str, Array]:
@@ -142,7 +117,7 @@ class Othello(Game[OthelloState]):
         return square_symmetries(SIDE, self.num_actions)
 
     def render(self, state: OthelloState) -> str:
-        dark, light = (np.asarray(_points(Bits(*stones))) for stones in state.stones)
+        dark, light = (np.asarray(Bits(*stones).squares()) for stones in state.stones)
         cells = np.where(dark, "x", np.where(light, "o", ".")).reshape(SIDE, SIDE).tolist()
         return render_grid(cells, LETTERS[:SIDE], "12345678", {"to play": PLAYERS[int(state.turn)]})
 
@@ -164,12 +139,12 @@ class Othello(Game[OthelloState]):
 def moves_of(mine: Bits, theirs: Bits) -> Bits:
     """Where a stone of the first encloses stones of the second."""
     empty = ~(mine | theirs)
-    ends = tuple(mine.move(*direction) & theirs for direction in DIRECTIONS)
+    ends = tuple(_moved(mine, *direction) & theirs for direction in DIRECTIONS)
 
     def walk(carry: tuple[tuple[Bits, ...], Bits]) -> tuple[tuple[Bits, ...], Bits]:
         """Every line of the second's stones one point further, and the moves at the end of some."""
         ends, found = carry
-        beyond = tuple(end.move(*direction) for end, direction in zip(ends, DIRECTIONS, strict=True))
+        beyond = tuple(_moved(end, *direction) for end, direction in zip(ends, DIRECTIONS, strict=True))
         found = reduce(Bits.__or__, (point & empty for point in beyond), found)
         return tuple(point & theirs for point in beyond), found
 
@@ -186,19 +161,7 @@ def moves_of(mine: Bits, theirs: Bits) -> Bits:
 
 def _enclosed(placed: Bits, mine: Bits, theirs: Bits, direction: tuple[int, int]) -> Bits:
     """The stones of the second between `placed` and a stone of the first, in one direction."""
-    line = placed.move(*direction) & theirs
+    line = _moved(placed, *direction) & theirs
     for _ in range(SIDE - 3):
-        line = line | (line.move(*direction) & theirs)
-    return line.keep((line.move(*direction) & mine).any())
-
-
-def _point(action: Int32[Array, ""]) -> Bits:
-    """One point; none for a pass."""
-    at = action.astype(jnp.uint32)
-    one = jnp.uint32(1) << (at & 31)
-    return Bits(jnp.where(at < 32, one, 0), jnp.where((at >= 32) & (at < POINTS), one, 0))
-
-
-def _points(half: Bits) -> Bool[Array, "64"]:
-    bits = jnp.arange(32, dtype=jnp.uint32)
-    return jnp.concatenate([(half.top >> bits) & 1, (half.bottom >> bits) & 1]) == 1
+        line = line | (_moved(line, *direction) & theirs)
+    return line.keep((_moved(line, *direction) & mine).any())
