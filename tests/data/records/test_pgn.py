@@ -16,32 +16,8 @@ pytestmark = pytest.mark.slow  # compiling chess takes long
 EMPTY = Record("pgx:chess", {}, ())
 # With castling on both sides, a capture in passing, two knights for one square, and a promotion.
 SANS = [
-    "e4",
-    "a6",
-    "e5",
-    "d5",
-    "exd6",
-    "Nf6",
-    "Nf3",
-    "e6",
-    "Be2",
-    "Bxd6",
-    "O-O",
-    "Nc6",
-    "d4",
-    "Bd7",
-    "Nbd2",
-    "Qe7",
-    "c4",
-    "O-O-O",
-    "c5",
-    "h6",
-    "cxd6",
-    "g6",
-    "dxe7",
-    "Nb4",
-    "exd8=Q+",
-    "Kxd8",
+    *("e4", "a6", "e5", "d5", "exd6", "Nf6", "Nf3", "e6", "Be2", "Bxd6", "O-O", "Nc6", "d4", "Bd7", "Nbd2", "Qe7"),
+    *("c4", "O-O-O", "c5", "h6", "cxd6", "g6", "dxe7", "Nb4", "exd8=Q+", "Kxd8"),
 ]
 
 
