@@ -200,6 +200,7 @@ class ChartCard {
     const zoom = view.zoom;
     let [low, high] = zoom || [Math.min(xs[0], 0), xs[xs.length - 1]];
     if (high <= low) high = low + 1;
+    if (!zoom) high += 0.012 * (high - low); // room for the last point and its bar
     this.plot.setScale("x", { min: low, max: high });
   }
 
