@@ -71,7 +71,7 @@ def check(data: bytes, net: Network, game: Game, name: str) -> str:
     largest = 0.0
     for count in (1, _GAMES):
         found = session.run(names, {key: value[:count] for key, value in given.items()})
-        for key, value in zip(names, found, strict=True):
+        for key, value in zip(names, map(np.asarray, found), strict=True):
             right = np.asarray(expected[key], np.float64)[:count]
             # Scores and moves are large numbers: what counts there is the relative difference.
             off = float(np.max(np.abs(value - right) / np.maximum(np.abs(right), 1), initial=0))
