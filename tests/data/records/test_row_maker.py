@@ -118,6 +118,16 @@ def test_a_smaller_board_lies_in_the_corner() -> None:
     assert not list(sanity.problems(RowFormat.of(game, HEADS), rows))
 
 
+@pytest.mark.slow
+def test_katagos_observation() -> None:
+    game = games.make("go", size=3, komi=0.5, observation="katago")
+    form = RowFormat.of(game, HEADS)
+    _, rows = made(sgf(PLAYED), game=game, form=form)
+    assert not list(sanity.problems(form, rows))
+    assert row.unpack_planes(rows["planes"], (3, 3, 22))[1, 1, 1, 2], "the opponent's stone in the centre"
+    assert rows["value_weight"].tolist() == [1, 1, 1]
+
+
 def test_other_games() -> None:
     game = games.make("tic_tac_toe")
     form = RowFormat.of(game)

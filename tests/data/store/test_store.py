@@ -254,7 +254,8 @@ def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:
     for number in range(4):
         path = write_arrays(tmp_path / "net" / "tdata" / f"{number}.npz", made_arrays(4, 5 if number == 2 else 3))
         os.utime(path, ns=(0, 10**9 * (number + 1)))
-    path.write_bytes(path.read_bytes()[:-100])
+    last = tmp_path / "net" / "tdata" / "3.npz"
+    last.write_bytes(last.read_bytes()[:-100])
     store = Store(tmp_path)
     loaded = store.read_newest(6, form, identity)
     assert loaded.count == 6
