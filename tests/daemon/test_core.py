@@ -14,11 +14,13 @@ from tengen.daemon.core import Core
 from tengen.daemon.session import DaemonSession
 from tengen.daemon.status import DaemonReporter
 from tengen.errors import TengenError
+from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export
 from tengen.protocol import messages
 from tengen.protocol.encoding import decode, encode
 from tengen.run import directory
 from tengen.train.checkpoints import Checkpoints
+from tests.data.format.test_tars import fill as lc0_tar
 from tests.helpers.daemon_data import Told, chunk, chunks, overrides, running
 from tests.helpers.patience import LONG, eventually
 
@@ -323,3 +325,17 @@ def test_settings_that_change_while_it_trains(tmp_path: Path) -> None:
         assert core.session.trainer.learner._step._cache_size() == 1, "nothing is compiled again"
         assert "info: from now on train.lr_scale: 1.0 -> 0.5" in told.lines
     assert told.errors == []
+
+
+@pytest.mark.slow
+def test_chunks_of_lc0_become_networks_for_lc0(tmp_path: Path) -> None:
+    lc0_tar(tmp_path / "selfplay", 8)
+    (tmp_path / "selfplay" / "training.999.gz").write_bytes(b"no chunk")
+    focus = "daemon.loader.diff_focus={slope: 1, least: 0.5, power: 1, q_weight: 6, policy_scale: 3.5}"
+    with running(tmp_path, "net.name=b1c8-se-lc0", "net.heads=[moves_left]", focus) as (core, told):
+        core.post(messages.StartTraining("chess"))
+        eventually(lambda: told.networks, told.lines)
+    assert told.errors == []
+    name = told.networks[0]
+    assert any("training.999.gz: records of version" in line for line in told.lines)
+    assert weights_file.read(tmp_path / "models" / name / "lc0.pb.gz")["training_params"] == {"training_steps": 5}

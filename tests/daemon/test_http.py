@@ -72,6 +72,17 @@ def test_a_password_in_basic_authorization_is_kept_secret_too(
     assert value[6:] not in first + second
 
 
+def test_an_address_for_lc0_gets_the_file_for_lc0(file: tuple[str, Path]) -> None:
+    name, folder = file
+    with receiving() as receiver:
+        (folder / "lc0.pb.gz").write_bytes(b"for Lc0")
+        HttpSender(http(receiver.address + "/{name}.pb.gz", timeout=30.0)).send(name, folder)
+        HttpSender(http(receiver.address, timeout=30.0)).send(name, folder)
+    assert receiver.asked == [f"/{name}.pb.gz", f"/{name}.safetensors"]
+    assert receiver.stored[f"/{name}.pb.gz"] == b"for Lc0"
+    assert receiver.stored[f"/{name}.safetensors"] == (folder / "model.safetensors").read_bytes()
+
+
 class Recorded:
     """The Authorization of every request."""
 
