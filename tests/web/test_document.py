@@ -76,3 +76,10 @@ def test_damaged_files_are_problems_and_not_errors(tmp_path: Path) -> None:
 def test_no_run(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="empty, so there is no run"):
         RunReader(tmp_path)
+
+
+def test_the_loss_of_a_run_in_parts_is_that_of_its_trainer(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    parts = {"train main": {"figures": {"losses": {"loss": 0.75}}}}
+    add_lines(base, [line(200.0, games=1, rows=1, steps=1, loss=None, losses={}, parts=parts)])
+    assert RunReader(base).summary()["loss"] == 0.75

@@ -30,7 +30,7 @@ class ChartSpec:
 
 def progress_columns(lines: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """{name: values}: a value for each line, None where it is not known; `new` are the `differences` of the lines."""
-    return columns([{**_figures(line), **_means(tally)} for line, tally in zip(lines, new, strict=True)])
+    return columns([{**figures_of(line), **_means(tally)} for line, tally in zip(lines, new, strict=True)])
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -46,7 +46,7 @@ def brief(value: Any) -> Any:
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
 
-def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
+def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     """All figures of a line by name. A run in parts has those of the learner and of self-play in `parts`."""
     parts = {name: _mapping(part, "figures") for name, part in _mapping(line, "parts").items()}
     learner = next((figures for name, figures in parts.items() if name.startswith("train main")), {})

@@ -69,7 +69,7 @@ class RunReader:
             "games": found.status.counts.games,
             "rows": found.status.counts.rows,
             "steps": found.status.steps,
-            "loss": curves.brief(line.get("loss")),
+            "loss": curves.brief(curves.figures_of(line)["loss"]),
             "rating": {name: curves.brief(rating.get(name)) for name in ("elo", "error")} if rating else None,
             "network": str(line.get("network") or ""),
             "goal": None if outlook is None else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},

@@ -100,7 +100,7 @@ export function dataTab(run, machine) {
   if (data.corrupt) facts.push(["damaged chunks", short(data.corrupt)]);
   const table = run.tables.progress || {};
   const last = (name) => { const values = (table[name] || []).filter((value) => value !== null); return values.length ? values[values.length - 1] : null; };
-  if (last("window") !== null) facts.push(["window", `${short(last("window"))} rows`]);
+  if (last("window")) facts.push(["window", `${short(last("window"))} rows`]);
   if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
   const disk = data.disk;
   const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), ringPicture(run, last)),
@@ -151,8 +151,9 @@ function ringPicture(run, last) {
     const [a, b] = [place(at), place((at + 1) % stages.length)];
     const bend = stages.length === 2 ? (at ? 86 : -86) : 0;
     const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + bend];
-    const toward = (p, q, far) => { const d = Math.hypot(q[0] - p[0], q[1] - p[1]); return [p[0] + ((q[0] - p[0]) * far) / d, p[1] + ((q[1] - p[1]) * far) / d]; };
-    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 78), toward(b, a, 84)];
+    // Where the line from p to q leaves the box around p.
+    const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 32 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
+    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 2), toward(b, a, 4)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
       rates[flow] && s("text", { x: middle[0], y: stages.length === 2 ? (bend > 0 ? 206 : 30) : middle[1] - 8, "text-anchor": "middle", class: "flow-text" }, rates[flow])];
   });
