@@ -36,7 +36,6 @@ CASES = [
     Case("hex", {"size": 4, "swap": True}),
     Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("hironaka", {"dimension": 3}),
-    Case("minichess", {"max_moves": 60}, batch=16),
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
@@ -56,6 +55,7 @@ SLOW = [
     Case("pgx:animal_shogi", {"max_moves": 40}, batch=16),
     Case("pgx:gardner_chess", {"max_moves": 40}, batch=8),
     Case("pgx:chess", {"max_moves": 40}, batch=8),
+    Case("minichess", {"max_moves": 60}, batch=16),
     Case("chess", {"max_moves": 60}, batch=16),
     Case("chess", {"chess960": True, "max_moves": 60}, batch=8),
 ]
