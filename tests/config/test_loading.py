@@ -156,6 +156,11 @@ def test_shipped_files_are_exactly_what_show_prints(name: str) -> None:
     assert find(name).text == render(config)
 
 
+def line(text: str, fragment: str) -> str:
+    """The place of a fragment in the file."""
+    return f"(mine.yaml, line {text[: text.index(fragment)].count(chr(10)) + 1})"
+
+
 def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
     text = (
         GO5.replace("seed: 3", "sead: 3\n  name: again")
@@ -171,14 +176,14 @@ def test_all_problems_in_the_order_of_the_file(file: Path) -> None:
         "run.seed: missing, expected a whole number from 0 to 4294967295 (mine.yaml, line 1)",
         "run.sead: unknown key, did you mean seed? (mine.yaml, line 4)",
         "run.name: given twice, first on line 2 (mine.yaml, line 5)",
-        'game.size: expected a whole number from 2 to 19, got "many" (mine.yaml, line 8)',
-        'game.ko: expected one of simple, positional, situational, got "super" (mine.yaml, line 10)',
-        'net.dtype: expected one of bfloat16, float32, got "float" (mine.yaml, line 17)',
-        "selfplay.games: expected a whole number from 1 to 1000000, got 0 (mine.yaml, line 22)",
-        "train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 (mine.yaml, line 55)",
+        f'game.size: expected a whole number from 2 to 19, got "many" {line(text, "size: many")}',
+        f'game.ko: expected one of simple, positional, situational, got "super" {line(text, "ko: super")}',
+        f'net.dtype: expected one of bfloat16, float32, got "float" {line(text, "dtype: float")}',
+        f"selfplay.games: expected a whole number from 1 to 1000000, got 0 {line(text, 'games: 0')}",
+        f"train.optimizer.clip: expected a number from 1e-06 to 1000000.0 or null, got 0 {line(text, 'clip: 0')}",
         "rating.references[1]: expected random, or mcts:N for plain tree search with N playouts a move, at most 9999, "
-        'got "mcts:x" (mine.yaml, line 81)',
-        "nett: unknown key, did you mean net? (mine.yaml, line 83)",
+        f'got "mcts:x" {line(text, "mcts:x")}',
+        f"nett: unknown key, did you mean net? {line(text, 'nett:')}",
     ]
 
 
@@ -188,13 +193,13 @@ def test_a_missing_section(file: Path) -> None:
     ]
     assert problems(file, GO5.replace("  checkpoints: {interval: 50, keep: 2, long_term_interval: null}\n", "")) == [
         "train.checkpoints: missing, expected a section with the keys interval, keep, long_term_interval "
-        "(mine.yaml, line 46)"
+        + line(GO5, "train:")
     ]
 
 
 def test_an_empty_section(file: Path) -> None:
     assert problems(file, GO5.partition("goal:")[0] + "goal:\n") == [
-        "goal: expected a section with the keys minutes, games, rows, steps, got null (mine.yaml, line 82)"
+        f"goal: expected a section with the keys minutes, games, rows, steps, got null {line(GO5, 'goal:')}"
     ]
 
 

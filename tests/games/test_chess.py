@@ -5,6 +5,15 @@ import numpy as np
 import pytest
 
 from tengen.games.chess import Chess
+from tengen.games.chess_position import (
+    CHECKMATE,
+    FIFTY,
+    MATERIAL,
+    REPETITION,
+    RUNNING,
+    STALEMATE,
+    ChessState,
+)  # fmt: skip
 from tests.helpers import chess_oracle
 from tests.helpers.game_recording import make, record, start
 from tests.helpers.perft import perft
@@ -32,7 +41,7 @@ def chess() -> Chess:
     return game
 
 
-def at(game: Chess, fen: str) -> object:
+def at(game: Chess, fen: str) -> ChessState:
     return game.from_text(f"fen: {fen}")
 
 
@@ -119,10 +128,88 @@ MOVES = {
 @pytest.mark.parametrize("fen", MOVES)
 def test_moves_by_hand(chess: Chess, fen: str) -> None:
     state = at(chess, fen)
-    legal = np.flatnonzero(chess._legal_actions(state)).tolist()
+    legal = np.flatnonzero(chess.moment(state).legal).tolist()
     named = {chess.action_name(state, action): action for action in legal}
     assert set(named) == MOVES[fen]
     assert len(named) == len(legal)
     assert int(chess.to_play(state)) == (" b " in fen)
     name, action = sorted(named.items())[-1]
     assert chess.parse_action(state, f" {name.upper()} ") == action
+
+
+def test_names_are_those_of_python_chess(chess: Chess) -> None:
+    """Castling, promotions, captures in passing, checks, and pieces of one kind that reach the same square."""
+    other = pytest.importorskip("chess", reason="python-chess is not installed")
+    some = [list(PERFT)[1], list(PERFT)[4], "k7/8/8/2Q1Q3/8/2Q5/8/K7 w - - 0 1", "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1"]
+    for fen in some:
+        board, state = other.Board(fen), at(chess, fen)
+        for move in list(board.legal_moves)[::3]:
+            action = chess.parse_action(state, board.san(move))
+            assert action == chess_oracle.action_of(board, move)
+            assert chess.parse_action(state, move.uci()) == action
+            assert chess.action_name(state, action) == move.uci()
+            assert chess.san(state, action) == board.san(move)
+
+
+@pytest.mark.parametrize("name", ["e2e5", "e7e5", "", "Ne4", "O-O", "exd5", "0000"])
+def test_other_moves_are_refused(chess: Chess, name: str) -> None:
+    with pytest.raises(ValueError, match=r"^chess: .* is not a legal move here; legal are"):
+        chess.parse_action(at(chess, START), name)
+
+
+@pytest.mark.parametrize("fen", ["", "nonsense", "8/8 w - - 0 1", START[:40], START.replace("rnbq", "xnbq")])
+def test_text_that_is_no_position_is_refused(chess: Chess, fen: str) -> None:
+    with pytest.raises(ValueError, match=r"^chess: expected one line 'fen: ...'"):
+        at(chess, fen)
+
+
+def after(game: Chess, state: ChessState, moves: str) -> ChessState:
+    for move in moves.split():
+        state = game.after(game.moment(state), game.parse_action(state, move)).state
+    return state
+
+
+def test_a_third_occurrence_ends_the_game(chess: Chess) -> None:
+    there_and_back = "Nf3 Nf6 Ng1 Ng8 "
+    state = after(chess, at(chess, START), there_and_back + "Nf3 Nf6 Ng1")
+    assert int(state.end) == RUNNING
+    assert int(state.repeated) & 1
+    assert int(after(chess, state, "Ng8").end) == REPETITION
+    # The first time the king had not moved yet, so the rights to castle were others.
+    rook = at(chess, "4k3/p7/8/8/8/8/8/4K2R w K - 0 1")
+    state = after(chess, rook, "Kf1 Kd8 Ke1 Ke8 " * 2)
+    assert int(state.end) == RUNNING
+    assert int(after(chess, state, "Kf1").end) == REPETITION
+
+
+def test_nodes_of_a_search_know_the_real_game(chess: Chess) -> None:
+    """A position of 20 plies ago is in the list that is stored once per tree, and not in the node."""
+    tour = "Ra2 Rh7 Ra3 Rh8 Ra4 Rh7 Ra5 Rh8 Rb5 Rh7 Rb4 Rh8 Rb3 Rh7 Rb2 Rh8 Rb1 Rh7 Ra1"
+    root = after(chess, at(chess, "7r/8/4k3/8/8/3K4/8/R7 w - - 0 1"), tour)
+    node, kept = chess.split(root)
+    assert int(after(chess, chess.join(node, kept), "Rh8").repeated) & 1
+    assert not int(after(chess, node, "Rh8").repeated) & 1
+
+
+@pytest.mark.parametrize(
+    ("fen", "moves", "end"),
+    [
+        ("7k/8/8/8/8/8/R7/K7 w - - 98 80", "Ra3 Kg8", FIFTY),
+        ("7k/8/5KQ1/8/8/8/8/8 w - - 98 80", "Qf7 ", STALEMATE),
+        ("7k/8/5KQ1/8/8/8/8/8 w - - 99 80", "Qg7#", CHECKMATE),  # comes before the 50 moves
+        ("7k/8/8/8/8/8/6p1/K6B w - - 0 1", "Bxg2", MATERIAL),
+        ("7k/8/8/8/8/5n2/6p1/K6B w - - 0 1", "Bxg2", RUNNING),
+        ("b6k/8/8/8/8/8/1p6/K6B w - - 0 1", "Kxb2", MATERIAL),  # bishops on squares of one colour
+    ],
+)
+def test_ends(chess: Chess, fen: str, moves: str, end: int) -> None:
+    state = after(chess, at(chess, fen), moves)
+    assert int(state.end) == end
+    assert chess.moment(state).legal.any() == (end == RUNNING)
+    white = 1 if end == CHECKMATE else 0
+    assert np.asarray(chess.returns(state)).tolist() == [white, -white]
+
+
+def test_resumed_games_go_on(chess: Chess) -> None:
+    drawn = after(chess, at(chess, START), "Nf3 Nf6 Ng1 Ng8 " * 2)
+    assert chess.moment(chess.resumed(drawn)).legal.sum() == 20

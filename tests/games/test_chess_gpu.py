@@ -37,8 +37,9 @@ def compare(game: Chess, played: Record, times: range, some: int = 16) -> None:
 
 
 @pytest.mark.usefixtures("emulated_gpu")
+@pytest.mark.slow
 def test_minichess() -> None:
-    game = chess("minichess", max_moves=60)  # as in the conformance tests, so that it is compiled once
+    game = chess("minichess", max_moves=60)
     played = record(game, start(game, 16), seed=1)
     assert played.over.any()
     compare(game, played, range(0, 61, 4))
@@ -47,7 +48,7 @@ def test_minichess() -> None:
 @pytest.mark.usefixtures("emulated_gpu")
 def test_chess() -> None:
     game = chess("chess")
-    played = record(game, start(game, 8), seed=1, moments=60)
+    played = record(game, start(game, 8), seed=1, moments=60)  # as in test_chess.py, so that it is compiled once
     compare(game, played, range(0, 59, 8), some=8)
 
 

@@ -56,6 +56,7 @@ SLOW = [
     Case("pgx:animal_shogi", {"max_moves": 40}, batch=16),
     Case("pgx:gardner_chess", {"max_moves": 40}, batch=8),
     Case("pgx:chess", {"max_moves": 40}, batch=8),
+    Case("minichess", {"max_moves": 60}, batch=16),
     Case("chess", {"max_moves": 60}, batch=16),
     Case("chess", {"chess960": True, "max_moves": 60}, batch=8),
 ]

@@ -48,6 +48,10 @@ class Bits(NamedTuple):
         zero = np.uint32(0)
         return Bits(*(lax.reduce(word, zero, lax.bitwise_or, (0,)) for word in self))
 
+    def common(self) -> "Bits":
+        """The squares that are in all sets along the first axis."""
+        return Bits(*(lax.reduce(word, FULL, lax.bitwise_and, (0,)) for word in self))
+
     def minus_one(self) -> "Bits":
         """The 64-bit number minus one."""
         return Bits(self.low - np.uint32(1), self.high - (self.low == 0).astype(jnp.uint32))

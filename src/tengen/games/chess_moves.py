@@ -136,10 +136,8 @@ def _king_safety(codes: Array, sides: _Sides, geometry: ChessGeometry) -> tuple[
     pinned = shields.any() & _sliders(second, sides).any()
     lines, shields = (x.keep(pinned) for x in (second, shields))
     here = one_bit(np.arange(geometry.squares, dtype=np.int32))
-    on_line = [(here & shields[way]).any() for way in range(8)]
-    allowed = everywhere
-    for way, on in enumerate(on_line):
-        allowed = _choose(on, lines[way], allowed)
+    pinned_here = (here & shields[:, None]).any()  # [8, squares]
+    allowed = _choose(pinned_here, lines[:, None], everywhere).common()
     return checkers, allowed & answers
 
 

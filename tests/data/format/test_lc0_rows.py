@@ -77,7 +77,7 @@ def test_a_game_played_here_becomes_records(tmp_path: Path) -> None:
         records["rule_50"].astype(int),
     )
     drifting = np.array([[1.001, 0.1, 20.0], [0.5, 0.7, 3.0], [-0.2, 0.1, 2.0], [0, 1.2, -0.1]], np.float32)
-    game = lc0_rows.PlayedGame(
+    game = lc0_rows.Lc0Game(
         planes=np.asarray(seen.planes),
         scalars=np.asarray(seen.scalars),
         legal=records["probabilities"] >= 0,

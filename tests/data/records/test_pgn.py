@@ -56,6 +56,9 @@ def test_what_is_written_is_read_again(opera: Record, tmp_path: Path) -> None:
     record = Record("chess", {"chess960": False, "max_moves": 512}, opera.actions, values, opera.players, 1.0, id="x")
     save_records(tmp_path / "games.pgn", [record, record])
     assert load_records(tmp_path / "games.pgn") == [record, record]
+    later = pgn_reader.read(OPERA.encode())[1]
+    save_records(tmp_path / "later.pgn", [later])
+    assert load_records(tmp_path / "later.pgn") == [later]
     assert record_format((tmp_path / "games.pgn").read_bytes()) == "pgn"
 
 

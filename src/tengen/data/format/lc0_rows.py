@@ -147,7 +147,7 @@ def planes(records: np.ndarray) -> UInt8[np.ndarray, "rows bytes"]:
 
 
 @dataclass(frozen=True)
-class PlayedGame:
+class Lc0Game:
     """A finished game of chess as arrays, one entry for each of its N moves; values are those of the player to move."""
 
     planes: Bool[np.ndarray, "moves 8 8 110"]  # Tengen's observation
@@ -163,7 +163,7 @@ class PlayedGame:
     policy_kld: Float32[np.ndarray, " moves"]  # of the visits from the network's policy; 0 if unknown
 
 
-def to_records(game: PlayedGame) -> np.ndarray:
+def to_records(game: Lc0Game) -> np.ndarray:
     """The game as Lc0's records (RECORD[N]), for `lc0.write`. The best and the played move have the root's value."""
     count = len(game.planes)
     records = np.zeros(count, lc0.RECORD)

@@ -75,8 +75,9 @@ def outcome(record: Record) -> str:
 
 
 def _tags(record: Record, game: Chess, start: Any) -> Iterable[tuple[str, str]]:
-    white, black = (name or "?" for name in record.players)
-    yield from (("Event", record.id or "?"), ("Site", "?"), ("Date", record.date.replace("-", ".") or "????.??.??"))
+    white, black = (one_line(name) or "?" for name in record.players)
+    event = one_line(record.id) or "?"
+    yield from (("Event", event), ("Site", "?"), ("Date", record.date.replace("-", ".") or "????.??.??"))
     yield from (("Round", "?"), ("White", white), ("Black", black), ("Result", outcome(record)))
     if record.ending != "played out":
         yield "Termination", TERMINATIONS[record.ending]
@@ -88,7 +89,7 @@ def _tags(record: Record, game: Chess, start: Any) -> Iterable[tuple[str, str]]:
 
 
 def _tag(key: str, text: str) -> str:
-    escaped = one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'[{key} "{escaped}"]'
 
 
