@@ -7,7 +7,9 @@
 installed, its MaskablePPO takes the same place:
 
     from sb3_contrib import MaskablePPO
-    model = MaskablePPO("MlpPolicy", gym.GameEnv("hironaka", "random", **OPTIONS)).learn(100_000)
+    env = gym.GameEnv("hironaka", "random", **OPTIONS)
+    model = MaskablePPO("MlpPolicy", env).learn(100_000)
+    observation, info = env.reset()
     action, _ = model.predict(observation, action_masks=env.action_masks())
 
 It asks `env.action_masks()` for the legal actions, which `GameEnv` and `GameVectorEnv` both have.
