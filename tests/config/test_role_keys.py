@@ -88,7 +88,7 @@ def test_a_game_of_the_program() -> None:
 
 
 def test_names_that_cannot_be_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = games.make("tic_tac_toe")
+    game = TicTacToe(games.make("tic_tac_toe").options)  # `games.make` gives an object that others use, too
     for players, roles in (
         (("South player", "North"), ("south_player", "north")),
         (("белые", "чёрные"), ("first", "second")),

@@ -14,6 +14,7 @@ from tengen.engine.engine import Engine
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
+from tengen.games.tic_tac_toe import TicTacToe
 from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import QUICK, untrained
 
@@ -203,7 +204,8 @@ def test_other_boards_if_the_network_fits(go5: FoundNetwork) -> None:
 
 
 def test_nothing_is_bounded_for_one_game(noughts: FoundNetwork) -> None:
-    game, exact = games.make("tic_tac_toe"), games.make("tic_tac_toe")
+    exact = games.make("tic_tac_toe")
+    game = TicTacToe(exact.options)
     game.exact = exact  # as of games whose observation is cheaper for thousands of games
     engine = Engine(noughts, game, QUICK)
     assert engine.game is exact

@@ -37,7 +37,6 @@ CASES = [
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
-    Case("minichess", {"max_moves": 60}, batch=16),
     Case("othello"),
     Case("hironaka", {"dimension": 3}),
     Case("go", {"size": 5, "ko": "simple"}),
