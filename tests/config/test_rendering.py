@@ -81,6 +81,7 @@ _nets = st.builds(
     heads=st.lists(st.sampled_from(["opponent_policy", "moves_left"]), unique=True).map(tuple),
     dtype=st.sampled_from(["bfloat16", "float32"]),
     spec=st.none(),
+    options=st.none(),
     start_from=st.sampled_from([None, "runs/go9"]),
 )
 _shares = st.floats(0, 1, allow_subnormal=False)
@@ -196,6 +197,22 @@ def test_any_value_is_written_on_one_line_and_read_back(value: Any) -> None:
     assert document.problems == []
     assert document.data == {"key": as_lists(value)}
     assert type(document.data["key"]) is type(as_lists(value))
+
+
+_OPTIONS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9) | st.text(_characters, max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_characters, max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(_characters, max_size=9), _OPTIONS, max_size=4))
+def test_options_are_read_back(options: dict[str, Any]) -> None:
+    text = f"key: {render_value(options)}  # comment"
+    assert len(text.splitlines()) == 1
+    document = parse(text)
+    assert document.problems == []
+    assert document.data == {"key": options}
 
 
 def test_every_key_is_explained_in_one_column() -> None:

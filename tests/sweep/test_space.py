@@ -47,7 +47,7 @@ def test_a_short_name_that_can_mean_one_setting_alone(config: Config) -> None:
         (
             "net.width=8,16",
             "",
-            "net.width: unknown key, expected one of net.name, net.spec, net.start_from, net.dtype, net.heads",
+            "net.width: unknown key, expected one of net.name, net.spec, net.options, net.start_from, net.dtype",
         ),
         ("trian.batch=1", "", "trian.batch: unknown key, did you mean train.batch?"),
         ("zzz.qqq=1", "", "zzz.qqq: unknown key, expected one of run, game, net,"),

@@ -57,6 +57,8 @@ def _flow(value: Any) -> str:
     """A value in YAML's flow style."""
     if _is_section(value):
         return f"{{{', '.join(f'{setting.name}: {_flow(v)}' for setting, v in schema.values(value))}}}"
-    if isinstance(value, tuple):
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{schema.in_quotes(str(key))}: {_flow(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, tuple | list):
         return f"[{', '.join(_flow(item) for item in value)}]"
     return schema.in_quotes(value) if isinstance(value, str) else json.dumps(value)

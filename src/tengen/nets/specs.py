@@ -111,6 +111,7 @@ class NetOptions(dict[str, Any]):
     """Options of a user's function: JSON data with a hash, as the architecture of a compiled network needs one."""
 
     def __init__(self, given: Any = None) -> None:
+        """As `dict`, or None for no options."""
         options = dict(given or {})
         try:
             super().__init__(json.loads(json.dumps(options)))
