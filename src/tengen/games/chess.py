@@ -146,8 +146,8 @@ class Chess(Game[ChessState]):
         """The state after the action (or the same state, if `hold`), its pieces and its moves."""
         codes = unpack(state.board, self.size)
         move = decode(codes, action, self.geometry)
-        after, raw = moved(codes, state, move, self.geometry)
-        board = freeze(hold, Board(codes, state.castling, state.passing), after)
+        raw = moved(codes, state, move, self.geometry)
+        board = self._board(freeze(hold, state, raw))
         moves = find_moves(board, self.geometry)
         raw = raw._replace(passing=jnp.where(moves.passing, raw.passing, NOTHING).astype(jnp.int8))
         sums = self._delta(state, move)
@@ -160,6 +160,10 @@ class Chess(Game[ChessState]):
         )
         raw = raw._replace(end=self._ending(raw, board.codes, moves, times))
         return freeze(hold, state, raw), board.codes, moves
+
+    def _board(self, state: ChessState) -> Board:
+        # Pieces are read from the packed board, which XLA computes once; it would repeat moves for every set of squares.
+        return Board(unpack(state.board, self.size), state.castling, state.passing)
 
     # Repetitions
 
@@ -212,9 +216,8 @@ class Chess(Game[ChessState]):
         return jnp.where(stuck, jnp.where(moves.check, CHECKMATE, STALEMATE), found).astype(jnp.int8)
 
     def legal_actions(self, state: ChessState) -> Bool[Array, " actions"]:
-        codes = unpack(state.board, self.size)
-        moves = find_moves(Board(codes, state.castling, state.passing), self.geometry)
-        return legal_mask(moves, codes, self.geometry) & ~self.is_over(state)
+        board = self._board(state)
+        return legal_mask(find_moves(board, self.geometry), board.codes, self.geometry) & ~self.is_over(state)
 
     def to_play(self, state: ChessState) -> Int32[Array, ""]:
         return (state.ply & 1).astype(jnp.int32)
@@ -232,8 +235,8 @@ class Chess(Game[ChessState]):
         return observe(state, unpack(state.board, self.size), self.geometry)
 
     def look(self, state: ChessState) -> PositionInfo:
-        codes = unpack(state.board, self.size)
-        return self._look(state, codes, find_moves(Board(codes, state.castling, state.passing), self.geometry))
+        board = self._board(state)
+        return self._look(state, board.codes, find_moves(board, self.geometry))
 
     def _look(self, state: ChessState, codes: Array, moves: Moves) -> PositionInfo:
         over = self.is_over(state)

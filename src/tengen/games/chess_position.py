@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Int8, Int16, Int32, UInt8, UInt32
 
 from tengen.games import chess_lc0
 from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, PROMOTIONS, QUEEN, ROOK, THEIRS, ChessGeometry
-from tengen.games.chess_moves import CASTLED_KING, CASTLED_ROOK, NOTHING, Board
+from tengen.games.chess_moves import CASTLED_KING, CASTLED_ROOK, NOTHING
 from tengen.games.core import Observation
 
 ENDS = (
@@ -52,21 +52,6 @@ class ChessMove(NamedTuple):
     undo: Array
 
 
-def _plane_values() -> Int32[np.ndarray, "2 110"]:
-    """For each plane of the observation, which value it shows, and what that must be for a 1.
-
-    The values are eight boards, then flags: one that is always set, repetitions, castling rights, Black to move.
-    """
-    pieces = [*range(1, 7), *range(1 + THEIRS, 7 + THEIRS)]
-    history = [[*((k, piece) for piece in pieces), (9 + k, 1)] for k in range(chess_lc0.HISTORY)]
-    return np.array(
-        [(8, 1), *(pair for pairs in history for pair in pairs), *((17 + k, 1) for k in range(5))], np.int32
-    ).T
-
-
-_PLANE_VALUES = _plane_values()
-
-
 def flipped(square: Any, size: int) -> Array:
     """The number of a square from the other side."""
     return (size - 1 - square // size) * size + square % size
@@ -105,8 +90,8 @@ def decode(codes: Array, action: Array, geometry: ChessGeometry) -> ChessMove:
     )
 
 
-def moved(codes: Array, state: ChessState, move: ChessMove, geometry: ChessGeometry) -> tuple[Board, ChessState]:
-    """The board after a move, from the other side, and the state without hashes."""
+def moved(codes: Array, state: ChessState, move: ChessMove, geometry: ChessGeometry) -> ChessState:
+    """The state after a move, from the other side; hashes, repetitions and the end are as before."""
     square = np.arange(geometry.squares)
     gone = (square == move.start) | (square == move.taken_at) | (move.castles & (square == move.rook_start))
     codes = jnp.where(gone, 0, codes)
@@ -116,7 +101,7 @@ def moved(codes: Array, state: ChessState, move: ChessMove, geometry: ChessGeome
     two = (move.kind == PAWN) & (move.end - move.start == 2 * geometry.size)
     passing = jnp.where(two & geometry.double_step, move.start % geometry.size, NOTHING).astype(jnp.int8)
     quiet = (move.kind != PAWN) & (move.taken == 0)
-    raw = state._replace(
+    return state._replace(
         board=pack(codes, geometry.size),
         castling=castling,
         passing=passing,
@@ -125,7 +110,6 @@ def moved(codes: Array, state: ChessState, move: ChessMove, geometry: ChessGeome
         moves=(state.moves + 1).astype(jnp.int16),
         undo=jnp.concatenate([move.undo[None], state.undo[:-1]]),
     )
-    return Board(codes, castling, passing), raw
 
 
 def _rights(castling: Int8[Array, "4"], move: ChessMove, geometry: ChessGeometry) -> Int8[Array, "4"]:
@@ -148,26 +132,32 @@ def too_little(codes: Array, size: int) -> Bool[Array, ""]:
     return ~others & ((minor.sum() <= 1) | (~(kind == KNIGHT).any() & one_colour))
 
 
+_PIECES = np.array([*range(1, 7), *range(1 + THEIRS, 7 + THEIRS), 255], np.uint8)  # of a position's planes
+
+
 def observe(state: ChessState, codes: Int32[Array, " squares"], geometry: ChessGeometry) -> Observation:
-    """Lc0's planes: the position and the seven before it, with their moves taken back one by one."""
-    # A loop, because XLA would repeat unrolled operations for every plane.
-    ages = np.arange(1, chess_lc0.HISTORY, dtype=np.uint8)
-    now = codes.astype(jnp.uint8)
+    """Lc0's planes: the position and the seven before it, with their moves taken back one by one.
 
-    def back(board: Array, move: tuple[Array, Array]) -> tuple[Array, Array]:
-        before = _taken_back(board, *move, geometry)
-        return before, before
-
-    past = lax.scan(back, now, (state.undo, jnp.asarray(ages)))[1]
-    boards = jnp.concatenate([now[None], past])
+    A loop writes the planes of one position after the other, because XLA would repeat unrolled operations for each.
+    """
+    steps, count = chess_lc0.HISTORY, geometry.squares
     known = jnp.concatenate([jnp.ones(1, bool), state.undo != 0])
-    repeated = ((state.repeated >> np.arange(8, dtype=np.uint8)) & 1 == 1) & known
-    black = (state.ply & 1 == 1)[None]
-    flags = jnp.concatenate([jnp.ones(1, bool), repeated, state.castling >= 0, black]).astype(jnp.uint8)
-    values = jnp.concatenate(
-        [jnp.where(known[:, None], boards, 0), jnp.broadcast_to(flags[:, None], (len(flags), boards.shape[1]))]
-    )
-    planes = (values[_PLANE_VALUES[0]] == _PLANE_VALUES[1].astype(np.uint8)[:, None]).T
+    repeated = ((state.repeated >> np.arange(steps, dtype=np.uint8)) & 1 == 1) & known
+    flags = jnp.concatenate([state.castling >= 0, (state.ply & 1 == 1)[None]])
+    blank = jnp.zeros(steps * chess_lc0.PIECE_PLANES, bool)
+    planes = jnp.broadcast_to(jnp.concatenate([jnp.ones(1, bool), blank, flags]), (count, chess_lc0.PLANES))
+
+    def write(carry: tuple[Array, Array], step: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        board, planes = carry
+        undo, age, is_known, is_repeated = step
+        seen = ((board[:, None] == _PIECES) & is_known) | ((_PIECES == 255) & is_repeated)
+        first = 1 + chess_lc0.PIECE_PLANES * age.astype(jnp.int32)
+        planes = lax.dynamic_update_slice(planes, seen, (jnp.int32(0), first))
+        return (_taken_back(board, undo, age + jnp.uint8(1), geometry), planes), None
+
+    undo = jnp.concatenate([state.undo, jnp.zeros(1, jnp.uint32)])
+    ages = jnp.arange(steps, dtype=jnp.uint8)
+    (_, planes), _ = lax.scan(write, (codes.astype(jnp.uint8), planes), (undo, ages, known, repeated))
     scalars = state.clock[None] / jnp.float32(chess_lc0.RULE_50_SCALE)
     return Observation(planes.reshape(geometry.size, geometry.size, chess_lc0.PLANES), scalars)
 
@@ -203,6 +193,7 @@ def pack(codes: Int32[Array, " squares"], size: int) -> UInt32[Array, " ranks"]:
 
 
 def unpack(board: UInt32[Array, " ranks"], size: int) -> Int32[Array, " squares"]:
-    """Undoes `pack`."""
-    places = 4 * np.arange(size, dtype=np.uint32)
-    return ((board[:, None] >> places) & 15).reshape(-1).astype(jnp.int32)
+    """Undoes `pack`. The word of each square is found by a sum, which XLA computes once and not for every use."""
+    square = np.arange(size * size, dtype=np.uint32)
+    words = jnp.where(square // size == np.arange(size)[:, None], board[:, None], 0).sum(0, dtype=jnp.uint32)
+    return (words >> (4 * (square % size)) & 15).astype(jnp.int32)
