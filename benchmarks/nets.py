@@ -2,7 +2,7 @@
 
     python benchmarks/nets.py b6c96 --size 9 --batch 4096
     python benchmarks/nets.py b10c128 --size 19 --batch 512
-    python benchmarks/nets.py b10c128 --game pgx:chess --batch 1024
+    python benchmarks/nets.py b10c128 --game chess --batch 1024
 
 Many looks run inside one compiled loop, as in a search; each depends on the one before, so that none can be left out
 or moved out of the loop. Prints the median over the repeats. Networks are folded, as self-play uses them.

@@ -2,6 +2,7 @@
 
     python benchmarks/search.py              # everything (an NVIDIA GPU), pgx + mctx measured in the same run
     python benchmarks/search.py --small      # a small batch and network, for two CPU cores
+    python benchmarks/search.py --chess      # chess instead of Go, next to pgx's
 
 Every line measures the bare network at the same batch right before the search, on positions after 20 random moves, for
 as many evaluations as the search makes: a GPU that works for longer than some tens of milliseconds slows down by a few
@@ -31,7 +32,7 @@ from tengen.search.simulation import simulate
 class Line(NamedTuple):
     """One measurement."""
 
-    size: int
+    size: int  # of Go's board; 0 for chess
     net: str
     games: int
     algorithm: str
@@ -51,6 +52,7 @@ PEER = (
     Line(9, "b6c96", 4096, "gumbel", 32),
     *(Line(9, "b6c96", 4096, "gumbel", 128, sharpness, after) for sharpness in (1.0, 30.0) for after in (20, 50)),
 )
+CHESS = tuple(Line(0, "b10c128", 1024, "gumbel", n) for n in (32, 128, 800))
 SMALL = tuple(Line(9, net, 256, algorithm, 32) for net in ("b4c32", "b6c96") for algorithm in ("puct", "gumbel"))
 
 
@@ -104,7 +106,7 @@ def mean_depth(tree: search.Tree, sample: int = 16) -> float:
 
 def measure(line: Line, repeats: int, observation: str = "tengen") -> float:
     """Print one line; evaluations per second in search."""
-    game = games.make("go", size=line.size, observation=observation)
+    game = games.make("go", size=line.size, observation=observation) if line.size else games.make("chess")
     state, evaluate = evaluator(game, line.net, line.sharpness)
     states, seen = positions(game, line.games, line.after)
     settings = SearchSettings(algorithm=line.algorithm, simulations=line.simulations)  # type: ignore[arg-type]
@@ -124,7 +126,8 @@ def measure(line: Line, repeats: int, observation: str = "tengen") -> float:
     bare = bare_seconds(state, evaluate, seen, repeats, line.simulations + 1)
     seconds = median_seconds(lambda: run(state, states)[0], repeats=repeats) / (line.simulations + 1)
     rate = line.games / seconds
-    name = f"go {line.size}x{line.size} {line.net} {line.games} games {line.algorithm} {line.simulations}"
+    board = f"go {line.size}x{line.size}" if line.size else "chess"
+    name = f"{board} {line.net} {line.games} games {line.algorithm} {line.simulations}"
     name += f" after {line.after}" if line.after != 20 else ""
     sharp = f" sharpness {line.sharpness:g}" if line.sharpness != 1 else ""
     print(
@@ -137,7 +140,7 @@ def measure(line: Line, repeats: int, observation: str = "tengen") -> float:
 
 
 def measure_mctx(line: Line, repeats: int) -> float:
-    """pgx's 9x9 Go and mctx's Gumbel search around the same kind of network; evaluations per second.
+    """pgx's 9x9 Go or chess and mctx's Gumbel search around the same kind of network; evaluations per second.
 
     From positions after as many random moves as ours; with the same network, for the planes that pgx has.
     """
@@ -145,7 +148,7 @@ def measure_mctx(line: Line, repeats: int) -> float:
     import importlib
 
     mctx: Any = importlib.import_module("mctx")  # its dataclasses are beyond pyright
-    game = games.make("pgx:go_9x9")
+    game = games.make("pgx:go_9x9" if line.size else "pgx:chess")
     env = game.env  # type: ignore[attr-defined]
     state, evaluate = evaluator(game, net, line.sharpness)
     states, observation = positions(game, batch, line.after)
@@ -176,7 +179,7 @@ def measure_mctx(line: Line, repeats: int) -> float:
     bare = bare_seconds(state, evaluate, observation, repeats, simulations + 1)
     seconds = median_seconds(run, state, inner, repeats=repeats) / (simulations + 1)
     print(
-        f"pgx + mctx go 9x9 {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g} "
+        f"pgx + mctx {game.name} {net} {batch} games gumbel {simulations} sharpness {line.sharpness:g} "
         f"after {line.after} moves: "
         f"bare {batch / bare:,.0f}/s, "
         f"search {batch / seconds:,.0f}/s, share {bare / seconds:.3f}",
@@ -188,18 +191,20 @@ def measure_mctx(line: Line, repeats: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--small", action="store_true", help="for a CPU")
+    parser.add_argument("--chess", action="store_true", help="chess instead of Go")
     parser.add_argument("--mctx", action="store_true", help="only the lines that pgx + mctx are measured for")
     parser.add_argument("--observation", default="tengen", help="of Go: tengen (the default) or katago")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}")
     lines = SMALL if args.small else tuple(dict.fromkeys(GPU + PEER))
-    if args.mctx:
-        lines = PEER
+    peer = CHESS if args.chess else PEER
+    if args.mctx or args.chess:
+        lines = peer
     ours = {line: measure(line, args.repeats, args.observation) for line in lines}
     if args.small:
         return
-    for line in PEER:
+    for line in peer:
         theirs = measure_mctx(line, args.repeats)
         print(f"  ratio to it: {ours[line] / theirs:.2f}", flush=True)
 

@@ -162,7 +162,7 @@ class Chess(Game[ChessState]):
         return freeze(hold, state, raw), board.codes, moves
 
     def _board(self, state: ChessState) -> Board:
-        # Pieces are read from the packed board, which XLA computes once; else it would repeat moves for every set.
+        # Pieces are read from the packed board, which XLA computes once; it would repeat a move for every set.
         return Board(unpack(state.board, self.size), state.castling, state.passing)
 
     # Repetitions

@@ -220,7 +220,7 @@ def test_a_file_is_known_by_its_content(name: str, before: bytes | str, tmp_path
     [
         (b"", "an empty file is neither SGF"),
         (b"\n \n", "an empty file is neither SGF"),
-        (b'[Event "?"]\n1. e4 e5', "the file is neither SGF, which begins with .*, nor a record of Tengen"),
+        (b"<html>1. e4 e5", "the file is neither SGF, which begins with .*, nor a record of Tengen"),
         (bytes(range(256)), "the file is neither SGF"),
         (b"tengen record 2\ngame: go", "expected a record, which begins with the line 'tengen record 1'"),
         (b"(;SZ[9]", "cut short"),
