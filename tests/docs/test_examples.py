@@ -1,8 +1,12 @@
-"""AlphaZero in one file learns, and stays short."""
+"""AlphaZero in one file learns, and stays short; configurations of examples are complete."""
+
+from pathlib import Path
 
 import pytest
 
 from tengen import search
+from tengen.config import render
+from tengen.config.loading import load_any
 from tests.context.test_examples import load
 from tests.helpers import paths
 
@@ -24,3 +28,8 @@ def test_alpha_zero_beats_random_play(capsys: pytest.CaptureFixture[str]) -> Non
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines() if line.startswith("round")]
     assert len(losses) == 30
     assert losses[-1] < 0.6 * losses[0]
+
+
+@pytest.mark.parametrize("path", sorted(paths.EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_configurations_have_all_settings(path: Path) -> None:
+    assert render(load_any(path)) == path.read_text()
