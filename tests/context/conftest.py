@@ -7,13 +7,13 @@ import jax
 import pytest
 
 from tengen.context import program
-from tengen.testing import recording
+from tengen.games.batching import quick_options
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _quickly() -> Iterator[None]:
     def compiled(function: Any, *shapes: Any, donate: Any = ()) -> Any:
-        return jax.jit(function, donate_argnums=donate).lower(*shapes).compile(recording.quick())
+        return jax.jit(function, donate_argnums=donate).lower(*shapes).compile(quick_options())
 
     usual, program.compiled = program.compiled, compiled
     yield

@@ -28,7 +28,7 @@ def joined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def _quick() -> dict[str, Any]:
+def quick_options() -> dict[str, Any]:
     """Options of the compiler that make it many times quicker, as far as this version of it knows them."""
     options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
     try:
@@ -40,4 +40,4 @@ def _quick() -> dict[str, Any]:
 
 def quick_jit(function: Callable[..., Any]) -> Any:
     """`jax.jit` for programs of which compiling takes longer than running: tests, and rules for one position."""
-    return jax.jit(function, compiler_options=_quick())
+    return jax.jit(function, compiler_options=quick_options())
