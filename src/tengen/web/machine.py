@@ -6,8 +6,9 @@ import shutil
 import socket
 import subprocess
 import time
-from pathlib import Path
 from typing import Any
+
+from tengen import files
 
 _LEAST = 3.0  # seconds between two measurements
 _QUERY = ["--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
@@ -43,7 +44,7 @@ class MachineLoad:
 def _cpu_times() -> tuple[int, int] | None:
     """Busy and all time of the processors so far; None where the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        numbers = [int(word) for word in files.read_text("/proc/stat").splitlines()[0].split()[1:9]]
         return sum(numbers) - numbers[3] - numbers[4], sum(numbers)
     return None
 
@@ -51,7 +52,7 @@ def _cpu_times() -> tuple[int, int] | None:
 def _memory() -> tuple[int, int] | None:
     """Used and all bytes."""
     with contextlib.suppress(OSError, ValueError, KeyError):
-        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        lines = (line.split() for line in files.read_text("/proc/meminfo").splitlines())
         found = {words[0]: 1024 * int(words[1]) for words in lines if len(words) > 1}
         return found["MemTotal:"] - found["MemAvailable:"], found["MemTotal:"]
     return None

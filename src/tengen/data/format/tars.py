@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tengen import files
 from tengen.errors import OptionError
 
 SUFFIX = ".tar"
@@ -29,7 +30,7 @@ class TarFile:
         if name not in self.members:
             raise OptionError("there is no such file in the tar")
         offset, size = self.members[name]
-        with self.path.open("rb") as file:
+        with files.open_regular(self.path) as file:
             data = os.pread(file.fileno(), size, offset)
         if len(data) < size:
             raise OptionError("the tar is cut off")
@@ -41,7 +42,7 @@ def _indexed(path: Path, changed: int, size: int) -> TarFile:
     del changed, size  # they only tell whether it is still the same file
     members: dict[str, tuple[int, int]] = {}
     try:
-        with tarfile.open(path, "r:") as tar:
+        with files.open_buffered(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
                 if member.isreg():
                     members[member.name] = (member.offset_data, member.size)

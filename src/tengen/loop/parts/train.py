@@ -166,9 +166,9 @@ class TrainPart(Part):
     def flush(self) -> None:
         """Write a checkpoint of all that was learned, and how far that is."""
         self._checkpoint()
+        self.session.wait()
         if self._sums.steps:
             self._metrics.write("stopped", {**self._counts(), "losses": losses(self._sums.means())})
-        self.session.wait()
 
     def close(self) -> None:
         self._release()
