@@ -1,6 +1,7 @@
 """Who plays whom, and what is remembered; matches themselves are the arena's."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import jax
@@ -49,6 +50,7 @@ class Table:
 
     compiling, playing = 10.0, 2.0  # seconds
     clock = Clock()
+    openings: ClassVar[Any] = SimpleNamespace(note=lambda game: "")
     known: ClassVar[set[str]] = set()
     played: ClassVar[list[tuple[str, str, Any, Any]]] = []
 
