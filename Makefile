@@ -2,6 +2,8 @@
 
 BIN := .venv/bin
 READY := .venv/.ready
+# Modules stay compiled between processes, whatever the environment says: the tests start many.
+export PYTHONDONTWRITEBYTECODE :=
 # Tests of one file stay together: they share compiled programs. Some wait for processes, so three keep two cores busy.
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # Which tests: TESTS=tests/data, or any other arguments of pytest. Without it, all.

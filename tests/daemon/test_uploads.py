@@ -197,6 +197,7 @@ def test_without_a_receiver_nothing_waits(tmp_path: Path) -> None:
     assert not (tmp_path / "uploads").exists()
 
 
+@pytest.mark.slow
 def test_a_daemon_trains_on_while_nobody_takes_its_networks(tmp_path: Path) -> None:
     chunks(tmp_path, 0, 3)
     with receiving(*["stall"] * 2) as receiver:

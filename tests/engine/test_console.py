@@ -104,9 +104,8 @@ def test_go_is_saved_as_sgf(go5: FoundNetwork, tmp_path: Path) -> None:
     assert len(list(replay(record))) == len(record.actions) + 1
 
 
-@pytest.mark.parametrize(
-    ("game", "net"), [pytest.param("connect_four", "b1c8", marks=pytest.mark.slow), ("hironaka", "mlp1x8")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("game", "net"), [("connect_four", "b1c8"), ("hironaka", "mlp1x8")])
 def test_other_games(game: str, net: str, tmp_path: Path) -> None:
     engine = Engine(untrained(tmp_path / "net", game, net), settings=QUICK)
     for seat in (0, 1):

@@ -146,7 +146,7 @@ def test_random_games_on_small_boards(size: int, ko: str, suicide: bool) -> None
         pytest.param(7, "positional", True, 4, 1, marks=pytest.mark.slow),
         (9, "simple", False, 2, 1),
         pytest.param(13, "simple", True, 2, 12, marks=pytest.mark.slow),
-        (19, "positional", False, 2, 40),
+        pytest.param(19, "positional", False, 2, 40, marks=pytest.mark.slow),
     ],
 )
 def test_random_games_on_large_boards(size: int, ko: str, suicide: bool, games: int, every: int) -> None:

@@ -98,7 +98,9 @@ def _raw(env: Any) -> Any:
     return jit(run)
 
 
-@pytest.mark.parametrize("name", ["pgx:tic_tac_toe", "pgx:connect_four", "pgx:othello"])
+@pytest.mark.parametrize(
+    "name", ["pgx:tic_tac_toe", "pgx:connect_four", pytest.param("pgx:othello", marks=pytest.mark.slow)]
+)
 def test_the_adapter_shows_what_pgx_shows(name: str) -> None:
     game = make(name)
     assert isinstance(game, PgxGame)

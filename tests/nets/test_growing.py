@@ -42,7 +42,7 @@ def shaken(spec: nets.Spec, game: Game) -> nets.Network:
 @pytest.mark.parametrize(
     ("game", "small", "large"),
     [
-        ("go", "b2c8", "b4c16"),  # pooling moves from block 2 to block 3
+        pytest.param("go", "b2c8", "b4c16", marks=pytest.mark.slow),  # pooling moves from block 2 to block 3
         pytest.param("go", "b2c8-se", "b3c16-se4", marks=pytest.mark.slow),
         pytest.param("go", "b2c8-nogp", "b2c8-nogp-se", marks=pytest.mark.slow),
         pytest.param("go", "b1c8nbt", "b3c16nbt", marks=pytest.mark.slow),

@@ -53,7 +53,12 @@ def played(name: str, seed: int = 0) -> Record:
     )
 
 
-@pytest.mark.parametrize("name", games.names())
+def _names() -> list[Any]:
+    """Chess is compiled for long."""
+    return [pytest.param(name, marks=pytest.mark.slow if "chess" in name else ()) for name in games.names()]
+
+
+@pytest.mark.parametrize("name", _names())
 def test_round_trip_of_every_game(name: str) -> None:
     records = [played(name, seed) for seed in range(2)]
     assert text.read(text.write(records)) == records

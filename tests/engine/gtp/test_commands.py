@@ -60,6 +60,7 @@ def test_reports_use_the_names_of_the_game(commands: GtpCommands) -> None:
     talk.end()
 
 
+@pytest.mark.slow
 def test_names_that_depend_on_the_player(tmp_path) -> None:
     found = untrained(tmp_path / "points", "hironaka", "mlp1x8")
     commands = session.make(found, PlaySettings(visits=8), QUICK)
