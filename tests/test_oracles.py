@@ -277,6 +277,7 @@ def test_connect_four_perft() -> None:
     assert [perft(ConnectFour(), depth) for depth in range(1, 6)] == [7, 49, 343, 2401, 16807]
 
 
+@pytest.mark.slow
 def test_connect_four_distinct_positions_after_each_ply() -> None:
     layers = reachable(ConnectFour(), lambda game: frozenset(game.board.items()), plies=5)
     assert [len(layer) for layer in layers] == [1, 7, 49, 238, 1120, 4263]  # OEIS A212693

@@ -106,6 +106,7 @@ def test_the_whole_tree_is_dumped(engine: Engine, tmp_path) -> None:
     assert len(re.findall(r"\d visits", (tmp_path / "tree.txt").read_text())) == known.search.nodes
 
 
+@pytest.mark.slow
 def test_ownership_is_turned_to_the_first_player(go5: FoundNetwork) -> None:
     game = query.new_game(go5.saved)
     engine = Engine(go5, game.game, QUICK)

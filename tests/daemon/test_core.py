@@ -199,6 +199,7 @@ def test_an_error_in_training_is_told_and_a_new_start_mends_it(tmp_path: Path, m
         eventually(lambda: told.networks, told.lines)
 
 
+@pytest.mark.slow
 def test_a_network_that_diverged_is_not_exported_nor_its_checkpoint_gone_on_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,10 +33,10 @@ CASES = [
     Case("tic_tac_toe"),
     Case("connect_four"),
     Case("hex", {"size": 4, "swap": True}),
-    Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("pgx:tic_tac_toe"),
 ]
 SLOW = [
+    Case("go", {"size": 5, "ko": "positional", "suicide": True}),
     Case("othello"),
     Case("hironaka", {"dimension": 3}),
     Case("go", {"size": 5, "ko": "simple"}),

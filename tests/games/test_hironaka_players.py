@@ -81,6 +81,7 @@ def test_a_draw_is_between_all_legal_actions():
     assert np.bincount(np.asarray(agents), minlength=4) == pytest.approx([count / 2, 0, count / 2, 0], rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", range(11))
 def test_the_first_and_the_last_coordinate(action):
     game = games.make("hironaka", dimension=4)

@@ -76,6 +76,7 @@ def test_games_with_an_engine_that_passes(start: MatchOpenings) -> None:
         assert all(action == PASS for ply, action in enumerate(game.actions) if ply >= 2 and ply % 2 == engine)
 
 
+@pytest.mark.slow
 def test_two_engines(start: MatchOpenings) -> None:
     played = play(start, crew("fine"), crew("resign"))
     assert len(played) == 6

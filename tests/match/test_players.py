@@ -63,7 +63,9 @@ def choose(player: Player, states: Any, which: Any, seed: int = 0) -> np.ndarray
     return np.asarray(program(player)(jax.random.key(seed), states, jnp.asarray(which)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.startswith("drawn") else ()) for name in NAMES]
+)
 def test_moves_are_legal(name: str) -> None:
     states = roots(DOUBLE_MOVE, BATCH)
     over = np.asarray(jax.vmap(DOUBLE_MOVE.is_over)(states))
@@ -129,6 +131,7 @@ def test_what_is_there_for_variety_can_be_switched_off() -> None:
     assert players.strongest(SearchSettings(simulations=5)).simulations == 5
 
 
+@pytest.mark.slow
 def test_the_perfect_player_never_loses_and_varies() -> None:
     game = make("tic_tac_toe")
     match = play(game, solved.player(), from_host(players.random(game)), jax.random.key(0), MatchSettings(40, 0))

@@ -242,6 +242,7 @@ def _games() -> list[games.Game]:
     return [games.make(name) for name in games.names()] + [games.make("hex", swap=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", _games(), ids=lambda game: f"{game.name}-{game.num_actions}")
 @pytest.mark.parametrize("with_heads", [False, True], ids=["plain", "heads"])
 def test_shapes_smoke(game: games.Game, with_heads: bool) -> None:

@@ -86,6 +86,7 @@ def test_schedules_of_ones_own_are_asked_at_every_step() -> None:
     assert figures["learning_rate"] == pytest.approx((0.5**4 + 0.5**5) / 2)
 
 
+@pytest.mark.slow
 def test_damaged_checkpoints(tmp_path: Path) -> None:
     trainer = train.DQNTrainer(small(*_CHAIN), game=Chain())
     with pytest.raises(TengenError, match="there is no such folder"):

@@ -323,6 +323,7 @@ class Halved:
         self.asked = state["asked"]
 
 
+@pytest.mark.slow
 def test_schedules_of_ones_own(make: Callable[..., Fitting], tmp_path: Path) -> None:
     """Set by attribute, saved with their state; one of Tengen's is restored from the checkpoint."""
     trainer: Any = make()

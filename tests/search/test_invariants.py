@@ -182,6 +182,7 @@ def test_budgets_roots_nodes_and_moves(plan: Plan) -> None:
     hold()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [pytest.param(plan, id=name) for name, plan in PLANS.items()])
 def test_a_game_does_not_depend_on_the_others(plan: Plan) -> None:
     noise = np.random.default_rng(0).dirichlet(np.ones(9), (MOVES, BATCH))  # drawn, it would depend on the place

@@ -48,6 +48,7 @@ def test_weights_are_those_of_the_file(playing: SelfplayDriver, tmp_path: Path) 
     assert np.ptp(np.asarray(said.logits)) > 0
 
 
+@pytest.mark.slow
 def test_numbers_go_on_when_games_are_dropped(playing: SelfplayDriver) -> None:
     rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
     weights = playing.no_weights()

@@ -197,6 +197,7 @@ def test_a_target_is_seen_by_the_player_of_each_move(sides: Any, value: list, ex
         assert np.asarray(found).tolist() == expected
 
 
+@pytest.mark.slow
 def test_rows_for_katago_hold_the_stones_of_later_turns() -> None:
     game, moves = make("tic_tac_toe"), [4, 0, 1, 7, 3, 5, 2, 6, 8]
     state, planes, boards = game.init(jax.random.key(0)), [], []

@@ -243,6 +243,7 @@ def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
     assert candidates[int(np.argmin(each))] == pytest.approx(4, abs=0.25)
 
 
+@pytest.mark.slow
 def test_unknown_targets_teach_nothing() -> None:
     """Neither their loss nor its gradient depends on rows that do not know a target."""
     rows, few = batch(), {name: values[1:] for name, values in batch().items()}

@@ -28,7 +28,9 @@ def test_no_game_is_forgotten() -> None:
     assert set(CASES) - {EVERY_TARGET} | {"tic_tac_toe"} == ships
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in ("othello", "hex") else ()) for name in CASES]
+)
 def test_each_symmetry_against_the_game(name: str) -> None:
     game = games.make(name, **CASES[name])
     heads = nets.possible_heads(game)

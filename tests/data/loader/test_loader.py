@@ -71,7 +71,9 @@ def test_without_shuffling_rows_stay_in_order(tmp_path: Path) -> None:
     assert found == list(loading.expected(COUNTS))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.slow if number % 2 else ()) for number, way in enumerate(WAYS)]
+)
 def test_a_list_and_a_seed_give_the_same_batches_again(tmp_path: Path, way: dict[str, Any]) -> None:
     paths = loading.files(tmp_path, COUNTS)
 

@@ -64,7 +64,7 @@ def test_round_trip_of_every_game(name: str) -> None:
     assert text.read(text.write(records)) == records
 
 
-@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("name", _names())
 def test_names_and_players_are_the_game_s(name: str) -> None:
     """The quick way, which does not look at positions, against the one that does."""
     game, step, _ = game_of(name)

@@ -53,6 +53,7 @@ def test_networks_in(version: int, options: dict[str, Any]) -> None:
         np.testing.assert_allclose(found.ownership[n], expected["ownership"], atol=2e-4)
 
 
+@pytest.mark.slow
 def test_no_result_is_a_draw_under_simple_ko() -> None:
     model = oracle.random_model(8)
     net = network.from_katago(model, games.make("go", size=5, ko="simple", observation="katago"))

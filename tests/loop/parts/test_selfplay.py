@@ -133,6 +133,7 @@ def test_limits(tmp_path: Path, worker: Any, limit: str, what: str) -> None:
     assert Store(tmp_path / "selfplay").listing().rows == one.part.rows, "all is written when it ends"
 
 
+@pytest.mark.slow
 def test_some_of_its_search_trees_are_written(tmp_path: Path, worker: Any) -> None:
     folder = tmp_path / "a" / "trees"
     one = worker(tmp_path / "run", trees=folder, max_trees=3)

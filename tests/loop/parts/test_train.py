@@ -168,6 +168,7 @@ def test_so_many_epochs_of_this_process(base: Path) -> None:
     assert len(epochs(base)) == 3
 
 
+@pytest.mark.slow
 def test_several_passes_over_a_shuffle(base: Path, single: None) -> None:
     one = Trainer(base, "ring.passes_per_shuffle=2", "train.samples_per_row=8")
     one.run(calls=14)  # in the middle of the second pass
