@@ -4,7 +4,7 @@ For your own trainer, derive from `TrainerConfig` and add its settings; see docs
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import Any, Literal
 
@@ -75,9 +75,8 @@ class TrainerConfig:
 
     def _nets(self, section: GameSection) -> Iterator[tuple[str, str]]:
         """Problems of the networks with this game."""
-        from tengen import games
 
-        game = games.make(section.name, **asdict(section.options))
+        game = section.make()
         for role in ROLES:
             if (settings := getattr(self, role)) is not None:
                 for key, message in nets.problems(settings.net.architecture(), game):
@@ -89,7 +88,7 @@ def _role_names(game: Any) -> tuple[str, ...] | None:
     from tengen import games
 
     if isinstance(game, GameSection):
-        return games.make(game.name, **asdict(game.options)).roles
+        return game.make().roles
     options = dict(game) if isinstance(game, Mapping) else {}
     name = options.pop("name", None)
     for given in (options, {}) if isinstance(name, str) else ():  # wrong options are reported by others

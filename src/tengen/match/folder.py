@@ -24,7 +24,7 @@ from tengen.match import results
 from tengen.match.game_record import PlayedGame
 from tengen.match.match_games import MatchGames
 
-_ABOUT, _GAMES, _RESULTS, _SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
+ABOUT, _GAMES, _RESULTS, SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
 
 
 class MatchFolder(MatchGames):
@@ -42,7 +42,7 @@ class MatchFolder(MatchGames):
         TengenError if another process uses the folder, another match is in it, or it is damaged.
         """
         with lock.locked(folder, other="--out"):
-            _check(folder / _ABOUT, {"a": names[0], "b": names[1], "games": games, **json.loads(json.dumps(about))})
+            _check(folder / ABOUT, {"a": names[0], "b": names[1], "games": games, **json.loads(json.dumps(about))})
             yield cls(folder, names, games, _read(folder / _GAMES, games))
 
     def add(self, *games: PlayedGame) -> None:
@@ -65,7 +65,7 @@ class MatchFolder(MatchGames):
             if self.played:
                 save_records(path, self.records(game))
                 results.write(self.folder / _RESULTS, self.result)
-            files.write_bytes(self.folder / _SUMMARY, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
+            files.write_bytes(self.folder / SUMMARY, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
         except OSError as error:
             raise TengenError(f"{self.folder}: cannot be written to: {error.strerror or error}") from None
         return path

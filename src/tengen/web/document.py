@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tengen import files
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.data.shuffle import folders as shuffled
 from tengen.errors import TengenError
+from tengen.games import Game, game_class, ships
 from tengen.monitor import overview, totals
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.redact import hide
 from tengen.run import changes, chunk_counts, metrics, networks, part_status
 from tengen.run.status import RatedNetwork
 from tengen.web import curves, games, ladder
+from tengen.web.folders import inside
 from tengen.web.history import MetricsHistory
 
 SCHEMA = 1
@@ -44,7 +45,7 @@ class RunReader:
         """Changes when the run does. Costs a few calls of `stat`."""
         watched = [self.base / name for name in (metrics.NAME, source.RUN_FILE, changes.NAME, *_STATES.values())]
         watched += [self.base / part_status.FOLDER, self.base / totals.RESULTS, *_trainer_files(self.base)]
-        watched += list(_inside(self.base / part_status.FOLDER))
+        watched += list(inside(self.base / part_status.FOLDER))
         found = 0
         for path in watched:
             with contextlib.suppress(OSError):
@@ -116,7 +117,7 @@ class RunReader:
             "calibration": curves.calibration(played_since),
             "marks": self._marks(progress, others),
             "ladders": ladders,
-            "matches": [one for one in map(ladder.match_summary, _inside(self.base / "matches")) if one],
+            "matches": [one for one in map(ladder.match_summary, inside(self.base / "matches")) if one],
             "networks": there[:_NETWORKS],
             "more_networks": max(len(there) - _NETWORKS, 0),
             "games_of": games.networks_with_games(self.base),
@@ -133,7 +134,7 @@ class RunReader:
         parts: list[Any] = []
         with contextlib.suppress(TengenError, OSError):
             parts = part_status.look(self.base)
-        playable = any(True for _ in _inside(self.base / networks.ACCEPTED))
+        playable = any(True for _ in inside(self.base / networks.ACCEPTED))
         return overview.summarise(
             self.base, parts, {"games": played.games, "rows": played.rows}, rated, playable=playable
         )
@@ -266,7 +267,7 @@ def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: boo
 
 
 def _listed(folder: Path) -> list[str]:
-    found = [path.name for path in _inside(folder) if not path.name.endswith(".corrupt") and networks.is_there(path)]
+    found = [path.name for path in inside(folder) if not path.name.endswith(".corrupt") and networks.is_there(path)]
     return sorted(
         (name for name in found if not name.startswith(".")),
         key=lambda name: (networks.parse_counts(name) or (0, 0), name),
@@ -281,16 +282,13 @@ def _newest_rated(own: Mapping[str, Any] | None, there: list[dict[str, Any]]) ->
 
 
 def _players(game: str) -> tuple[str, str]:
-    """What the rules call the players, without making the game, which needs JAX."""
-    if "chess" in game:
-        return "White", "Black"
-    return {"go": ("Black", "White"), "othello": ("Black", "White"), "hironaka": ("host", "agent")}.get(
-        game, ("first player", "second player")
-    )
+    """What the rules call the players. Looking at a run imports no code of users, so their games have usual names."""
+    first, second = (game_class(game) if ships(game) else Game).players
+    return first, second
 
 
 def _trainer_files(base: Path) -> list[Path]:
-    return sorted(path for folder in _inside(base / "train") if (path := folder / metrics.NAME).is_file())
+    return sorted(path for folder in inside(base / "train") if (path := folder / metrics.NAME).is_file())
 
 
 def _flat(data: Any, prefix: str = "") -> Any:
@@ -299,9 +297,3 @@ def _flat(data: Any, prefix: str = "") -> Any:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _inside(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return files.inside(folder)
-    return []

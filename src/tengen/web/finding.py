@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
+from tengen.match.folder import ABOUT
 from tengen.web.ladder import match_summary
 
 _DEPTH = 3  # folders below a named one in which runs are looked for
-_MATCH = "match.json"
 _MOST = 2000
 
 
@@ -44,7 +44,7 @@ def _look(folder: Path, depth: int, runs: list[Path], matches: list[Path]) -> No
     if (folder / RUN_FILE).is_file():
         runs.append(folder)
         return
-    if (folder / _MATCH).is_file():
+    if (folder / ABOUT).is_file():
         matches.append(folder)
         return
     if depth == 0 or len(runs) >= _MOST:

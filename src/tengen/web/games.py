@@ -6,10 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tengen import files
 from tengen.data.records.records import ENDINGS
 from tengen.errors import TengenError
 from tengen.run import networks
+from tengen.web.folders import inside
 
 FOLDER = "games"
 _NAMES = (".sgf", ".txt")
@@ -24,7 +24,7 @@ class NoSuchGame(TengenError):
 
 def networks_with_games(base: Path) -> list[str]:
     """The names of networks whose games were recorded, the newest first."""
-    found = [path.name for path in _inside(base / FOLDER) if path.is_dir()]
+    found = [path.name for path in inside(base / FOLDER) if path.is_dir()]
     return sorted(found, key=lambda name: (networks.parse(name) or (-1, ""))[0], reverse=True)[:_MOST_NETWORKS]
 
 
@@ -98,14 +98,14 @@ def find_record(base: Path, network: str, key: str) -> Any:
 
 def _folder(base: Path, network: str) -> Path:
     """The folder of a network's games; a name that is not listed there cannot lead anywhere else."""
-    found = next((path for path in _inside(base / FOLDER) if path.name == network and path.is_dir()), None)
+    found = next((path for path in inside(base / FOLDER) if path.name == network and path.is_dir()), None)
     if found is None:
         raise NoSuchGame(f"{base}: no games of a network {network!r}")
     return found
 
 
 def _newest(folder: Path) -> Iterator[Path]:
-    there = [path for path in _inside(folder) if path.suffix in _NAMES and not path.name.startswith(".")]
+    there = [path for path in inside(folder) if path.suffix in _NAMES and not path.name.startswith(".")]
     yield from sorted(there, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
@@ -120,9 +120,3 @@ def _records(path: str, stamp: int) -> tuple[Any, ...]:
         return tuple(load_records(Path(path)))
     except TengenError:
         return ()
-
-
-def _inside(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return files.inside(folder)
-    return []

@@ -12,16 +12,16 @@ import numpy as np
 from tengen import files
 from tengen.errors import TengenError
 from tengen.match import ratings, results
+from tengen.match.folder import SUMMARY
 from tengen.match.results import MatchResult
+from tengen.monitor.totals import RESULTS
 from tengen.run import networks
 from tengen.web.curves import brief
+from tengen.web.folders import inside
 
-FOLDER = "ratings"
-OWN = "results.jsonl"
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
 _MOST_POINTS = 600  # of the curve of ratings
 _MOST_SHOWN = 400  # players of a table, and pairs of players
-_SUMMARY = "summary.json"
 _LARGEST = 1 << 20  # bytes of a summary
 
 
@@ -31,16 +31,16 @@ def ladders(base: Path, lines: Iterable[Mapping[str, Any]]) -> tuple[list[dict[s
     `lines` are the run's metrics, which have the ratings as they were when they were measured.
     """
     found, problems = [], []
-    paths = sorted(path for path in _inside(base / FOLDER) if path.suffix == ".jsonl")
-    for path in sorted(paths, key=lambda path: path.name != OWN):
+    paths = sorted(path for path in inside(base / RESULTS.parent) if path.suffix == ".jsonl")
+    for path in sorted(paths, key=lambda path: path.name != RESULTS.name):
         try:
             played = results.read(path)
         except TengenError as error:
             problems.append(str(error))
             continue
         if played:
-            title = "the run's own ratings" if path.name == OWN else f"tengen rate, {path.stem}"
-            found.append({"title": title, "own": path.name == OWN, **ladder(played, lines)})
+            title = "the run's own ratings" if path.name == RESULTS.name else f"tengen rate, {path.stem}"
+            found.append({"title": title, "own": path.name == RESULTS.name, **ladder(played, lines)})
     return found, problems
 
 
@@ -158,7 +158,7 @@ class Interpolation:
 def match_summary(folder: Path) -> dict[str, Any] | None:
     """The result of the match in a folder of `tengen match`; None if there is none that can be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, TengenError):
-        data = json.loads(files.read_bytes(folder / _SUMMARY, _LARGEST))
+        data = json.loads(files.read_bytes(folder / SUMMARY, _LARGEST))
         counts = {name: int(data[name]) for name in ("wins", "draws", "losses")}
         found = {"a": str(data["a"]), "b": str(data["b"]), **counts}
         result = MatchResult(**found)
@@ -172,12 +172,6 @@ def _kind(name: str) -> str:
     if networks.parse(name) is not None or name == "untrained":
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
-
-
-def _inside(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return files.inside(folder)
-    return []
 
 
 def finite(value: Any) -> float | None:

@@ -4,7 +4,6 @@ All values are from the side of the player to move. Records of older versions ar
 """
 
 import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +13,8 @@ import numpy as np
 from tengen import files
 from tengen.data.format.chunk import CorruptChunk, ForeignChunk
 from tengen.errors import TengenError
+from tengen.files import packed
 from tengen.games import chess_lc0
-
-try:
-    from zlib_ng import zlib_ng as _zlib  # type: ignore[reportMissingImports] - two to three times as fast
-except ModuleNotFoundError:
-    _zlib = zlib
 
 _MOVES = chess_lc0.NUM_MOVES
 _BEGIN = [("version", "<u4"), ("input_format", "<u4"), ("probabilities", "<f4", _MOVES)]
@@ -51,16 +46,10 @@ HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the histo
 
 def unpack(data: bytes, where: object) -> np.ndarray:
     """The records in the bytes of a file, which may be a gzip stream, as RECORD[N]. Raises ChunkError."""
-    if data[:2] == b"\x1f\x8b":
-        unpacker = _zlib.decompressobj(31)
-        try:
-            data = unpacker.decompress(data, _MOST_BYTES)
-        except _zlib.error as error:
-            raise CorruptChunk(f"{where}: not a good gzip file ({error})") from None
-        if unpacker.unconsumed_tail:
-            raise CorruptChunk(f"{where}: unpacks to more than {_MOST_BYTES:,} bytes, which no game has")
-        if not unpacker.eof:
-            raise CorruptChunk(f"{where}: the gzip file is cut off")
+    try:
+        data = packed.unpack(data, _MOST_BYTES)
+    except ValueError as error:
+        raise CorruptChunk(f"{where}: {error}") from None
     version = int.from_bytes(data[:4], "little")
     if version not in VERSIONS:
         raise ForeignChunk(f"{where}: records of version {version}, expected Lc0's version 3, 4, 5 or 6")
