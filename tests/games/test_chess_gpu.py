@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tengen.games.chess import Chess
-from tengen.games.core import Game, Observation, PositionInfo
+from tengen.games.core import Observation, PositionInfo
 from tests.games.test_go_gpu import same
 from tests.helpers.game_recording import Record, make, record, start
 
@@ -63,28 +63,11 @@ def test_long_games(chess960: bool) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "options"), [("chess", {}), ("chess", {"chess960": True}), ("minichess", {})])
 def test_compiled_for_a_gpu(name: str, options: dict[str, Any]) -> None:
-    """Random games step by step, with and without the list of all positions; some games rest at every step."""
-    game, batch, steps = chess(name, **options), 64, 600
-
-    def play(step: Any, carry: Any) -> Any:
-        states, look, wrong = carry
-        key = jax.random.fold_in(jax.random.key(3), step)
-        actions = jax.random.categorical(key, jnp.where(look.legal, 0.0, -jnp.inf)).astype(jnp.int32)
-        stay = (jnp.arange(batch) + step) % 5 == 4
-        nodes = states._replace(history=states.history[:, :0])
-        after = Game.step_and_look(game, states, actions, stay)
-        pairs = (
-            (after, game.fused_step_and_look(states, actions, stay)),
-            (Game.step_and_look(game, nodes, actions, stay), game.fused_step_and_look(nodes, actions, stay)),
-        )
-        differ = jax.tree.map(lambda a, b: (a != b).sum(), *zip(*pairs, strict=True))
-        return *after, jax.tree.map(jnp.add, wrong, differ)
-
-    states = jax.tree.map(jnp.asarray, start(game, batch))
-    nothing = jax.eval_shape(lambda s: Game.step_and_look(game, s, jnp.zeros(batch, jnp.int32)), states)
-    nodes = jax.eval_shape(lambda s: s._replace(history=s.history[:, :0]), nothing[0])
-    wrong = jax.tree.map(lambda _: jnp.int32(0), (nothing, (nodes, nothing[1])))
-    look = jax.jit(jax.vmap(game.look))(states)
-    states, look, wrong = jax.jit(lambda carry: jax.lax.fori_loop(0, steps, play, carry))((states, look, wrong))
-    assert not any(jax.tree.leaves(wrong)), wrong
-    assert look.over.any()
+    """Games recorded on the CPU, whose compiler is done with the plain rules in seconds instead of minutes."""
+    game = chess(name, **options)
+    with jax.default_device(jax.devices("cpu")[0]):
+        played = record(game, start(game, 64), seed=3)
+    assert played.over.any()
+    times = range(0, len(played.actions) - 1, 5)
+    compare(game, played, times, some=64)
+    compare(game, played._replace(states=played.states._replace(history=played.states.history[:, :, :0])), times, 64)

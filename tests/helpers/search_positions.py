@@ -26,7 +26,21 @@ class DoubleMove(TicTacToe):
         return placed._replace(turn=((count + 1) // 2 % 2).astype(jnp.int8))
 
 
-DOUBLE_MOVE = DoubleMove(NoOptions())
+class FewLegal(DoubleMove):
+    """The same with 75 actions, of which every eighth is a move: trees keep lists of the legal ones."""
+
+    name = "few_legal"
+    num_actions = 75
+    most_legal_moves = 9
+
+    def legal_actions(self, state: TicTacToeState) -> Array:
+        return jnp.zeros(self.num_actions, bool).at[3:75:8].set(super().legal_actions(state))
+
+    def _play(self, state: TicTacToeState, action: Array) -> TicTacToeState:
+        return super()._play(state, action // 8)
+
+
+DOUBLE_MOVE, FEW_LEGAL = DoubleMove(NoOptions()), FewLegal(NoOptions())
 
 
 @cache

@@ -13,13 +13,15 @@ from tengen.config.settings.search import SearchSettings
 from tests.helpers.game_recording import make
 from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
-from tests.helpers.search_positions import roots
+from tests.helpers.search_positions import FEW_LEGAL, roots
 
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
 GO = make("go", size=3, komi=0.5, max_moves=30)
 CASES = {
     "puct, the same player twice": (FULL_PUCT, SMOOTH),
+    "puct, few moves of many": (FULL_PUCT._replace(game=FEW_LEGAL), SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
+    "gumbel, few moves of many": (GUMBEL._replace(game=FEW_LEGAL), SHARP),
     "gumbel, go, out of room": (Plan(GO, SearchSettings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
 }
 
@@ -32,6 +34,7 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
         make("go", size=2, ko="simple"),
         make("go", size=5),
         make("hironaka", dimension=3, max_moves=12),
+        make("chess"),
     ):
         for settings in (
             SearchSettings(algorithm="puct", simulations=40),
@@ -74,15 +77,15 @@ def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Non
 
 def _comparable(part: Any) -> Any:
     """Without what only the programs keep."""
-    return replace(part, onward=None, settings=None) if isinstance(part, search.Tree) else part
+    return replace(part, onward=None, moves=None, settings=None) if isinstance(part, search.Tree) else part
 
 
 @pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize(
     ("plan", "evaluator"),
     [
-        pytest.param(*case, id=name, marks=() if name.startswith("puct") else pytest.mark.slow)
-        for name, case in CASES.items()
+        pytest.param(*case, id=name, marks=pytest.mark.slow if number else ())
+        for number, (name, case) in enumerate(CASES.items())
     ]
     + [pytest.param(*case, id=f"slow, {name}", marks=pytest.mark.slow) for name, *case in slow_cases()],
 )

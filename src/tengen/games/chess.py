@@ -69,6 +69,7 @@ class Chess(Game[ChessState]):
     players = PLAYERS
     Options: ClassVar[type] = ChessOptions
     size: ClassVar[int] = 8
+    most_legal_moves = 256  # 218 in the positions that games can reach
 
     def __init__(self, options: Any) -> None:
         self.options = options

@@ -82,6 +82,7 @@ class Game(abc.ABC, Generic[State]):
     Options: ClassVar[type]  # the frozen dataclass that declares the options
     options: Any  # an instance of it
     num_actions: int
+    most_legal_moves: int | None = None  # in a position, if far fewer than there are actions: search is faster then
     max_moves: int  # no game lasts longer
     planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int

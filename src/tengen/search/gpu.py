@@ -3,7 +3,7 @@
 Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
 up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
 walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
-dependent reads is what counts.
+dependent reads is what counts: the walk writes its trail down, and the backup reads all of it at once.
 
 The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
@@ -24,16 +24,28 @@ from tengen.search.walk import NewNode, WalkPath
 
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
 _THREADS = 128  # in a block
-_PLANNERS = 4  # teams that share the nodes of one trail
+_PLANNING = 2**18  # threads that share the nodes of all trails, at least 4 teams for each trail
 
-_WALKED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "onward", "free")
-_GROWN: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "parent", "onward")
-_PLANNED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player")
+_READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
+_WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
+_GROWN: tuple[str, ...] = (*_READ, "over", "parent", "onward")
+
+Trail = tuple[Array, Array]  # number of nodes from the root on (0 if the search is over) [batch], nodes [batch, slots]
+
+
+def no_trail(tree: Tree) -> Trail:
+    """In place of a trail where no program needs it."""
+    return jnp.zeros(tree.root.shape, jnp.int32), jnp.zeros(tree.visits.shape, jnp.int16)
+
+
+def _tables(tree: Tree, names: tuple[str, ...]) -> dict[str, Array]:
+    """Those that are not empty; lists of moves can be."""
+    return {name: table for name in names if (table := getattr(tree, name)).size}
 
 
 def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
     batch, slots, actions = tree.child.shape
-    team = _team(actions)
+    team = _team(tree)
     numbers = {
         field.name.upper(): getattr(tree.settings, field.name)
         for field in fields(SearchSettings)
@@ -47,11 +59,12 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
             BATCH=batch,
             SLOTS=slots,
             ACTIONS=actions,
+            LISTED=tree.moves.shape[2],
             TEAM=team,
             TEAMS=_THREADS // team,
             GUMBEL=tree.settings.algorithm == "gumbel",
             HALVINGS=max(1, math.ceil(math.log2(max(tree.settings.considered, 2)))),
-            PLANNERS=_PLANNERS,
+            PLANNERS=_planners(tree),
             **numbers,
             **{entry.upper(): 1},
             **more,
@@ -59,14 +72,18 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
     )
 
 
-def _team(actions: int) -> int:
+def _team(tree: Tree) -> int:
     """Threads per node."""
-    return 32 if actions <= 128 else _THREADS
+    return 32 if tree.moves.shape[2] or tree.child.shape[2] <= 128 else _THREADS
+
+
+def _planners(tree: Tree) -> int:
+    """Teams that share the nodes of one trail."""
+    return min(max(4, _PLANNING // (tree.child.shape[0] * _team(tree))), 32)
 
 
 def _blocks(tree: Tree, per_tree: int = 1) -> int:
-    batch, _, actions = tree.child.shape
-    return -(-batch * per_tree // (_THREADS // _team(actions)))
+    return -(-tree.child.shape[0] * per_tree // (_THREADS // _team(tree)))
 
 
 def _flat(leaf: Array, axes: int) -> Array:
@@ -86,8 +103,8 @@ def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array]
     return leaves, structure, kept, tables, [table.shape[2] * table.dtype.itemsize for table in tables]
 
 
-def walk(tree: Tree) -> tuple[WalkPath, Any]:
-    """The paths, and the stored states [batch, ...] of the nodes above the leaves."""
+def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
+    """The paths, the stored states [batch, ...] of the nodes above the leaves, and the nodes on the way."""
     batch = tree.child.shape[0]
     leaves, structure, kept, tables, sizes = _stored_leaves(tree)
     program = _program(
@@ -104,25 +121,29 @@ def walk(tree: Tree) -> tuple[WalkPath, Any]:
         program,
         [
             *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
-            *(getattr(tree, name) for name in _WALKED),
+            *_tables(tree, _WALKED).values(),
             *tables,
         ],
         [
-            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * len(WalkPath._fields),
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * (len(WalkPath._fields) + 1),
+            jax.ShapeDtypeStruct(tree.visits.shape, jnp.int16),
             *(jax.ShapeDtypeStruct((batch, table.shape[2]), table.dtype) for table in tables),
         ],
         blocks=_blocks(tree),
     )
-    parent, action, node, *flags = (x[:, None] for x in found[: len(WalkPath._fields)])
+    end = len(WalkPath._fields)
+    parent, action, node, *flags = (x[:, None] for x in found[:end])
+    length, trail, *parts = found[end:]
     above = [leaf[:, 0] for leaf in leaves]
-    for k, part in zip(kept, found[len(WalkPath._fields) :], strict=True):
+    for k, part in zip(kept, parts, strict=True):
         above[k] = part.reshape(above[k].shape)
-    return WalkPath(parent, action, node, *(flag > 0 for flag in flags)), jax.tree.unflatten(structure, above)
+    path = WalkPath(parent, action, node, *(flag > 0 for flag in flags))
+    return path, jax.tree.unflatten(structure, above), (length, trail)
 
 
-def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
+def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
     """`expand` for all games."""
-    batch, slots, _ = tree.child.shape
+    batch = tree.child.shape[0]
     leaves, structure, kept, positions, sizes = _stored_leaves(tree)
     program = _program(
         tree,
@@ -139,33 +160,35 @@ def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
     inputs = [
         *(tree.root, tree.done, tree.used),
         *(x[:, 0].astype(jnp.int32) for x in path),
+        *trail,
         *(new.logits, new.value, new.player, new.over),
         *(_flat(states[k], 1) for k in kept),
     ]
-    tables = [*(getattr(tree, name) for name in _GROWN), *positions]
+    grown = _tables(tree, _GROWN)
+    tables = [*grown.values(), *positions]
     found = gpu.call(
         program,
         [*inputs, *tables],
         [
             *(jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables),
-            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * 4,
-            jax.ShapeDtypeStruct((batch, slots), jnp.int16),
+            *[jax.ShapeDtypeStruct((batch,), jnp.int32)] * 3,
         ],
         blocks=_blocks(tree),
         aliases={len(inputs) + k: k for k in range(len(tables))},
     )
-    for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
+    for k, table in zip(kept, found[len(grown) : len(tables)], strict=True):
         leaves[k] = table.reshape(leaves[k].shape)
-    used, done, *trail = found[len(tables) :]
-    grown = dict(zip(_GROWN, found[: len(_GROWN)], strict=True))
-    tree = replace(tree, **grown, state=jax.tree.unflatten(structure, leaves), used=used, done=done)
-    return replace(tree, onward=_plan(tree, trail))
+    used, done, leaf = found[len(tables) :]
+    tree = replace(
+        tree, **dict(zip(grown, found, strict=False)), state=jax.tree.unflatten(structure, leaves), used=used, done=done
+    )
+    return replace(tree, onward=_plan(tree, trail, leaf))
 
 
-def _plan(tree: Tree, trail: list[Array]) -> Array:
-    """`Tree.onward`, computed again for the nodes on the trails: first and end [batch], and nodes [batch, slots]."""
-    inputs = [*trail, *(getattr(tree, name) for name in _PLANNED), tree.onward]
+def _plan(tree: Tree, trail: Trail, leaf: Array) -> Array:
+    """`Tree.onward`, computed again for the nodes on the trails and the new leaves (-1: none) [batch]."""
+    inputs = [*trail, leaf, *_tables(tree, _READ).values(), tree.onward]
     shape = jax.ShapeDtypeStruct(tree.onward.shape, tree.onward.dtype)
     program = _program(tree, "tree_plan")
-    (onward,) = gpu.call(program, inputs, [shape], blocks=_blocks(tree, _PLANNERS), aliases={len(inputs) - 1: 0})
+    (onward,) = gpu.call(program, inputs, [shape], blocks=_blocks(tree, _planners(tree)), aliases={len(inputs) - 1: 0})
     return onward

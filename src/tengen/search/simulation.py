@@ -27,6 +27,7 @@ class Leaves(NamedTuple):
     """The leaves of all trees in one batch, those of one tree together."""
 
     path: WalkPath  # [trees, walks]
+    trail: gpu.Trail  # for GPU programs only
     states: Any  # the complete positions, [leaves, ...]
     legal: Bool[Array, "leaves actions"]
     observation: Observation  # what to evaluate
@@ -42,19 +43,19 @@ _LEAST = -60000.0
 def select(tree: Tree) -> Leaves:
     """Walks every game's tree from its root to a leaf (or several). The leaves of idle games are to be ignored."""
     game, count = tree.game, tree.settings.leaves
-    path, above = _by_device(tree, _walk, gpu.walk)(tree)
+    path, above, trail = _by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
     before = jax.vmap(game.join)(restored(above, game), kept)
     states, look = game.step_and_look(before, path.action.reshape(-1), ~path.moves.reshape(-1))
     player = jax.vmap(game.to_play)(states)
-    return Leaves(path, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
+    return Leaves(path, trail, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
 
 
-def _walk(tree: Tree) -> tuple[WalkPath, Any]:
-    """The paths, and the stored states [leaves, ...] of the nodes above the leaves."""
+def _walk(tree: Tree) -> tuple[WalkPath, Any, gpu.Trail]:
+    """The paths, the stored states [leaves, ...] of the nodes above the leaves, and no trail."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
-    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
+    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state), gpu.no_trail(tree)
 
 
 @jax.jit
@@ -70,11 +71,11 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
     new = NewNode(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 
-    def plain(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
+    def plain(tree: Tree, path: WalkPath, trail: gpu.Trail, new: NewNode) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
-    return _by_device(tree, plain, gpu.expand)(tree, leaves.path, new)
+    return _by_device(tree, plain, gpu.expand)(tree, leaves.path, leaves.trail, new)
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,10 +2,20 @@
 // See search/gpu.py for the arguments, and search/selection.py for the same formulas in plain JAX.
 //
 // Defined by the caller: BATCH, SLOTS (nodes of a tree), ACTIONS, TEAM and TEAMS, the settings of the search in capital
-// letters, GUMBEL (1, or 0 for PUCT), and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES
-// or STORE_STATES (statements).
+// letters, GUMBEL (1, or 0 for PUCT), LISTED (the length of a node's list of legal moves, or 0: all moves are looked at),
+// and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES or STORE_STATES (statements).
 
-constexpr int EACH = (ACTIONS + TEAM - 1) / TEAM;  // moves of a thread
+#if LISTED
+#define MOVES_IN const void*,
+#define MOVES_TABLE i16* moves,
+#define MOVES moves
+#else
+#define MOVES_IN
+#define MOVES_TABLE
+#define MOVES (i16*)nullptr
+#endif
+constexpr int WIDTH = LISTED ? LISTED : ACTIONS;
+constexpr int EACH = (WIDTH + TEAM - 1) / TEAM;  // moves of a thread
 constexpr int NONE = -1;
 constexpr int OVER = -1;  // in `onward`: the game is over here
 
@@ -19,12 +29,13 @@ struct Tree {
   float* total;
   float* value;
   i8* player;
+  const i16* moves;  // [SLOTS, LISTED]: the legal moves in ascending order, then NONE
 };
 
 // The moves of a node, as far as this thread looks at them; values from the side of the player who moves there.
 struct Row {
   float logits[EACH], visits[EACH], total[EACH];
-  int child[EACH];
+  int action[EACH], child[EACH];  // NONE where there is none
   float node_visits, node_value, first_value;
 
   __device__ bool legal(int k) const { return logits[k] > -INFINITE; }
@@ -35,9 +46,13 @@ __device__ void read_row(Row& row, const Tree& tree, int node, int thread) {
   const i16* child = tree.child + (long long)node * ACTIONS;
   const u16* logits = tree.logits + (long long)node * ACTIONS;
   for (int k = 0; k < EACH; k++) {
-    const int action = thread + k * TEAM;
-    row.child[k] = action < ACTIONS ? child[action] : NONE;
-    row.logits[k] = action < ACTIONS ? half_to_float(logits[action]) : -INFINITE;
+    const int place = thread + k * TEAM;
+    row.action[k] = place >= WIDTH ? NONE : LISTED ? tree.moves[(long long)node * LISTED + place] : place;
+  }
+  for (int k = 0; k < EACH; k++) {
+    const int action = row.action[k];
+    row.child[k] = action >= 0 ? child[action] : NONE;
+    row.logits[k] = action >= 0 ? half_to_float(logits[action]) : -INFINITE;
   }
   const float sign = 1.0f - 2.0f * tree.player[node];
   row.node_visits = tree.visits[node];
@@ -70,9 +85,8 @@ __device__ void softmax(const float* logits, float* weights) {
 __device__ Best best_of(const Row& row, const float* scores, int thread) {
   Best best = {-INFINITE, ACTIONS + thread, NONE};
   for (int k = 0; k < EACH; k++) {
-    const int action = thread + k * TEAM;
     const bool counts = row.legal(k) && scores[k] > -INFINITE;
-    if (action < ACTIONS) best.take({counts ? scores[k] : -INFINITE, action, row.child[k]});
+    if (row.action[k] >= 0) best.take({counts ? scores[k] : -INFINITE, row.action[k], row.child[k]});
   }
   return team_best(best);
 }
@@ -179,10 +193,11 @@ __device__ Best gumbel_at_root(const Row& row, const float* noise, const float* 
   return best_of(row, scores, thread);
 }
 
-__device__ Tree tree_of(int game, i16* child, u16* logits, int* visits, float* total, float* value, i8* player) {
+__device__ Tree tree_of(int game, i16* child, u16* logits, int* visits, float* total, float* value, i8* player,
+                        const i16* moves) {
   const long long nodes = (long long)game * SLOTS;
   return {child + nodes * ACTIONS, logits + nodes * ACTIONS, visits + nodes, total + nodes, value + nodes,
-          player + nodes};
+          player + nodes, moves + nodes * LISTED};
 }
 
 // Copies the position of BYTES bytes, by all threads of the team.
@@ -200,12 +215,12 @@ __device__ void copy_state(const u8* from, u8* to, int thread) {
 #ifdef TREE_WALK
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
     const int* roots, const int* dones, const int* budgets, const int* useds, const float* noises, const int* bases,
-    i16* child, u16* logits, int* visits, float* total, float* value, i8* player, const i8* over, const int* onward,
-    const i16* free STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out, int* moves_out,
-    int* active_out STATES_OUT) {
+    i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE const i8* over,
+    const int* onward, const i16* free STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out,
+    int* moves_out, int* active_out, int* length_out, i16* trail STATES_OUT) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
-  const Tree tree = tree_of(game, child, logits, visits, total, value, player);
+  const Tree tree = tree_of(game, child, logits, visits, total, value, player, MOVES);
   const int root = roots[game], done = dones[game], budget = budgets[game], used = useds[game];
   const long long nodes = (long long)game * SLOTS;
   const bool evaluated = tree.visits[root] > 0, active = done < budget && over[nodes + root] == 0;
@@ -214,21 +229,24 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   read_row(row, tree, root, thread);
   float noise[EACH], base[EACH];
   for (int k = 0; k < EACH; k++) {
-    const int action = thread + k * TEAM;
-    noise[k] = action < ACTIONS ? noises[game * ACTIONS + action] : 0.0f;
-    base[k] = GUMBEL && action < ACTIONS ? bases[game * ACTIONS + action] : 0.0f;
+    const int action = row.action[k];
+    noise[k] = action >= 0 ? noises[game * ACTIONS + action] : 0.0f;
+    base[k] = GUMBEL && action >= 0 ? bases[game * ACTIONS + action] : 0.0f;
   }
   const Best first =
       GUMBEL ? gumbel_at_root(row, noise, base, budget, done, thread) : puct_at_root(row, noise, thread);
 
   const bool walks = active && evaluated;
-  int parent = root, action = walks ? first.index : 0, reached = walks ? first.extra : NONE;
+  int parent = root, action = walks ? first.index : 0, reached = walks ? first.extra : NONE, length = 1;
   bool ended = false;
+  if (thread == 0) trail[nodes] = root;
   while (reached >= 0 && !ended) {
     const int next = onward[nodes + reached];
     ended = next == OVER;
     if (ended) break;
     parent = reached;
+    if (thread == 0) trail[nodes + length] = parent;
+    length++;
     action = next & 0xFFFF;
     reached = (next >> 16) - 1;
   }
@@ -241,19 +259,34 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
     fresh_out[game] = active && (is_new || !evaluated);
     moves_out[game] = is_new;
     active_out[game] = active;
+    length_out[game] = active ? length : 0;
   }
   COPY_STATES
 }
 #endif
 
 #ifdef TREE_EXPAND
+// The legal moves in ascending order; further ones than a list can take are left out. By one warp.
+__device__ void list_moves(const u16* logits, i16* moves, int thread) {
+  int count = 0;
+  for (int first = 0; first < ACTIONS; first += 32) {
+    const int action = first + thread;
+    const bool legal = action < ACTIONS && half_to_float(logits[action]) > -INFINITE;
+    const u32 found = __ballot_sync(~0u, legal);
+    const int place = count + __popcll(found & ((1u << thread) - 1));
+    if (legal && place < LISTED) moves[place] = action;
+    count += __popcll(found);
+  }
+  for (int place = count + thread; place < LISTED; place += 32) moves[place] = NONE;
+}
+
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
     const int* roots, const int* dones, const int* useds, const int* parents, const int* actions, const int* leaves,
-    const int* freshes, const int* moves, const int* actives, const u16* new_logits, const float* new_values,
-    const i8* new_players, const i8* new_overs STATES_IN,
-    const void*, const void*, const void*, const void*, const void*, const void*, const void*, const void*,
-    const void* TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, i8* over,
-    i16* above, int* onward STATES_OUT, int* used_out, int* done_out, int* first_out, int* end_out, i16* trail) {
+    const int* freshes, const int* played, const int* actives, const int* lengths, const i16* trail,
+    const u16* new_logits, const float* new_values, const i8* new_players, const i8* new_overs STATES_IN,
+    const void*, const void*, const void*, const void*, const void*, const void*, MOVES_IN const void*, const void*,
+    const void* TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE
+    i8* over, i16* above, int* onward STATES_OUT, int* used_out, int* done_out, int* leaf_out) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
   const long long nodes = (long long)game * SLOTS;
@@ -266,51 +299,53 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
       logits[(nodes + node) * ACTIONS + k] = new_logits[game * ACTIONS + k];
       child[(nodes + node) * ACTIONS + k] = NONE;
     }
+    if (LISTED) list_moves(new_logits + game * ACTIONS, MOVES + (nodes + node) * LISTED, thread);
     STORE_STATES
   }
+  // A leaf for which there was no room counts for its parent. A root that is evaluated is a leaf and the whole trail.
+  const float gain = node >= 0 && !fresh ? value[nodes + node] : new_values[game];
+  if (node != root)
+    for (int place = thread; place < lengths[game]; place += TEAM) {
+      const int here = trail[nodes + place];
+      visits[nodes + here] += 1;
+      total[nodes + here] += gain;
+    }
   if (thread) return;
 
-  const float new_value = new_values[game];
   const bool ends = node >= 0 && (!fresh || new_overs[game]);
   if (stored) {
-    value[nodes + node] = new_value;
+    value[nodes + node] = gain;
     player[nodes + node] = new_players[game];
     over[nodes + node] = new_overs[game];
     above[nodes + node] = node == root ? NONE : parent;
-    visits[nodes + node] = 0;
-    total[nodes + node] = 0;
+    visits[nodes + node] = 1;
+    total[nodes + node] = gain;
     if (ends) onward[nodes + node] = OVER;
+  } else if (active && node >= 0) {
+    visits[nodes + node] += 1;
+    total[nodes + node] += gain;
   }
   if (grown) child[(nodes + parent) * ACTIONS + action] = node;
   used_out[game] = useds[game] + grown;
   done_out[game] = dones[game] + (active && evaluated);
-  // A leaf for which there was no room counts for its parent.
-  const float gain = node >= 0 && !fresh ? value[nodes + node] : new_value;
-  int length = 0;
-  for (int here = active ? (node >= 0 ? node : parent) : NONE; here >= 0;) {
-    visits[nodes + here] += 1;
-    total[nodes + here] += gain;
-    trail[nodes + length++] = here;
-    here = here == root ? NONE : above[nodes + here];
-  }
-  // Beyond the end of a game nothing is followed. The root, last on the trail, is left to the walk: what it follows
-  // depends on noise and on how far the search is.
-  first_out[game] = ends;
-  end_out[game] = length - 1;
+  // Beyond the end of a game nothing is followed.
+  leaf_out[game] = grown && !ends ? node : NONE;
 }
 #endif
 
 #ifdef TREE_PLAN
-// PLANNERS teams share the nodes of one trail.
+// PLANNERS teams share the nodes of one trail and its new leaf. The root, first on the trail, is left to the walk: what
+// it follows depends on noise and on how far the search is.
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_plan(
-    const int* firsts, const int* ends, const i16* trail, i16* child, u16* logits, int* visits, float* total,
-    float* value, i8* player, const void*, int* onward) {
+    const int* lengths, const i16* trail, const int* leaves, i16* child, u16* logits, int* visits, float* total,
+    float* value, i8* player, MOVES_TABLE const void*, int* onward) {
   const int thread = threadIdx.x % TEAM, team = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   const int game = team / PLANNERS;
   if (game >= BATCH) return;
-  const Tree tree = tree_of(game, child, logits, visits, total, value, player);
-  for (int place = firsts[game] + team % PLANNERS; place < ends[game]; place += PLANNERS) {
-    const int node = trail[(long long)game * SLOTS + place];
+  const Tree tree = tree_of(game, child, logits, visits, total, value, player, MOVES);
+  const int length = lengths[game], leaf = leaves[game];
+  for (int place = 1 + team % PLANNERS; place < length + (leaf >= 0); place += PLANNERS) {
+    const int node = place < length ? trail[(long long)game * SLOTS + place] : leaf;
     Row row;
     read_row(row, tree, node, thread);
     const Best best = GUMBEL ? gumbel_below(row, thread) : puct_below(row, thread);

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float16, Float32, Int, Int8, Int32
+from jaxtyping import Array, Float16, Float32, Int, Int8, Int16, Int32
 
 from tengen import schema
 from tengen.config.settings.search import SearchSettings
@@ -39,6 +39,7 @@ class Tree:
     over: Int8[Array, "*batch slots"]  # 1 if the game is over
     parent: Int[Array, "*batch slots"]
     onward: Int32[Array, "*batch slots"]  # the choice at a node below the root; used by GPU programs only
+    moves: Int16[Array, "*batch slots listed"]  # the legal moves, then -1; used by GPU programs only (see `listed`)
     free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
     used: Int32[Array, "*batch"]
     root: Int32[Array, "*batch"]
@@ -78,8 +79,14 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
     number = _number_type(slots).dtype.itemsize
-    per_node = (2 + number) * game.num_actions + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
+    per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
     return games * (slots * per_node + 8 * game.num_actions + 16 + shared)
+
+
+def listed(game: Game) -> int:
+    """The length of a node's list of legal moves; 0 where looking at all moves is as fast."""
+    most = game.most_legal_moves
+    return 0 if most is None or 2 * most > game.num_actions else most
 
 
 def _number_type(slots: int) -> Any:
@@ -124,6 +131,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         over=root_only(jax.vmap(game.is_over)(states), jnp.int8),
         parent=jnp.full(table, NONE, number),
         onward=jnp.zeros(table, jnp.int32),
+        moves=jnp.full((*table, listed(game)), NONE, jnp.int16),
         free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),
