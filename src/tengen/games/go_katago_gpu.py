@@ -21,7 +21,7 @@ def ladders(
 ) -> tuple[Bool[Array, "batch points"], Bool[Array, "batch points"]]:
     """The stones captured in ladders, and the moves that start one, as `go_ladders.read` gives them."""
     batch, points = chains.shape
-    games = 16 if points <= 128 else 4  # in a block: enough for all of its threads to have something to read
+    games = 8 if points <= 128 else 4  # in a block: enough for all of its threads to have something to read
     program = gpu.Program(
         "games/go_ladders.cu",
         "go_ladders",

@@ -113,12 +113,13 @@ enum { UNDECIDED, CAPTURED, ESCAPED };
 // A position of a ladder and the moves that were not tried.
 struct Frame {
   Bits stones[2];  // the defender's, the attacker's
+  Bits chain;      // the stones of the attacked chain that are known: all of them once the position is examined
   Bits first;      // these moves come first, in the order of their points
   i16 then;        // and this one last
   i16 ko;
 };
 
-// Plays a stone. False if that is suicide.
+// Plays a stone. False if that is suicide. Where the attacked chain is met, following it begins with all that is known of it.
 __device__ ONCE bool play(Frame& frame, int side, int place) {
   Bits &mine = frame.stones[side], &theirs = frame.stones[1 - side];
   const Bits stone = one(place), beside = around(stone);
@@ -127,7 +128,8 @@ __device__ ONCE bool play(Frame& frame, int side, int place) {
   const Bits empty = without(on_board(), mine | theirs);
   Bits captured = none(), left = beside & theirs;
   while (any(left)) {
-    const Bits chain = connected(one(lowest(left)), theirs);
+    const int met = lowest(left);
+    const Bits chain = connected(side && has(frame.chain, met) ? frame.chain : one(met), theirs);
     if (!any(around(chain) & empty)) captured = captured | chain;
     left = without(left, chain);
   }
@@ -168,9 +170,9 @@ __device__ ONCE bool is_mouth(const Frame& frame, int place, const Bits& empty) 
 }
 
 // Whether a position is decided, and if not, the moves to try.
-__device__ ONCE int examine(Frame& frame, int stone, bool defends, bool begins) {
+__device__ ONCE int examine(Frame& frame, bool defends, bool begins) {
   const Bits empty = without(on_board(), frame.stones[0] | frame.stones[1]);
-  const Bits chain = connected(one(stone), frame.stones[0]), liberties = around(chain) & empty;
+  const Bits chain = frame.chain = connected(frame.chain, frame.stones[0]), liberties = around(chain) & empty;
   const int number = count(liberties), low = lowest(liberties);
   if (defends) {
     if (number >= 2 || (frame.ko != NOWHERE && !begins) || room(empty, low) >= 3) return ESCAPED;
@@ -199,9 +201,10 @@ __device__ bool falls(const Bits& defender, const Bits& attacker, int stone, int
   Frame frames[DEPTH];
   frames[0].stones[0] = defender;
   frames[0].stones[1] = attacker;
+  frames[0].chain = one(stone);
   frames[0].ko = NOWHERE;
   if (attack != NOWHERE && !play(frames[0], 1, attack)) return false;
-  int found = examine(frames[0], stone, true, true), depth = 0;
+  int found = examine(frames[0], true, true), depth = 0;
   for (int moves = 1; found == UNDECIDED; moves++) {
     Frame& now = frames[depth];
     const int side = depth & 1;
@@ -215,8 +218,9 @@ __device__ bool falls(const Bits& defender, const Bits& attacker, int stone, int
     Frame next;
     next.stones[0] = now.stones[0];
     next.stones[1] = now.stones[1];
+    next.chain = now.chain;
     const bool legal = move != now.ko && play(next, side, move);
-    found = !legal ? (side ? ESCAPED : CAPTURED) : examine(next, stone, side == 1, false);
+    found = !legal ? (side ? ESCAPED : CAPTURED) : examine(next, side == 1, false);
     if (moves >= MOVES) return false;
     if (found == UNDECIDED && depth + 1 >= DEPTH) {
       if (!EXACT) return false;

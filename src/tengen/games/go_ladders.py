@@ -77,7 +77,7 @@ class _Readers(NamedTuple):
 
 def limits(size: int) -> LadderLimits:
     """What self-play reads: nearly every ladder of real games, to its end."""
-    moves, depth = (256, 40) if size < 14 else (512, 64)
+    moves, depth = (128, 40) if size < 14 else (512, 64)
     return LadderLimits(moves, min(depth, full_limits(size).depth))
 
 

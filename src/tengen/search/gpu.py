@@ -3,7 +3,8 @@
 Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
 up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
 walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
-dependent reads is what counts: the walk writes its trail down, and the backup reads all of it at once.
+dependent reads is what counts: the walk writes its trail down, the backup reads all of it at once, and so does the next
+walk, as far as it is the same.
 
 The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
@@ -19,23 +20,16 @@ from jax import Array
 from tengen import gpu
 from tengen.config.settings.search import SearchSettings
 from tengen.gpu.program import defines
-from tengen.search.tree import Tree
+from tengen.search.tree import Trail, Tree
 from tengen.search.walk import NewNode, WalkPath
 
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
 _THREADS = 128  # in a block
-_PLANNING = 2**18  # threads that share the nodes of all trails, at least 4 teams for each trail
+_PLANNING = 2**19  # threads that share the nodes of all trails, at least 4 teams for each trail
 
 _READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
 _WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
 _GROWN: tuple[str, ...] = (*_READ, "over", "parent", "onward")
-
-Trail = tuple[Array, Array]  # number of nodes from the root on (0 if the search is over) [batch], nodes [batch, slots]
-
-
-def no_trail(tree: Tree) -> Trail:
-    """In place of a trail where no program needs it."""
-    return jnp.zeros(tree.root.shape, jnp.int32), jnp.zeros(tree.visits.shape, jnp.int16)
 
 
 def _tables(tree: Tree, names: tuple[str, ...]) -> dict[str, Array]:
@@ -122,6 +116,7 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
         [
             *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
             *_tables(tree, _WALKED).values(),
+            *tree.trail,
             *tables,
         ],
         [
@@ -182,7 +177,7 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
     tree = replace(
         tree, **dict(zip(grown, found, strict=False)), state=jax.tree.unflatten(structure, leaves), used=used, done=done
     )
-    return replace(tree, onward=_plan(tree, trail, leaf))
+    return replace(tree, onward=_plan(tree, trail, leaf), trail=trail)
 
 
 def _plan(tree: Tree, trail: Trail, leaf: Array) -> Array:

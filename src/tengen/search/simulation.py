@@ -17,7 +17,7 @@ from tengen.nets.outputs import Evaluation
 from tengen.search import gpu
 from tengen.search.result import SearchResult, summarise
 from tengen.search.roots import begin
-from tengen.search.tree import NONE, Tree, plant, restored, stored
+from tengen.search.tree import NONE, Trail, Tree, plant, restored, stored
 from tengen.search.walk import NewNode, WalkPath, walk
 
 Evaluate = Callable[[Observation], Evaluation]
@@ -27,7 +27,7 @@ class Leaves(NamedTuple):
     """The leaves of all trees in one batch, those of one tree together."""
 
     path: WalkPath  # [trees, walks]
-    trail: gpu.Trail  # for GPU programs only
+    trail: Trail  # for GPU programs only
     states: Any  # the complete positions, [leaves, ...]
     legal: Bool[Array, "leaves actions"]
     observation: Observation  # what to evaluate
@@ -51,11 +51,11 @@ def select(tree: Tree) -> Leaves:
     return Leaves(path, trail, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
 
 
-def _walk(tree: Tree) -> tuple[WalkPath, Any, gpu.Trail]:
-    """The paths, the stored states [leaves, ...] of the nodes above the leaves, and no trail."""
+def _walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
+    """The paths, the stored states [leaves, ...] of the nodes above the leaves, and the trail as it was."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
-    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state), gpu.no_trail(tree)
+    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state), tree.trail
 
 
 @jax.jit
@@ -71,7 +71,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
     new = NewNode(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 
-    def plain(tree: Tree, path: WalkPath, trail: gpu.Trail, new: NewNode) -> Tree:
+    def plain(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 

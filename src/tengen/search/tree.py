@@ -19,6 +19,9 @@ from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.words import in_bytes
 
+Trail = tuple[Int32[Array, "*batch"], Int16[Array, "*batch slots"]]
+"""How many nodes a walk passed, from the root on (0 if the search was over), and the nodes."""
+
 NONE = -1
 LARGEST = 32767  # slots are numbered in 16 bits,
 LARGEST_PLAIN = 2**24  # and in 32 if no GPU program reads them
@@ -40,6 +43,7 @@ class Tree:
     parent: Int[Array, "*batch slots"]
     onward: Int32[Array, "*batch slots"]  # the choice at a node below the root; used by GPU programs only
     moves: Int16[Array, "*batch slots listed"]  # the legal moves, then -1; used by GPU programs only (see `listed`)
+    trail: Trail  # of the last simulation; used by GPU programs only
     free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
     used: Int32[Array, "*batch"]
     root: Int32[Array, "*batch"]
@@ -79,8 +83,8 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
     number = _number_type(slots).dtype.itemsize
-    per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
-    return games * (slots * per_node + 8 * game.num_actions + 16 + shared)
+    per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number + 2
+    return games * (slots * per_node + 8 * game.num_actions + 20 + shared)
 
 
 def listed(game: Game) -> int:
@@ -132,6 +136,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         parent=jnp.full(table, NONE, number),
         onward=jnp.zeros(table, jnp.int32),
         moves=jnp.full((*table, listed(game)), NONE, jnp.int16),
+        trail=(jnp.zeros(batch, jnp.int32), jnp.zeros(table, jnp.int16)),
         free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),
