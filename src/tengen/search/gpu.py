@@ -19,7 +19,7 @@ from jax import Array
 from tengen import gpu
 from tengen.config.settings.search import SearchSettings
 from tengen.gpu.program import defines
-from tengen.search.tree import Tree
+from tengen.search.tree import Tree, parts
 from tengen.search.walk import NewNode, WalkPath
 
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
@@ -28,6 +28,7 @@ _PLANNERS = 4  # teams that share the nodes of one trail
 
 _WALKED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "onward", "free")
 _GROWN: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "over", "parent", "onward")
+_SCORED: tuple[str, ...] = ("apart",)  # grown, too, if points count
 _PLANNED: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player")
 
 
@@ -124,9 +125,14 @@ def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
     """`expand` for all games."""
     batch, slots, _ = tree.child.shape
     leaves, structure, kept, positions, sizes = _stored_leaves(tree)
+    scored = parts(tree.settings) > 0
     program = _program(
         tree,
         "tree_expand",
+        APART_NEW=", const Apart* new_aparts" if scored else "",
+        APART_TABLE=", const void*" if scored else "",
+        APART=", Apart* apart" if scored else "",
+        SCORED=scored,
         STATES_IN=_parameters("const u8*", "s", len(kept)),
         TABLES_IN=_parameters("const void*", "t", len(kept)),
         STATES_OUT=_parameters("u8*", "a", len(kept)),
@@ -140,9 +146,11 @@ def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
         *(tree.root, tree.done, tree.used),
         *(x[:, 0].astype(jnp.int32) for x in path),
         *(new.logits, new.value, new.player, new.over),
+        *([new.apart] if scored else []),
         *(_flat(states[k], 1) for k in kept),
     ]
-    tables = [*(getattr(tree, name) for name in _GROWN), *positions]
+    grown = _GROWN + _SCORED if scored else _GROWN
+    tables = [*(getattr(tree, name) for name in grown), *positions]
     found = gpu.call(
         program,
         [*inputs, *tables],
@@ -154,11 +162,11 @@ def expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
         blocks=_blocks(tree),
         aliases={len(inputs) + k: k for k in range(len(tables))},
     )
-    for k, table in zip(kept, found[len(_GROWN) : len(tables)], strict=True):
+    for k, table in zip(kept, found[len(grown) : len(tables)], strict=True):
         leaves[k] = table.reshape(leaves[k].shape)
     used, done, *trail = found[len(tables) :]
-    grown = dict(zip(_GROWN, found[: len(_GROWN)], strict=True))
-    tree = replace(tree, **grown, state=jax.tree.unflatten(structure, leaves), used=used, done=done)
+    changed = dict(zip(grown, found[: len(grown)], strict=True))
+    tree = replace(tree, **changed, state=jax.tree.unflatten(structure, leaves), used=used, done=done)
     return replace(tree, onward=_plan(tree, trail))
 
 

@@ -2,8 +2,8 @@
 // See search/gpu.py for the arguments, and search/selection.py for the same formulas in plain JAX.
 //
 // Defined by the caller: BATCH, SLOTS (nodes of a tree), ACTIONS, TEAM and TEAMS, the settings of the search in capital
-// letters, GUMBEL (1, or 0 for PUCT), and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES
-// or STORE_STATES (statements).
+// letters, GUMBEL (1, or 0 for PUCT), SCORED (1 if points count) with the parameters APART_NEW, APART_TABLE and APART,
+// and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES or STORE_STATES (statements).
 
 constexpr int EACH = (ACTIONS + TEAM - 1) / TEAM;  // moves of a thread
 constexpr int NONE = -1;
@@ -247,13 +247,16 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
 #endif
 
 #ifdef TREE_EXPAND
+// Sums over visits that no choice depends on, or what one visit adds to them.
+struct alignas(8) Apart { float value, score; };
+
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
     const int* roots, const int* dones, const int* useds, const int* parents, const int* actions, const int* leaves,
     const int* freshes, const int* moves, const int* actives, const u16* new_logits, const float* new_values,
-    const i8* new_players, const i8* new_overs STATES_IN,
+    const i8* new_players, const i8* new_overs APART_NEW STATES_IN,
     const void*, const void*, const void*, const void*, const void*, const void*, const void*, const void*,
-    const void* TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, i8* over,
-    i16* above, int* onward STATES_OUT, int* used_out, int* done_out, int* first_out, int* end_out, i16* trail) {
+    const void* APART_TABLE TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player,
+    i8* over, i16* above, int* onward APART STATES_OUT, int* used_out, int* done_out, int* first_out, int* end_out, i16* trail) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
   const long long nodes = (long long)game * SLOTS;
@@ -279,6 +282,9 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
     above[nodes + node] = node == root ? NONE : parent;
     visits[nodes + node] = 0;
     total[nodes + node] = 0;
+#if SCORED
+    apart[nodes + node] = {0, 0};
+#endif
     if (ends) onward[nodes + node] = OVER;
   }
   if (grown) child[(nodes + parent) * ACTIONS + action] = node;
@@ -286,10 +292,20 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
   done_out[game] = dones[game] + (active && evaluated);
   // A leaf for which there was no room counts for its parent.
   const float gain = node >= 0 && !fresh ? value[nodes + node] : new_value;
+#if SCORED
+  Apart more = new_aparts[game];
+  if (node >= 0 && !fresh) {  // the end of a game: all of its visits were alike
+    const float times = fmaxf(visits[nodes + node], 1.0f);
+    more = {apart[nodes + node].value / times, apart[nodes + node].score / times};
+  }
+#endif
   int length = 0;
   for (int here = active ? (node >= 0 ? node : parent) : NONE; here >= 0;) {
     visits[nodes + here] += 1;
     total[nodes + here] += gain;
+#if SCORED
+    apart[nodes + here] = {apart[nodes + here].value + more.value, apart[nodes + here].score + more.score};
+#endif
     trail[nodes + length++] = here;
     here = here == root ? NONE : above[nodes + here];
   }
