@@ -33,7 +33,8 @@ class Timed(Fused):
     """A run whose clock stands still while something is compiled or matches are played."""
 
     def _now(self) -> RunCounts:
-        return dataclasses.replace(self.counts, seconds=self._playing + self.session.seconds)
+        session = getattr(self, "session", None)  # there is none until everything is built
+        return dataclasses.replace(self.counts, seconds=self._playing + session.seconds if session else 0.0)
 
 
 def train(args: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ def test_rows_that_are_not_wanted_change_nothing(leaves: int) -> None:
     tree, turns, idle, full, twins = game_recording.jit(planted)(states), 0, 0, False, False
     while bool(search.unfinished(tree).any()):
         query = jax.tree.map(np.asarray, ask(tree))
-        policy, value = (np.array(x) for x in hashed(query.observation, thinking.game.num_actions, 8.0, 1.0))
+        policy, value = (np.array(x) for x in hashed(query.observation, thinking.game.num_actions, 8.0, 1.0)[:2])
         spoiled = policy.copy(), value.copy()
         spoiled[0][~query.wanted], spoiled[1][~query.wanted] = -7, 1000
         after, other = (answer(tree, query.notes, Evaluation(*said)) for said in ((policy, value), spoiled))

@@ -52,7 +52,8 @@ def played(game: Go, batch: int, moments: int | None) -> Record:
 def compare(game: Go, times: range, batch: int = 64, moments: int | None = None) -> None:
     """Step random games from these times; the next moment of their record is what must come out."""
     plain = played(game, batch, moments)
-    look = PositionInfo(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns)
+    score = np.where(plain.over, plain.targets["score"], 0).astype(np.float32)
+    look = PositionInfo(plain.legal, Observation(plain.planes, plain.scalars), plain.over, plain.returns, score)
     for t in times:
         now, then = (jax.tree.map(lambda leaf, t=t: leaf[t, :16], (plain.states, look)) for t in (t, t + 1))
         stay = np.arange(len(now[0].turn)) % 5 == 4

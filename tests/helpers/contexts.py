@@ -35,7 +35,7 @@ class Speaker:
         self.colours |= set(batch["colour"][:count].tolist())
         self.versions |= set(batch["version"][:count].tolist())
         seen = Observation(batch["planes"], batch["scalars"])
-        policy, value = hashed(seen, self.game.num_actions, *self.side)
+        policy, value, _ = hashed(seen, self.game.num_actions, *self.side)
         return {"policy": policy, "value": value}
 
 

@@ -22,14 +22,15 @@ def compare(
 ) -> None:
     """Fail where the recorded searches of the positions `states` [B, ...] are not the oracle's."""
 
-    def evaluate(position: Position) -> tuple[np.ndarray, float]:
+    def evaluate(position: Position) -> tuple[np.ndarray, float, tuple[float, float]]:
         assert isinstance(position, Played)
         return position.evaluate(*evaluator)
 
     moves, steps, batch = recorded.trees.root.shape
     for game in range(batch):
         position = Played(plan.game, jax.tree.map(lambda leaf, game=game: leaf[game], states))
-        search = Search(position, evaluate, plan.settings, np.zeros(plan.game.num_actions), 0)
+        side = plan.game.planes_shape[0] if plan.game.target("score") else None
+        search = Search(position, evaluate, plan.settings, np.zeros(plan.game.num_actions), 0, side)
         known = False  # the oracle evaluates a root at once, the search in the first step that it has to do
         for move in range(moves):
             if begins[move, game]:
@@ -42,8 +43,8 @@ def compare(
                     _compare_tree(recorded, (move, step, game), search)
             if advances[move, game]:
                 action = int(recorded.actions[move, game])
-                known = known and action in search.root.children
                 search.advance(action)
+                known = known and search.root.visits > 0
                 search.budget = search.done = 0
 
 
@@ -56,6 +57,8 @@ def _compare_tree(recorded: Recorded, at: tuple[int, int, int], search: Search) 
     assert tree.used[at] == search.count_nodes(), where
     np.testing.assert_array_equal(result.visits[at], search.visits, where)
     np.testing.assert_allclose(result.value[at], search.root_value, rtol=1e-4, atol=1e-5, err_msg=where)
+    if result.score is not None:
+        np.testing.assert_allclose(result.score[at], search.root_score, rtol=1e-4, atol=1e-4, err_msg=where)
     if not search.root.position.over:
         np.testing.assert_allclose(result.policy[at], search.policy, rtol=2e-3, atol=1e-5, err_msg=where)
         assert result.action[at] == search.action, where
@@ -68,7 +71,9 @@ def _compare_nodes(tree: Tree, at: tuple[int, ...], slot: int, node: Node, where
     assert tree.player[here] == node.position.to_play, where
     assert tree.over[here] == node.position.over, where
     assert math.isclose(tree.total[here], node.total, rel_tol=1e-4, abs_tol=1e-5), where
-    assert math.isclose(tree.value[here], node.own_value, rel_tol=1e-6, abs_tol=1e-6), where
+    assert math.isclose(tree.value[here], node.own_value, rel_tol=1e-5, abs_tol=1e-6), where
+    if tree.apart.shape[-1]:
+        np.testing.assert_allclose(tree.apart[here], node.apart, rtol=1e-4, atol=1e-4, err_msg=where)
     logits = np.asarray(tree.logits[here], np.float32)
     assert ((logits > -np.inf) == node.legal).all(), where
     # Half precision: its last bit may differ where single precision's does.

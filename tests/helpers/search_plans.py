@@ -18,11 +18,12 @@ STRANGE_GUMBEL: dict[str, Any] = {"gumbel_scale": 2.5, "value_scale": 0.7, "visi
 
 TIC_TAC_TOE = make("tic_tac_toe")
 PUCT = Plan(TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=24, **NO_FRILLS))
-FULL_PUCT = Plan(DOUBLE_MOVE, SearchSettings(algorithm="puct", simulations=24, **ALL_FRILLS))
+FULL_PUCT = Plan(DOUBLE_MOVE, SearchSettings(algorithm="puct", simulations=24, score_weight=0.4, **ALL_FRILLS))
 LEAFY_PUCT = Plan(
     TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=24, leaves=3, virtual_loss=0.7, **ALL_FRILLS)
 )
 GUMBEL = Plan(TIC_TAC_TOE, SearchSettings(algorithm="gumbel", simulations=24, considered=4))
 LEAFY_GUMBEL = Plan(
-    DOUBLE_MOVE, SearchSettings(algorithm="gumbel", simulations=24, considered=1, leaves=3, **STRANGE_GUMBEL)
+    DOUBLE_MOVE,
+    SearchSettings(algorithm="gumbel", simulations=24, considered=1, leaves=3, score_weight=0.4, **STRANGE_GUMBEL),
 )

@@ -10,15 +10,24 @@ import numpy as np
 from jax import Array, lax
 
 from tengen.games.core import Game, NoOptions, Observation
+from tengen.games.targets import SCORE
 from tengen.games.tic_tac_toe import TicTacToe, TicTacToeState
 from tengen.nets.outputs import Evaluation
 from tests.helpers.game_recording import jit
 
 
 class DoubleMove(TicTacToe):
-    """Tic-tac-toe where a turn is two moves (the first is one): signs follow the player, not the depth."""
+    """Tic-tac-toe where a turn is two moves (the first is one): signs follow the player, not the depth.
+
+    The winner gets a point for every empty cell, and one more.
+    """
 
     name = "double_move"
+    extra_targets = (SCORE,)
+
+    def final_targets(self, state: TicTacToeState) -> dict[str, Array]:
+        empty = 9 - lax.population_count(state.stones).sum()
+        return {"score": self.returns(state)[0] * (1 + empty).astype(jnp.float32)}
 
     def _play(self, state: TicTacToeState, action: Array) -> TicTacToeState:
         placed = super()._play(state, action)
@@ -51,18 +60,20 @@ def _weights(size: int) -> np.ndarray:
 def hashed(observation: Observation, num_actions: int, sharpness: Any, weight: Any, xp: Any = np) -> Evaluation:
     """Nonsense, but always the same, by a hash of the observations [B, ...]; 0 and 0 give uniform priors and draws.
 
-    Logits are in [-sharpness, sharpness], values in [-weight, weight]. NumPy (xp=np) and JAX (xp=jnp) agree bit by bit.
+    Logits are in [-sharpness, sharpness], values in [-weight, weight], scores in [-8, 8] with spreads up to 4. NumPy
+    (xp=np) and JAX (xp=jnp) agree bit by bit.
     """
     planes = observation.planes.reshape(len(observation.planes), -1).astype(xp.uint32)
     scalars = xp.round(observation.scalars * 256).astype(xp.int32).astype(xp.uint32)
     facts = xp.concatenate([planes, scalars], 1)
     seed = (facts * _weights(facts.shape[1])).sum(1, dtype=xp.uint32)
-    x = seed[:, None] + np.arange(1, num_actions + 2, dtype=np.uint32) * np.uint32(0x9E3779B9)
+    x = seed[:, None] + np.arange(1, num_actions + 4, dtype=np.uint32) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
     x = x ^ (x >> np.uint32(16))
     numbers = (x >> np.uint32(8)).astype(xp.float32) * np.float32(2**-23) - np.float32(1)
-    return Evaluation(numbers[:, :-1] * xp.float32(sharpness), numbers[:, -1] * xp.float32(weight))
+    score = xp.stack([8 * numbers[:, -2], 2 * numbers[:, -1] + 2], -1).astype(xp.float32)
+    return Evaluation(numbers[:, :-3] * xp.float32(sharpness), numbers[:, -3] * xp.float32(weight), score)
 
 
 @cache
@@ -101,12 +112,16 @@ class Played:
     def returns(self) -> tuple[float, float]:
         return float(self.look.returns[0]), float(self.look.returns[1])
 
-    def evaluate(self, sharpness: float, weight: float) -> tuple[np.ndarray, float]:
+    def points(self) -> float:
+        return 0.0 if self.look.score is None else float(self.look.score)
+
+    def evaluate(self, sharpness: float, weight: float) -> tuple[np.ndarray, float, tuple[float, float]]:
         """What `hashed` says about the position."""
         assert not self.over, "a finished game is never evaluated"
         seen = Observation(*(part[None] for part in self.look.observation))
-        logits, value = hashed(seen, self.game.num_actions, sharpness, weight)
-        return np.asarray(logits[0]), float(value[0])
+        logits, value, score = hashed(seen, self.game.num_actions, sharpness, weight)
+        assert score is not None
+        return np.asarray(logits[0]), float(value[0]), (float(score[0, 0]), float(score[0, 1]))
 
 
 def random_game(game: Game, seed: int) -> list[Played]:

@@ -2,6 +2,7 @@
 
 PUCT: Silver et al. 2018 (AlphaZero), Wu 2019 (KataGo: first-play urgency, forced playouts, policy target pruning).
 Gumbel: Danihelka et al. 2022 (Policy improvement by planning with Gumbel), with the constants of mctx.
+Points: Wu 2019 (dynamic score utility), with a formula in place of KataGo's table for the spread of the score.
 
 A path is the tuple of actions that leads from the root to a node. Arrays have one entry per action.
 """
@@ -31,9 +32,11 @@ class Position(Protocol):
     def legal_actions(self) -> list[bool]: ...
     def play(self, action: int) -> None: ...
     def returns(self) -> tuple[float, float]: ...
+    def points(self) -> float: ...
 
 
-Evaluate = Callable[[Position], tuple[np.ndarray, float]]  # logits, and the value for the player to move
+Evaluate = Callable[[Position], tuple[np.ndarray, float, tuple[float, float]]]
+"""Logits, the value for the player to move, and the mean and standard deviation of his score."""
 
 
 @dataclass
@@ -43,9 +46,11 @@ class Node:
     position: Position
     legal: np.ndarray
     log_prior: np.ndarray  # log-softmax over the legal moves, rounded to half precision; -inf elsewhere
-    own_value: np.float32  # its evaluation or its result, from the side of player 0
+    own_value: np.float32  # its evaluation or its result with its points, from the side of player 0
+    own_apart: np.ndarray  # value and score apart from each other
     visits: int = 0
     total: np.float32 = ZERO  # the sum of the values backed up, from the side of player 0
+    apart: np.ndarray = field(default_factory=lambda: np.zeros(2))
     children: dict[int, "Node"] = field(default_factory=dict)
 
     @property
@@ -76,11 +81,19 @@ class Search:
     """The search of one game. Nothing happens if the game is over."""
 
     def __init__(
-        self, position: Position, evaluate: Evaluate, settings: SearchSettings, noise: np.ndarray, budget: int
+        self,
+        position: Position,
+        evaluate: Evaluate,
+        settings: SearchSettings,
+        noise: np.ndarray,
+        budget: int,
+        side: int | None = None,
     ):
+        """`side` is the length of the board's sides, in games with points."""
         self.evaluate = evaluate
         self.settings = settings
-        self.root = self.node(position)
+        self.scale = side / 2 if side and settings.score_weight else None
+        self.root = self.new_root(position)
         self.begin(noise, budget)
 
     def begin(self, noise: np.ndarray, budget: int) -> None:
@@ -97,7 +110,10 @@ class Search:
         """Make the move: its subtree becomes the tree."""
         after = copy(self.root.position)
         after.play(action)
-        self.root = self.root.children.get(action) or self.node(after)
+        child = self.root.children.get(action)
+        if child and self.scale and abs(self.centre_for(child.apart[1] / child.visits) - self.centre) > self.scale:
+            child = None
+        self.root = child or self.new_root(after)
 
     # One batch of simulations
 
@@ -136,23 +152,47 @@ class Search:
             node = node.children[action]
         return path
 
+    def new_root(self, position: Position) -> Node:
+        """A root without visits; from now on, points count most near the score that is expected there."""
+        side = 1 if position.to_play == 0 else -1
+        self.centre = 0.0 if position.over else self.centre_for(side * self.evaluate(position)[2][0])
+        return self.node(position)
+
     def node(self, position: Position) -> Node:
         """A node without visits."""
         legal = np.array(position.legal_actions())
         if position.over:
-            return Node(position, legal, np.where(legal, 0, -np.inf), np.float32(position.returns()[0]))
-        logits, value = self.evaluate(position)
-        log_prior = log_softmax(np.where(legal, logits, -np.inf).astype(np.float32)).astype(np.float16)
-        side = 1 if position.to_play == 0 else -1
-        return Node(position, legal, log_prior.astype(np.float32), np.float32(side * value))
+            value, score, spread = position.returns()[0], position.points(), 0.0
+            log_prior = np.where(legal, 0, -np.inf)
+        else:
+            logits, value, (score, spread) = self.evaluate(position)
+            log_prior = log_softmax(np.where(legal, logits, -np.inf).astype(np.float32)).astype(np.float16)
+            log_prior = log_prior.astype(np.float32)
+            side = 1 if position.to_play == 0 else -1
+            value, score = side * value, side * score
+        worth = np.float32(value + self.settings.score_weight * self.worth_of_points(score, spread))
+        return Node(position, legal, log_prior, worth, np.array([value, score if self.scale else 0]))
+
+    # Points
+
+    def centre_for(self, expected: float) -> float:
+        """A quarter closer to zero than the expected score, but at most `scale` points."""
+        return float(expected - np.sign(expected) * min(abs(expected) / 4, self.scale or 0))
+
+    def worth_of_points(self, score: float, spread: float) -> float:
+        if not self.scale:
+            return 0.0
+        width = self.scale / 2 + math.sqrt(self.scale**2 / 4 + 2 * spread**2 / math.pi)
+        return 2 / math.pi * math.atan((score - self.centre) / width)
 
     def back_up(self, path: Path) -> None:
         """Add the value of the node at the end to every node on the way."""
-        value = self.at(path).own_value
+        value, apart = self.at(path).own_value, self.at(path).own_apart
         for length in range(len(path) + 1):
             node = self.at(path[:length])
             node.visits += 1
             node.total = np.float32(node.total + value)
+            node.apart = node.apart + apart
 
     def at(self, path: Path) -> Node:
         node = self.root
@@ -285,10 +325,15 @@ class Search:
 
     @property
     def root_value(self) -> np.float32:
-        """The mean over all visits of the root, or the result, for the player to move."""
-        if self.root.position.over:
-            return np.float32(self.root.own_value * self.root.side)
-        return self.node_value(self.root)
+        """The mean over all visits of the root, or the result, for the player to move; without points."""
+        apart = self.root.own_apart if self.root.position.over else self.root.apart / self.root.visits
+        return np.float32(apart[0] * self.root.side)
+
+    @property
+    def root_score(self) -> np.float32:
+        """The mean score, for the player to move."""
+        apart = self.root.own_apart if self.root.position.over else self.root.apart / self.root.visits
+        return np.float32(apart[1] * self.root.side)
 
     @property
     def policy(self) -> np.ndarray:

@@ -3,11 +3,13 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tengen.search.points import centre, scale
 from tengen.search.tree import Tree
 from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play, reachable
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL, LEAFY_PUCT
@@ -124,14 +126,19 @@ def check_nodes(tree: Tree, at: tuple[int, ...]) -> None:
         assert (tree.parent[at][there] == node).all()
         assert (tree.logits[at][node][children >= 0] > -np.inf).all(), "an illegal move was visited"
         visits, total, value = (table[at] for table in (tree.visits, tree.total, tree.value))
-        assert abs(value[node]) <= 1
-        assert abs(total[node]) <= visits[node] + 1e-4
+        most = 1 + tree.settings.score_weight
+        assert abs(value[node]) <= most
+        assert abs(total[node]) <= most * visits[node] + 1e-4
         own = visits[node] - visits[there].sum()
         if tree.over[at][node]:
             assert len(there) == 0
         else:
             assert own == 1 or (own > 1 and tree.settings.leaves > 1)  # walks of one batch may share a new leaf
         assert abs(total[node] - own * value[node] - total[there].sum()) < 1e-4
+        if own == 1 and tree.settings.score_weight:
+            won, points = tree.apart[at][node] - tree.apart[at][there].sum(0)
+            assert abs(won) <= 1 + 1e-4
+            assert abs(points) <= 10 + 1e-3
 
 
 def check_advance(session: Session, move: int, game: int) -> None:
@@ -146,13 +153,13 @@ def check_advance(session: Session, move: int, game: int) -> None:
     action = int(session.recorded.actions[new])
     root = int(before.root[old])
     child = int(before.child[old][root, action]) if before.visits[old][root] > 0 else -1
-    if child < 0:
+    if child < 0 or _far_from_centre(before, old, child):
         assert after.used[new] == 1
         assert after.visits[new][after.root[new]] == 0
         return
     pairs = [(child, int(after.root[new]))]
     for there, here in pairs:
-        for name in ("logits", "state", "visits", "total", "value", "player", "over"):
+        for name in ("logits", "state", "visits", "total", "value", "apart", "player", "over"):
             tables = (jax.tree.leaves(getattr(tree, name)) for tree in (before, after))
             for was, now in zip(*tables, strict=True):
                 np.testing.assert_array_equal(was[old][there], now[new][here])
@@ -160,6 +167,14 @@ def check_advance(session: Session, move: int, game: int) -> None:
         np.testing.assert_array_equal(was >= 0, now >= 0)
         pairs.extend(zip(was[was >= 0].tolist(), now[now >= 0].tolist(), strict=True))
     assert after.used[new] == len(pairs)
+
+
+def _far_from_centre(tree: Tree, at: tuple[int, ...], node: int) -> bool:
+    """Whether the tree's utilities make no sense below a node, because points count most elsewhere."""
+    if not tree.settings.score_weight:
+        return False
+    expected = tree.apart[at][node, 1] / tree.visits[at][node]
+    return abs(float(centre(jnp.float32(expected), tree.game)) - float(tree.centre[at])) > scale(tree.game)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ LOWEST = float(np.finfo(np.float32).min)
 def embedding(game: Game, states: Any, evaluator: tuple[float, float]) -> Any:
     """Logits [B, A] as the search rounds them, very low where not legal, and values [B] for the player to move."""
     look = jax.vmap(game.look)(states)
-    logits, value = hashed(look.observation, game.num_actions, *evaluator, xp=jnp)
+    logits, value, _ = hashed(look.observation, game.num_actions, *evaluator, xp=jnp)
     masked = jnp.where(look.legal, logits, -jnp.inf)
     logits = jax.nn.log_softmax(masked, where=look.legal).astype(jnp.float16).astype(jnp.float32)
     return jnp.where(look.legal, logits, LOWEST), value, look

@@ -53,6 +53,9 @@ class Config:
                 yield "selfplay.opponents", f"{text}: {self.game.name} has no {role}, expected {expected}"
         if self.selfplay.komi_spread and self.game.name != "go":
             yield "selfplay.komi_spread", f"expected 0, because {self.game.name} has no komi"
+        if self.search.score_weight and not (game.target("score") and "score" in spec.heads):
+            missing = "net.heads has no score" if game.target("score") else f"{self.game.name} has no score"
+            yield "search.score_weight", f"expected 0, because {missing}"
         if self.data.format == "katago" and getattr(self.game.options, "observation", "") != "katago":
             yield "data.format", "expected tengen, because KataGo trains on go with game.observation=katago only"
         for text in self.train.loss.extra:

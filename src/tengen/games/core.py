@@ -36,6 +36,7 @@ class PositionInfo(NamedTuple):
     observation: Observation
     over: Bool[Array, "*batch"]
     returns: Float32[Array, "*batch 2"]
+    score: Float32[Array, "*batch"] | None = None  # points of player 0 once the game is over, if it has this target
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,10 @@ class Game(abc.ABC, Generic[State]):
 
     def look(self, state: State) -> PositionInfo:
         """Legal actions, observation, end and result together, for games that can share work between them."""
-        return PositionInfo(self.legal_actions(state), self.observe(state), self.is_over(state), self.returns(state))
+        target = self.target("score")
+        score = self.final_targets(state)["score"] if target and target.sides == "opposite" else None
+        over, returns = self.is_over(state), self.returns(state)
+        return PositionInfo(self.legal_actions(state), self.observe(state), over, returns, score)
 
     def step_and_look(
         self, states: State, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None

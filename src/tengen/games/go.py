@@ -241,15 +241,15 @@ class Go(Game[GoState]):
         return self.look(state).observation
 
     def look(self, state: GoState) -> PositionInfo:
-        return self._look(state, self._mark(state), self.returns(state))
+        return self._look(state, self._mark(state), self._final_score(state))
 
-    def _look(self, state: GoState, marks: Marks, returns: Array) -> PositionInfo:
+    def _look(self, state: GoState, marks: Marks, score: Array) -> PositionInfo:
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
         planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
         observation = self._observation(state, planes)
         over = self.is_over(state)
-        return PositionInfo(jnp.append(marks.legal, ~over), observation, over, returns)
+        return PositionInfo(jnp.append(marks.legal, ~over), observation, over, rules.results(score), score)
 
     def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
         """What a network sees, given the planes of Tengen's own observation."""
@@ -287,11 +287,11 @@ class Go(Game[GoState]):
             rests = (moved.moves == states.moves)[:, None, None]
             moved = moved._replace(ladders=jnp.where(rests, states.ladders, found))
         over = seen.ended > 0
-        black = jnp.where(over, jnp.sign(2 * seen.area - states.komi), 0).astype(jnp.float32)
+        score = jnp.where(over, (2 * seen.area - states.komi).astype(jnp.float32) / 2, 0)
         planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
         legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)
         observation = jax.vmap(self._observation)(moved, planes)
-        return moved, PositionInfo(legal, observation, over, jnp.stack([black, -black], -1))
+        return moved, PositionInfo(legal, observation, over, rules.results(score), score)
 
     def _scalars(self, state: GoState) -> Float32[Array, " scalars"]:
         """KataGo's global inputs 0-8, 14 and 18."""
@@ -333,12 +333,14 @@ class Go(Game[GoState]):
         """Black's area minus White's minus komi, as the board stands."""
         return self.ownership(state).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
 
-    def returns(self, state: GoState) -> Float32[Array, "2"]:
+    def _final_score(self, state: GoState) -> Float32[Array, ""]:
         # Scoring an empty board is fast, so running games do not slow down a batch in which few have ended.
         over = self.is_over(state)
         board = state._replace(chains=jnp.where(over, state.chains, EMPTY))
-        black = jnp.where(over, jnp.sign(self.score(board)), 0)
-        return jnp.stack([black, -black])
+        return jnp.where(over, self.score(board), 0)
+
+    def returns(self, state: GoState) -> Float32[Array, "2"]:
+        return rules.results(self._final_score(state))
 
     def final_targets(self, state: GoState) -> dict[str, Array]:
         return {"ownership": self.ownership(state), "score": self.score(state)}

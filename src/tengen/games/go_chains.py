@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Integer, Shaped, UInt, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, Integer, Shaped, UInt, UInt32
 
 EMPTY = 0
 Chains = UInt[Array, " points"]
@@ -184,3 +184,8 @@ def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
             raise ValueError(f"go: the stones around row {root // size + 1}, column {root % size + 1} have no liberty")
         chains[list(reached)] = 1 + 2 * root + colour
     return chains
+
+
+def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:
+    """The results of both players, given Black's final score."""
+    return jnp.stack([jnp.sign(score), -jnp.sign(score)], -1)

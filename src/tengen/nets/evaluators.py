@@ -22,10 +22,10 @@ class Evaluator:
     on_host: ClassVar[bool] = False  # it can be compiled, unlike a model of another framework
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
-        """Policy and value of a batch of positions."""
+        """Policy and value of a batch of positions, and the score if the network has that head."""
         outputs = self.outputs(params, observation)
         chances = jax.nn.softmax(outputs.value)
-        return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2])
+        return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2], outputs.score)
 
     def outputs(self, params: Any, observation: Observation) -> nets.Outputs:
         """The output of all heads for a batch of positions."""

@@ -27,3 +27,4 @@ class Evaluation(NamedTuple):
 
     logits: Float32[Array, "*batch actions"]
     value: Float32[Array, "*batch"]  # in [-1, 1]
+    score: Float32[Array, "*batch 2"] | None = None  # mean and standard deviation of the final score, if known

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.search.tree import Tree, node_shape
+from tengen.search.tree import Tree, node_shape, parts
 
 
 def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) -> dict[str, Any]:
@@ -13,7 +13,8 @@ def as_dict(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) ->
 
     The `q` and `value` of a move are from the side of the player who made it, those of the root from the side of the
     player to move; `line` is the expected continuation. Nodes deeper than `depth` or with fewer than `least_visits`
-    visits are left out.
+    visits are left out. If points count (`score_weight`), `q` and `value` include them, and `won` and `score` are the
+    means of the two.
     """
     return _Reader(tree, game).node(int(tree.root[game]), None, None, depth, least_visits)
 
@@ -53,6 +54,8 @@ class _Reader:
             "line": self.line(node),
             "children": [],
         }
+        if parts(one.settings):
+            found["won"], found["score"] = (sign * one.apart[node] / max(visits, 1)).tolist()
         if depth == 0:
             return found
         for action, child in self.children(node):

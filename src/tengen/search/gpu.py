@@ -20,7 +20,7 @@ from jax import Array
 from tengen import gpu
 from tengen.config.settings.search import SearchSettings
 from tengen.gpu.program import defines
-from tengen.search.tree import Trail, Tree
+from tengen.search.tree import Trail, Tree, parts
 from tengen.search.walk import NewNode, WalkPath
 
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
@@ -29,11 +29,11 @@ _PLANNING = 2**19  # threads that share the nodes of all trails, at least 4 team
 
 _READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
 _WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
-_GROWN: tuple[str, ...] = (*_READ, "over", "parent", "onward")
+_GROWN: tuple[str, ...] = (*_READ, "over", "parent", "onward", "apart")
 
 
 def _tables(tree: Tree, names: tuple[str, ...]) -> dict[str, Array]:
-    """Those that are not empty; lists of moves can be."""
+    """Those that are not empty: there may be no lists of moves, and no points."""
     return {name: table for name in names if (table := getattr(tree, name)).size}
 
 
@@ -128,10 +128,10 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
     )
     end = len(WalkPath._fields)
     parent, action, node, *flags = (x[:, None] for x in found[:end])
-    length, trail, *parts = found[end:]
+    length, trail, *copies = found[end:]
     above = [leaf[:, 0] for leaf in leaves]
-    for k, part in zip(kept, parts, strict=True):
-        above[k] = part.reshape(above[k].shape)
+    for k, copy in zip(kept, copies, strict=True):
+        above[k] = copy.reshape(above[k].shape)
     path = WalkPath(parent, action, node, *(flag > 0 for flag in flags))
     return path, jax.tree.unflatten(structure, above), (length, trail)
 
@@ -140,9 +140,14 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
     """`expand` for all games."""
     batch = tree.child.shape[0]
     leaves, structure, kept, positions, sizes = _stored_leaves(tree)
+    scored = parts(tree.settings) > 0
     program = _program(
         tree,
         "tree_expand",
+        APART_NEW=", const Apart* new_aparts" if scored else "",
+        APART_TABLE=", const void*" if scored else "",
+        APART=", Apart* apart" if scored else "",
+        SCORED=scored,
         STATES_IN=_parameters("const u8*", "s", len(kept)),
         TABLES_IN=_parameters("const void*", "t", len(kept)),
         STATES_OUT=_parameters("u8*", "a", len(kept)),
@@ -157,6 +162,7 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
         *(x[:, 0].astype(jnp.int32) for x in path),
         *trail,
         *(new.logits, new.value, new.player, new.over),
+        *([new.apart] if scored else []),
         *(_flat(states[k], 1) for k in kept),
     ]
     grown = _tables(tree, _GROWN)

@@ -10,7 +10,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.games.core import RandomKey
 from tengen.search import selection
 from tengen.search.selection import NodeRow
-from tengen.search.tree import Tree
+from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
 
@@ -19,8 +19,9 @@ class SearchResult(NamedTuple):
 
     visits: Int32[Array, "*batch actions"]
     policy: Float32[Array, "*batch actions"]  # the policy target for training; zeros if nothing is legal
-    value: Float32[Array, "*batch"]  # for the player to move
+    value: Float32[Array, "*batch"]  # for the player to move; without points
     action: Int32[Array, "*batch"]  # the move to play; -1 if nothing is legal or the root was never evaluated
+    score: Float32[Array, "*batch"] | None = None  # in points, for the player to move; only with `score_weight`
 
 
 def summarise(tree: Tree, key: RandomKey, temperature: Float[Array, "*#batch"] | float = 0.0) -> SearchResult:
@@ -50,7 +51,11 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
     action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
-    return SearchResult(row.visits.astype(jnp.int32), policy, row.node_value[0], action.astype(jnp.int32))
+    value, score = row.node_value[0], None
+    if parts(settings):
+        sign = 1.0 - 2.0 * tree.player[tree.root]
+        value, score = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
+    return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), score)
 
 
 def puct_policy(

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int, Int32
 
 from tengen.games.core import RandomKey
-from tengen.search.tree import NONE, Tree, stored
+from tengen.search import points
+from tengen.search.tree import NONE, Tree, parts, stored
 from tengen.search.walk import row_at
 
 TRIES = 5  # each is accepted with a probability above 0.95, so fewer than one draw in a million is not exact
@@ -87,6 +88,7 @@ def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
         visits=root(tree.visits, 0),
         total=root(tree.total, 0),
         value=root(tree.value, 0),
+        apart=root(tree.apart, 0),
         player=root(tree.player, jax.vmap(game.to_play)(states)),
         over=root(tree.over, jax.vmap(game.is_over)(states)),
         parent=root(tree.parent, NONE),
@@ -104,7 +106,8 @@ def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
 def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
     """Plays `actions` in the games `which`: the subtree below the move becomes the tree, and the rest is freed.
 
-    A move that is not in the tree leaves a root that waits for its evaluation. The search ends: see `begin`.
+    A move that is not in the tree leaves a root that waits for its evaluation. So does a move after which the expected
+    score is far from the tree's centre, because all utilities of a tree refer to one. The search ends: see `begin`.
     """
     game, slots = tree.game, tree.visits.shape[1]
     states, look = game.step_and_look(tree.states(tree.root), actions)
@@ -112,6 +115,9 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
     batch = jnp.arange(len(actions))
     child = tree.child[batch, tree.root, actions].astype(jnp.int32)
     known = (child >= 0) & (tree.visits[batch, tree.root] > 0)
+    if parts(tree.settings):
+        expected = tree.apart[batch, child, 1] / jnp.maximum(tree.visits[batch, child], 1)
+        known &= jnp.abs(points.centre(expected, game) - tree.centre) <= points.scale(game)
     root = jnp.where(which & known, child, tree.root)
     tree = _without_illegal(tree, root, which & known, look.legal)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
@@ -138,6 +144,7 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
         visits=at_root(tree.visits, zero),
         total=at_root(tree.total, zero),
         value=at_root(tree.value, zero),
+        apart=at_root(tree.apart, zero),
         kept=jax.tree.map(chosen, kept, tree.kept),
         done=chosen(jnp.int32(0), tree.done),
         budget=chosen(jnp.int32(0), tree.budget),

@@ -14,10 +14,10 @@ from jaxtyping import Array, Bool, Float, Float32, Int32
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation, RandomKey
 from tengen.nets.outputs import Evaluation
-from tengen.search import gpu
+from tengen.search import gpu, points
 from tengen.search.result import SearchResult, summarise
 from tengen.search.roots import begin
-from tengen.search.tree import NONE, Trail, Tree, plant, restored, stored
+from tengen.search.tree import NONE, Trail, Tree, parts, plant, restored, stored
 from tengen.search.walk import NewNode, WalkPath, walk
 
 Evaluate = Callable[[Observation], Evaluation]
@@ -34,9 +34,11 @@ class Leaves(NamedTuple):
     player: Int32[Array, " leaves"]
     over: Bool[Array, " leaves"]
     result: Float32[Array, " leaves"]  # for player 0 if the game is over
+    score: Float32[Array, " leaves"] | None  # the same in points, in games that have them
 
 
 _LEAST = -60000.0
+_Sums = tuple[Array, Array, Array]  # visits, total and apart of one tree
 
 
 @jax.jit
@@ -48,7 +50,7 @@ def select(tree: Tree) -> Leaves:
     before = jax.vmap(game.join)(restored(above, game), kept)
     states, look = game.step_and_look(before, path.action.reshape(-1), ~path.moves.reshape(-1))
     player = jax.vmap(game.to_play)(states)
-    return Leaves(path, trail, states, look.legal, look.observation, player, look.over, look.returns[:, 0])
+    return Leaves(path, trail, states, look.legal, look.observation, player, look.over, look.returns[:, 0], look.score)
 
 
 def _walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
@@ -62,20 +64,39 @@ def _walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
 def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
     """Adds the leaves and backs their values up to the roots."""
     batch, count = leaves.path.node.shape
-    sign = 1.0 - 2.0 * leaves.player
-    value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
+    value, apart, centre = _valued(tree, leaves, evaluation)
     masked = jnp.where(leaves.legal, evaluation.logits.astype(jnp.float32), -jnp.inf)
     logits = jax.nn.log_softmax(masked, where=leaves.legal)
     # However small a prior is, half precision must not make its move illegal.
     logits = jnp.where(leaves.legal, jnp.maximum(logits, _LEAST), -jnp.inf).astype(jnp.float16)
     nodes = jax.vmap(tree.game.split)(leaves.states)[0]
-    new = NewNode(logits, stored(nodes), value, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
+    new = NewNode(logits, stored(nodes), value, apart, leaves.player.astype(jnp.int8), leaves.over.astype(jnp.int8))
 
     def plain(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
-    return _by_device(tree, plain, gpu.expand)(tree, leaves.path, leaves.trail, new)
+    return _by_device(tree, plain, gpu.expand)(replace(tree, centre=centre), leaves.path, leaves.trail, new)
+
+
+def _valued(
+    tree: Tree, leaves: Leaves, evaluation: Evaluation
+) -> tuple[Float32[Array, " leaves"], Float32[Array, "leaves parts"], Float32[Array, " trees"]]:
+    """For player 0: what the leaves are worth, their values and scores for `Tree.apart`, and `Tree.centre`."""
+    sign = 1.0 - 2.0 * leaves.player
+    value = jnp.where(leaves.over, leaves.result, sign * evaluation.value.astype(jnp.float32))
+    if parts(tree.settings) == 0:
+        return value, jnp.zeros((len(value), 0)), tree.centre
+    if leaves.score is None or evaluation.score is None:
+        return value, jnp.stack([value, jnp.zeros_like(value)], -1), tree.centre
+    said, count = evaluation.score.astype(jnp.float32), tree.settings.leaves
+    score = jnp.where(leaves.over, leaves.score, sign * said[:, 0])
+    spread = jnp.where(leaves.over, 0, said[:, 1])
+    # A root that is evaluated now is the only leaf of its tree, and the tree is centred on it.
+    roots = leaves.path.active[:, 0] & (leaves.path.node[:, 0] == tree.root)
+    centre = jnp.where(roots, points.centre(score[::count], tree.game), tree.centre)
+    term = points.term(score, spread, jnp.repeat(centre, count), tree.game)
+    return value + tree.settings.score_weight * term, jnp.stack([value, score], -1), centre
 
 
 def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,21 +138,24 @@ def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:
     # A leaf for which there was no room counts for its parent; a walk that ended on a known node takes its value.
     end = jnp.where(path.node >= 0, path.node, path.parent)
     value = jnp.where(path.node >= 0, tree.value[end], new.value)
+    # Visits of a known node that a walk can end on all had the same value and score.
+    placed = put(tree.apart, new.apart)
+    known = placed[end] / jnp.maximum(tree.visits[end], 1)[:, None]
+    apart = jnp.where((path.node >= 0)[:, None], known, new.apart)
 
-    def back_up(carry: tuple[Array, Array], walk: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
-        end, value, active = walk
+    def back_up(carry: _Sums, walk: tuple[Array, Array, Array, Array]) -> tuple[_Sums, None]:
+        end, value, apart, active = walk
 
-        def up(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            node, visits, total = state
+        def up(state: tuple[Array, _Sums]) -> tuple[Array, _Sums]:
+            node, (visits, total, parts) = state
             above = jnp.where(node == tree.root, NONE, tree.parent[node].astype(jnp.int32))
-            return above, visits.at[node].add(1), total.at[node].add(value)
+            return above, (visits.at[node].add(1), total.at[node].add(value), parts.at[node].add(apart))
 
-        start = (jnp.where(active, end, NONE), *carry)
-        _, visits, total = lax.while_loop(lambda state: state[0] >= 0, up, start)
-        return (visits, total), None
+        return lax.while_loop(lambda state: state[0] >= 0, up, (jnp.where(active, end, NONE), carry))[1], None
 
-    (visits, total), _ = lax.scan(back_up, (tree.visits, tree.total), (end, value, path.active))
-    return replace(tree, visits=visits, total=total)
+    sums = tree.visits, tree.total, put(placed, jnp.zeros_like(new.apart))
+    (visits, total, apart), _ = lax.scan(back_up, sums, (end, value, apart, path.active))
+    return replace(tree, visits=visits, total=total, apart=apart)
 
 
 def run(

@@ -3,6 +3,7 @@
 //
 // Defined by the caller: BATCH, SLOTS (nodes of a tree), ACTIONS, TEAM and TEAMS, the settings of the search in capital
 // letters, GUMBEL (1, or 0 for PUCT), LISTED (the length of a node's list of legal moves, or 0: all moves are looked at),
+// SCORED (1 if points count) with the parameters APART_NEW, APART_TABLE and APART,
 // and for the positions of nodes STATES_IN, STATES_OUT (parameters) and COPY_STATES or STORE_STATES (statements).
 
 #if LISTED
@@ -297,13 +298,16 @@ __device__ void list_moves(const u16* logits, i16* moves, int thread) {
   for (int place = count + thread; place < LISTED; place += 32) moves[place] = NONE;
 }
 
+// Sums over visits that no choice depends on, or what one visit adds to them.
+struct alignas(8) Apart { float value, score; };
+
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
     const int* roots, const int* dones, const int* useds, const int* parents, const int* actions, const int* leaves,
     const int* freshes, const int* played, const int* actives, const int* lengths, const i16* trail,
-    const u16* new_logits, const float* new_values, const i8* new_players, const i8* new_overs STATES_IN,
+    const u16* new_logits, const float* new_values, const i8* new_players, const i8* new_overs APART_NEW STATES_IN,
     const void*, const void*, const void*, const void*, const void*, const void*, MOVES_IN const void*, const void*,
-    const void* TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE
-    i8* over, i16* above, int* onward STATES_OUT, int* used_out, int* done_out, int* leaf_out) {
+    const void* APART_TABLE TABLES_IN, i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE
+    i8* over, i16* above, int* onward APART STATES_OUT, int* used_out, int* done_out, int* leaf_out) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
   const long long nodes = (long long)game * SLOTS;
@@ -321,11 +325,22 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
   }
   // A leaf for which there was no room counts for its parent. A root that is evaluated is a leaf and the whole trail.
   const float gain = node >= 0 && !fresh ? value[nodes + node] : new_values[game];
+#if SCORED
+  Apart more = new_aparts[game];
+  if (node >= 0 && !fresh) {  // the end of a game: all of its visits were alike
+    const float times = fmaxf(visits[nodes + node], 1.0f);
+    more = {apart[nodes + node].value / times, apart[nodes + node].score / times};
+  }
+  team_sync();  // everybody has read what the backup changes
+#endif
   if (node != root)
     for (int place = thread; place < lengths[game]; place += TEAM) {
       const int here = trail[nodes + place];
       visits[nodes + here] += 1;
       total[nodes + here] += gain;
+#if SCORED
+      apart[nodes + here] = {apart[nodes + here].value + more.value, apart[nodes + here].score + more.score};
+#endif
     }
   if (thread) return;
 
@@ -337,10 +352,16 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
     above[nodes + node] = node == root ? NONE : parent;
     visits[nodes + node] = 1;
     total[nodes + node] = gain;
+#if SCORED
+    apart[nodes + node] = more;
+#endif
     if (ends) onward[nodes + node] = OVER;
   } else if (active && node >= 0) {
     visits[nodes + node] += 1;
     total[nodes + node] += gain;
+#if SCORED
+    apart[nodes + node] = {apart[nodes + node].value + more.value, apart[nodes + node].score + more.score};
+#endif
   }
   if (grown) child[(nodes + parent) * ACTIONS + action] = node;
   used_out[game] = useds[game] + grown;

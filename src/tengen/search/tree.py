@@ -36,8 +36,9 @@ class Tree:
     logits: Float16[Array, "*batch slots actions"]  # log of the prior; -inf for illegal moves
     state: Any  # [batch, slots, ...]: the positions, without what the whole tree shares; bools as bytes
     visits: Int32[Array, "*batch slots"]
-    total: Float32[Array, "*batch slots"]  # sum of the values of all visits
+    total: Float32[Array, "*batch slots"]  # sum of the values of all visits, by which moves are chosen
     value: Float32[Array, "*batch slots"]  # of the evaluation, or the result if the game is over
+    apart: Float32[Array, "*batch slots parts"]  # sums of (value, score) over all visits; no parts without score_weight
     player: Int8[Array, "*batch slots"]  # who moves
     over: Int8[Array, "*batch slots"]  # 1 if the game is over
     parent: Int[Array, "*batch slots"]
@@ -47,6 +48,7 @@ class Tree:
     free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
     used: Int32[Array, "*batch"]
     root: Int32[Array, "*batch"]
+    centre: Float32[Array, "*batch"]  # the score at which points count most
     kept: Any  # [batch, ...]: what the game stores once per tree (see Game.split)
     done: Int32[Array, "*batch"]  # simulations of the current search
     budget: Int32[Array, "*batch"]  # simulations it may use
@@ -84,13 +86,19 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
     number = _number_type(slots).dtype.itemsize
     per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number + 2
-    return games * (slots * per_node + 8 * game.num_actions + 20 + shared)
+    per_node += 4 * parts(settings)
+    return games * (slots * per_node + 8 * game.num_actions + 24 + shared)
 
 
 def listed(game: Game) -> int:
     """The length of a node's list of legal moves; 0 where looking at all moves is as fast."""
     most = game.most_legal_moves
     return 0 if most is None or 2 * most > game.num_actions else most
+
+
+def parts(settings: SearchSettings) -> int:
+    """The length of the last axis of `Tree.apart`."""
+    return 2 if settings.score_weight > 0 else 0
 
 
 def _number_type(slots: int) -> Any:
@@ -131,6 +139,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         visits=jnp.zeros(table, jnp.int32),
         total=jnp.zeros(table, jnp.float32),
         value=jnp.zeros(table, jnp.float32),
+        apart=jnp.zeros((*table, parts(settings)), jnp.float32),
         player=root_only(jax.vmap(game.to_play)(states), jnp.int8),
         over=root_only(jax.vmap(game.is_over)(states), jnp.int8),
         parent=jnp.full(table, NONE, number),
@@ -140,6 +149,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),
+        centre=jnp.zeros(batch, jnp.float32),
         kept=kept,
         done=jnp.zeros(batch, jnp.int32),
         budget=jnp.zeros(batch, jnp.int32),

@@ -27,6 +27,7 @@ class NewNode(NamedTuple):
     logits: Float16[Array, "*leaves actions"]  # log of the prior
     state: Any  # `stored`
     value: Float32[Array, "*leaves"]  # for player 0
+    apart: Float32[Array, "*leaves parts"]  # what the visit adds to `Tree.apart`
     player: Int8[Array, "*leaves"]
     over: Int8[Array, "*leaves"]
 

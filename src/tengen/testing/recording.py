@@ -65,7 +65,7 @@ def _init(game: Game) -> Any:
 def _play(game: Game) -> Any:
     def moment(states: Any, given: tuple[Any, Any, Any]) -> tuple[Any, PlayedGames]:
         key, wanted, liking = given
-        legal, seen, over, returns = jax.vmap(game.look)(states)
+        legal, seen, over, returns, _ = jax.vmap(game.look)(states)
         # A finished game gets any action at all: it must not care.
         weights = jnp.where(legal | over[:, None], liking, -jnp.inf)
         drawn = jax.random.categorical(key, weights, axis=-1).astype(jnp.int32)
