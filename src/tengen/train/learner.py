@@ -21,7 +21,8 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets import saving
+from tengen.gpu import program
+from tengen.nets import building, saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
 
@@ -52,7 +53,8 @@ class Learner:
     """The training of one network: compiled functions without state.
 
     `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
-    `smaller` are boards that rows may come from besides the game's, see `rows.widened`.
+    `smaller` are boards that rows may come from besides the game's, see `rows.widened`. `kernels` says whether Tengen's
+    GPU programs are used; by default they are on a single NVIDIA GPU.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Learner:
         devices: Sequence[Any] | None = None,
         compiler_options: dict[str, Any] | None = None,
         smaller: Sequence[Game] = (),
+        kernels: bool | None = None,
     ) -> None:
         if net.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
@@ -70,6 +73,9 @@ class Learner:
         if settings.batch % len(found):
             raise OptionError(f"train.batch: expected a multiple of the {len(found)} devices, got {settings.batch}")
         self.graph = nnx.graphdef(net)
+        if kernels is None:
+            kernels = len(found) == 1 and program.runs_on(found[0])
+        self._trained = nnx.graphdef(building.with_training_programs(net)) if kernels else self.graph
         mesh = Mesh(found, ("batch",))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
@@ -274,7 +280,7 @@ class Learner:
         return rows if self._tables is None else symmetry.apply_random(self._tables, rows, key)
 
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
-        net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
+        net = nnx.merge(self._trained, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = self._losses(outputs, rows, self.settings.loss)
         return loss, (saving.named(nnx.state(net, _OTHERS)), figures)
