@@ -92,6 +92,19 @@ __device__ Bits around(const Bits& bits) {
              (k < WORDS - 1 ? bits.word[k + 1] << 31 | bits.word[k + 1] << (32 - STRIDE) : 0)) &
             board.word[k])
 }
+// The points next to at least two of these.
+__device__ Bits beside_two(const Bits& bits) {
+  const Bits board = on_board();
+  Bits made;
+#pragma unroll
+  for (int k = 0; k < WORDS; k++) {
+    const u32 low = k > 0 ? bits.word[k - 1] : 0, here = bits.word[k], high = k < WORDS - 1 ? bits.word[k + 1] : 0;
+    const u32 left = here << 1 | low >> 31, right = here >> 1 | high << 31;
+    const u32 up = here << STRIDE | low >> (32 - STRIDE), down = here >> STRIDE | high << (32 - STRIDE);
+    made.word[k] = ((left & right) | (up & down) | ((left | right) & (up | down))) & board.word[k];
+  }
+  return made;
+}
 __device__ bool equal(const Bits& a, const Bits& b) {
   u32 differ = 0;
 #pragma unroll
@@ -103,6 +116,15 @@ __device__ ONCE Bits connected(Bits from, const Bits& within) {
   for (;;) {
     const Bits wider = from | (around(from) & within);
     if (equal(wider, from)) return from;
+    from = wider;
+  }
+}
+// Whether the chain of these stones of `within` has a liberty. They grow until that is known.
+__device__ ONCE bool has_liberty(Bits& from, const Bits& within, const Bits& empty) {
+  for (;;) {
+    const Bits near = around(from), wider = from | (near & within);
+    if (any(near & empty)) return true;
+    if (equal(wider, from)) return false;
     from = wider;
   }
 }
@@ -129,21 +151,23 @@ __device__ ONCE bool play(Frame& frame, int side, int place) {
   Bits captured = none(), left = beside & theirs;
   while (any(left)) {
     const int met = lowest(left);
-    const Bits chain = connected(side && has(frame.chain, met) ? frame.chain : one(met), theirs);
-    if (!any(around(chain) & empty)) captured = captured | chain;
+    Bits chain = side && has(frame.chain, met) ? frame.chain : one(met);
+    if (!has_liberty(chain, theirs, empty)) captured = captured | chain;
     left = without(left, chain);
   }
   theirs = without(theirs, captured);
   frame.ko = alone && count(captured) == 1 ? lowest(captured) : NOWHERE;
-  if (any(captured) || any(beside & empty)) return true;
-  return any(around(connected(stone, mine)) & empty);
+  Bits chain = stone;
+  return any(captured) || has_liberty(chain, mine, empty);
 }
 
 // Where the defender captures a chain in atari next to his own.
 __device__ ONCE Bits rescues(const Frame& frame, const Bits& chain, const Bits& empty) {
-  Bits found = none(), left = around(chain) & frame.stones[1];
+  // Chains with a stone that has two liberties are not in atari: those are followed all at once.
+  const Bits& theirs = frame.stones[1];
+  Bits found = none(), left = without(around(chain) & theirs, connected(theirs & beside_two(empty), theirs));
   while (any(left)) {
-    const Bits other = connected(one(lowest(left)), frame.stones[1]), liberties = around(other) & empty;
+    const Bits other = connected(one(lowest(left)), theirs), liberties = around(other) & empty;
     if (count(liberties) == 1) found = found | liberties;
     left = without(left, other);
   }

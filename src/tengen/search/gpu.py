@@ -53,7 +53,7 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
             BATCH=batch,
             SLOTS=slots,
             ACTIONS=actions,
-            LISTED=tree.moves.shape[2],
+            LISTED=tree.moves.shape[2] // 3,
             TEAM=team,
             TEAMS=_THREADS // team,
             GUMBEL=tree.settings.algorithm == "gumbel",
@@ -133,7 +133,7 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
     for k, copy in zip(kept, copies, strict=True):
         above[k] = copy.reshape(above[k].shape)
     path = WalkPath(parent, action, node, *(flag > 0 for flag in flags))
-    return path, jax.tree.unflatten(structure, above), (length, trail)
+    return path, jax.tree.unflatten(structure, above), Trail(length, trail)
 
 
 def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:

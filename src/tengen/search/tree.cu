@@ -30,36 +30,56 @@ struct Tree {
   float* total;
   float* value;
   i8* player;
-  const i16* moves;  // [SLOTS, LISTED]: the legal moves in ascending order, then NONE
+  const i16* moves;  // [SLOTS, 3, LISTED]: the legal moves in ascending order, then NONE; their logits; their children
 };
+
+#define EACH_MOVE(row) _Pragma("unroll") for (int k = 0; k < EACH; k++) if (k < (row).each)
 
 // The moves of a node, as far as this thread looks at them; values from the side of the player who moves there.
 struct Row {
   float logits[EACH], visits[EACH], total[EACH];
   int action[EACH], child[EACH];  // NONE where there is none
+  int each;  // of these arrays, the rest is empty
   float node_visits, node_value, first_value;
 
   __device__ bool legal(int k) const { return logits[k] > -INFINITE; }
   __device__ float mean(int k) const { return total[k] / fmaxf(visits[k], 1.0f); }
 };
 
+// At a root, the tables of all moves are read: there, moves may have become illegal since they were listed.
+template <bool ROOT>
 __device__ void read_row(Row& row, const Tree& tree, int node, int thread) {
-  const i16* child = tree.child + (long long)node * ACTIONS;
-  const u16* logits = tree.logits + (long long)node * ACTIONS;
+  const i16* list = tree.moves + (long long)node * 3 * LISTED;
+  row.each = LISTED ? 0 : EACH;
+#pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int place = thread + k * TEAM;
-    row.action[k] = place >= WIDTH ? NONE : LISTED ? tree.moves[(long long)node * LISTED + place] : place;
+    if (!LISTED) {
+      row.action[k] = place < ACTIONS ? place : NONE;
+    } else if (k == row.each) {
+      row.action[k] = place < LISTED ? list[place] : NONE;
+      if (!ROOT) {
+        row.logits[k] = place < LISTED ? half_to_float(list[LISTED + place]) : -INFINITE;
+        row.child[k] = place < LISTED ? list[2 * LISTED + place] : NONE;
+      }
+      // Nearly all positions have at most 64 moves: only then is it looked whether there are more.
+      row.each += k % 2 == 0 || __any_sync(~0u, row.action[k] >= 0);
+    }
   }
-  for (int k = 0; k < EACH; k++) {
-    const int action = row.action[k];
-    row.child[k] = action >= 0 ? child[action] : NONE;
-    row.logits[k] = action >= 0 ? half_to_float(logits[action]) : -INFINITE;
+  if (!LISTED || ROOT) {
+    const i16* child = tree.child + (long long)node * ACTIONS;
+    const u16* logits = tree.logits + (long long)node * ACTIONS;
+    EACH_MOVE(row) {
+      const int action = row.action[k];
+      row.child[k] = action >= 0 ? child[action] : NONE;
+      row.logits[k] = action >= 0 ? half_to_float(logits[action]) : -INFINITE;
+    }
   }
   const float sign = 1.0f - 2.0f * tree.player[node];
   row.node_visits = tree.visits[node];
   row.node_value = sign * tree.total[node] / fmaxf(row.node_visits, 1.0f);
   row.first_value = sign * tree.value[node];
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     const bool known = row.child[k] >= 0;
     row.visits[k] = known ? (float)tree.visits[row.child[k]] : 0.0f;
     row.total[k] = known ? sign * tree.total[row.child[k]] : 0.0f;
@@ -68,24 +88,24 @@ __device__ void read_row(Row& row, const Tree& tree, int node, int thread) {
 
 __device__ float total_visits(const Row& row) {
   float sum = 0;
-  for (int k = 0; k < EACH; k++) sum += row.visits[k];
+  EACH_MOVE(row) sum += row.visits[k];
   return team_sum(sum);
 }
 
 // Probabilities; -inf gives 0.
-__device__ void softmax(const float* logits, float* weights) {
+__device__ void softmax(const Row& row, const float* logits, float* weights) {
   float highest = -LARGEST_FLOAT, sum = 0;
-  for (int k = 0; k < EACH; k++) highest = fmaxf(highest, logits[k]);
+  EACH_MOVE(row) highest = fmaxf(highest, logits[k]);
   highest = team_largest(highest);
-  for (int k = 0; k < EACH; k++) sum += weights[k] = expf(logits[k] - highest);
+  EACH_MOVE(row) sum += weights[k] = expf(logits[k] - highest);
   sum = fmaxf(team_sum(sum), TINIEST_FLOAT);
-  for (int k = 0; k < EACH; k++) weights[k] /= sum;
+  EACH_MOVE(row) weights[k] /= sum;
 }
 
 // A score that is not a number counts as the lowest, so that there is always a move.
 __device__ Best best_of(const Row& row, const float* scores, int thread) {
   Best best = {-INFINITE, ACTIONS + thread, NONE};
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     const bool counts = row.legal(k) && scores[k] > -INFINITE;
     if (row.action[k] >= 0) best.take({counts ? scores[k] : -INFINITE, row.action[k], row.child[k]});
   }
@@ -94,11 +114,11 @@ __device__ Best best_of(const Row& row, const float* scores, int thread) {
 
 __device__ void puct_scores(const Row& row, const float* prior, float reduction, float* scores) {
   float seen = 0;
-  for (int k = 0; k < EACH; k++) seen += row.visits[k] > 0 ? prior[k] : 0.0f;
+  EACH_MOVE(row) seen += row.visits[k] > 0 ? prior[k] : 0.0f;
   const float unvisited = row.node_value - reduction * sqrtf(team_sum(seen));
   const float growth = logf((row.node_visits + F(C_BASE) + 1.0f) / F(C_BASE));
   const float exploration = (F(C_INIT) + growth) * sqrtf(row.node_visits);
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     const float value = row.visits[k] > 0 ? row.mean(k) : unvisited;
     scores[k] = value + exploration * prior[k] / (1.0f + row.visits[k]);
   }
@@ -106,7 +126,7 @@ __device__ void puct_scores(const Row& row, const float* prior, float reduction,
 
 __device__ Best puct_below(const Row& row, int thread) {
   float prior[EACH], scores[EACH];
-  for (int k = 0; k < EACH; k++) prior[k] = expf(row.logits[k]);
+  EACH_MOVE(row) prior[k] = expf(row.logits[k]);
   puct_scores(row, prior, F(FPU_REDUCTION), scores);
   return best_of(row, scores, thread);
 }
@@ -114,17 +134,17 @@ __device__ Best puct_below(const Row& row, int thread) {
 __device__ Best puct_at_root(const Row& row, const float* noise, int thread) {
   float prior[EACH], scores[EACH];
   if (ROOT_TEMPERATURE == 1.0) {
-    for (int k = 0; k < EACH; k++) prior[k] = expf(row.logits[k]);
+    EACH_MOVE(row) prior[k] = expf(row.logits[k]);
   } else {
     float flat[EACH];
-    for (int k = 0; k < EACH; k++) flat[k] = row.logits[k] / F(ROOT_TEMPERATURE);
-    softmax(flat, prior);
+    EACH_MOVE(row) flat[k] = row.logits[k] / F(ROOT_TEMPERATURE);
+    softmax(row, flat, prior);
   }
-  for (int k = 0; k < EACH; k++) prior[k] = F(1.0 - NOISE_SHARE) * prior[k] + F(NOISE_SHARE) * noise[k];
+  EACH_MOVE(row) prior[k] = F(1.0 - NOISE_SHARE) * prior[k] + F(NOISE_SHARE) * noise[k];
   puct_scores(row, prior, F(ROOT_FPU_REDUCTION), scores);
   if (FORCED_PLAYOUTS > 0) {
     const float visits = total_visits(row);
-    for (int k = 0; k < EACH; k++)
+    EACH_MOVE(row)
       if (row.visits[k] > 0 && row.visits[k] < sqrtf(F(FORCED_PLAYOUTS) * prior[k] * visits)) scores[k] = INFINITE;
   }
   return best_of(row, scores, thread);
@@ -133,7 +153,7 @@ __device__ Best puct_at_root(const Row& row, const float* noise, int thread) {
 // The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves.
 __device__ void improved_logits(const Row& row, float visits, float* improved) {
   float prior = 0, weighted = 0, most = 0;
-  for (int k = 0; k < EACH; k++)
+  EACH_MOVE(row)
     if (row.visits[k] > 0) {
       const float share = expf(row.logits[k]);
       prior += share;
@@ -143,7 +163,7 @@ __device__ void improved_logits(const Row& row, float visits, float* improved) {
   weighted = team_sum(weighted) / fmaxf(team_sum(prior), TINIEST_FLOAT);
   const float mixed = (row.first_value + visits * weighted) / (visits + 1.0f);
   float lowest = -INFINITE, highest = -INFINITE;
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     improved[k] = row.visits[k] > 0 ? row.mean(k) : mixed;
     if (row.legal(k)) {
       lowest = fmaxf(lowest, -improved[k]);
@@ -153,7 +173,7 @@ __device__ void improved_logits(const Row& row, float visits, float* improved) {
   lowest = -team_largest(lowest);
   highest = team_largest(highest);
   const float weight = (F(VISIT_OFFSET) + team_largest(most)) * F(VALUE_SCALE);
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     const float rescaled = (improved[k] - lowest) / fmaxf(highest - lowest, 1e-8f);
     improved[k] = row.legal(k) ? row.logits[k] + weight * rescaled : -INFINITE;
   }
@@ -163,8 +183,8 @@ __device__ Best gumbel_below(const Row& row, int thread) {
   float improved[EACH], policy[EACH];
   const float visits = total_visits(row);
   improved_logits(row, visits, improved);
-  softmax(improved, policy);
-  for (int k = 0; k < EACH; k++) policy[k] -= row.visits[k] / (1.0f + visits);
+  softmax(row, improved, policy);
+  EACH_MOVE(row) policy[k] -= row.visits[k] / (1.0f + visits);
   return best_of(row, policy, thread);
 }
 
@@ -186,11 +206,11 @@ __device__ int wanted_visits(int considered, int budget, int done) {
 
 __device__ Best gumbel_at_root(const Row& row, const float* noise, const float* base, int budget, int done, int thread) {
   float legal = 0, scores[EACH];
-  for (int k = 0; k < EACH; k++) legal += row.legal(k);
+  EACH_MOVE(row) legal += row.legal(k);
   const int considered = min((int)team_sum(legal), CONSIDERED);
   const float wanted = wanted_visits(considered, budget, done);
   improved_logits(row, total_visits(row), scores);
-  for (int k = 0; k < EACH; k++) scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;
+  EACH_MOVE(row) scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;
   return best_of(row, scores, thread);
 }
 
@@ -198,7 +218,7 @@ __device__ Tree tree_of(int game, i16* child, u16* logits, int* visits, float* t
                         const i16* moves) {
   const long long nodes = (long long)game * SLOTS;
   return {child + nodes * ACTIONS, logits + nodes * ACTIONS, visits + nodes, total + nodes, value + nodes,
-          player + nodes, moves + nodes * LISTED};
+          player + nodes, moves + nodes * 3 * LISTED};
 }
 
 // Copies the position of BYTES bytes, by all threads of the team.
@@ -227,9 +247,9 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   const bool evaluated = tree.visits[root] > 0, active = done < budget && over[nodes + root] == 0;
 
   Row row;
-  read_row(row, tree, root, thread);
+  read_row<true>(row, tree, root, thread);
   float noise[EACH], base[EACH];
-  for (int k = 0; k < EACH; k++) {
+  EACH_MOVE(row) {
     const int action = row.action[k];
     noise[k] = action >= 0 ? noises[game * ACTIONS + action] : 0.0f;
     base[k] = GUMBEL && action >= 0 ? bases[game * ACTIONS + action] : 0.0f;
@@ -292,10 +312,17 @@ __device__ void list_moves(const u16* logits, i16* moves, int thread) {
     const bool legal = action < ACTIONS && half_to_float(logits[action]) > -INFINITE;
     const u32 found = __ballot_sync(~0u, legal);
     const int place = count + __popcll(found & ((1u << thread) - 1));
-    if (legal && place < LISTED) moves[place] = action;
+    if (legal && place < LISTED) {
+      moves[place] = action;
+      moves[LISTED + place] = logits[action];
+    }
     count += __popcll(found);
   }
-  for (int place = count + thread; place < LISTED; place += 32) moves[place] = NONE;
+  for (int place = count + thread; place < LISTED; place += 32) {
+    moves[place] = NONE;
+    moves[LISTED + place] = (i16)0xFC00;  // minus infinity
+  }
+  for (int place = thread; place < LISTED; place += 32) moves[2 * LISTED + place] = NONE;
 }
 
 // Sums over visits that no choice depends on, or what one visit adds to them.
@@ -320,8 +347,13 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
       logits[(nodes + node) * ACTIONS + k] = new_logits[game * ACTIONS + k];
       child[(nodes + node) * ACTIONS + k] = NONE;
     }
-    if (LISTED) list_moves(new_logits + game * ACTIONS, MOVES + (nodes + node) * LISTED, thread);
+    if (LISTED) list_moves(new_logits + game * ACTIONS, MOVES + (nodes + node) * 3 * LISTED, thread);
     STORE_STATES
+  }
+  if (LISTED && grown) {
+    i16* list = MOVES + (nodes + parent) * 3 * LISTED;
+    for (int place = thread; place < LISTED; place += TEAM)
+      if (list[place] == action) list[2 * LISTED + place] = node;
   }
   // A leaf for which there was no room counts for its parent. A root that is evaluated is a leaf and the whole trail.
   const float gain = node >= 0 && !fresh ? value[nodes + node] : new_values[game];
@@ -385,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_plan(
   for (int place = 1 + team % PLANNERS; place < length + (leaf >= 0); place += PLANNERS) {
     const int node = place < length ? trail[(long long)game * SLOTS + place] : leaf;
     Row row;
-    read_row(row, tree, node, thread);
+    read_row<false>(row, tree, node, thread);
     const Best best = GUMBEL ? gumbel_below(row, thread) : puct_below(row, thread);
     if (thread == 0) onward[(long long)game * SLOTS + node] = best.index | (best.extra + 1) << 16;
   }

@@ -7,7 +7,7 @@ stored from the side of player 0, so that adding them up does not depend on whos
 
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,16 @@ from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.words import in_bytes
 
-Trail = tuple[Int32[Array, "*batch"], Int16[Array, "*batch slots"]]
-"""How many nodes a walk passed, from the root on (0 if the search was over), and the nodes."""
-
 NONE = -1
 LARGEST = 32767  # slots are numbered in 16 bits,
 LARGEST_PLAIN = 2**24  # and in 32 if no GPU program reads them
+
+
+class Trail(NamedTuple):
+    """The nodes that a walk passed, from the root on."""
+
+    length: Int32[Array, "*batch"]  # 0 if the search was over
+    nodes: Int16[Array, "*batch slots"]
 
 
 @jax.tree_util.register_dataclass
@@ -43,7 +47,7 @@ class Tree:
     over: Int8[Array, "*batch slots"]  # 1 if the game is over
     parent: Int[Array, "*batch slots"]
     onward: Int32[Array, "*batch slots"]  # the choice at a node below the root; used by GPU programs only
-    moves: Int16[Array, "*batch slots listed"]  # the legal moves, then -1; used by GPU programs only (see `listed`)
+    moves: Int16[Array, "*batch slots listed"]  # moves, logits, children; used by GPU programs only (see `listed`)
     trail: Trail  # of the last simulation; used by GPU programs only
     free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
     used: Int32[Array, "*batch"]
@@ -91,9 +95,9 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
 
 
 def listed(game: Game) -> int:
-    """The length of a node's list of legal moves; 0 where looking at all moves is as fast."""
+    """The size of a node's lists of legal moves, their logits and children; 0 where tables of all moves will do."""
     most = game.most_legal_moves
-    return 0 if most is None or 2 * most > game.num_actions else most
+    return 0 if most is None or 2 * most > game.num_actions else 3 * most
 
 
 def parts(settings: SearchSettings) -> int:
@@ -145,7 +149,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         parent=jnp.full(table, NONE, number),
         onward=jnp.zeros(table, jnp.int32),
         moves=jnp.full((*table, listed(game)), NONE, jnp.int16),
-        trail=(jnp.zeros(batch, jnp.int32), jnp.zeros(table, jnp.int16)),
+        trail=Trail(jnp.zeros(batch, jnp.int32), jnp.zeros(table, jnp.int16)),
         free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),
