@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.config import reader
 from tengen.errors import TengenError
 from tengen.run import changes
 from tengen.web.document import RunReader
@@ -83,3 +84,15 @@ def test_the_loss_of_a_run_in_parts_is_that_of_its_trainer(tmp_path: Path) -> No
     parts = {"train main": {"figures": {"losses": {"loss": 0.75}}}}
     add_lines(base, [line(200.0, games=1, rows=1, steps=1, loss=None, losses={}, parts=parts)])
     assert RunReader(base).summary()["loss"] == 0.75
+
+
+def test_a_configuration_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make_run(tmp_path / "run", "run.seed=77")  # no other test has read this text
+    read: list[str] = []
+    parse = reader.parse
+    monkeypatch.setattr(reader, "parse", lambda text: read.append(text) or parse(text))
+    found = RunReader(base)
+    for number in range(3):
+        add_lines(base, [progress(30 + number)])
+        assert found.document()["settings"]["run.seed"] == 77
+    assert len(read) <= 2  # by the page, and by the overview that `tengen status` prints too

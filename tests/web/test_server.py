@@ -41,6 +41,8 @@ def test_the_page_and_its_data(server: Serving) -> None:
     _, game, _ = server.ask(f"/api/runs/one/game?network={NETWORKS[1]}&key={games[0]['key']}")
     assert (game["players"][1], game["network"], len(game["moves"])) == (HOSTILE, NETWORKS[1], 5)
     assert server.ask("/api/machine")[1]["cores"] >= 1
+    _, disk, _ = server.ask("/api/runs/one/disk")
+    assert disk["used"] == sum(disk["folders"].values()) > disk["folders"]["games"] > 0
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,7 @@ def test_the_page_and_its_data(server: Serving) -> None:
     [
         "/api/runs/two",
         "/api/runs/..%2f..%2fetc",
+        "/api/runs/..%2f..%2fetc/disk",
         "/api/runs/one/games?network=..",
         "/api/runs/one/game?network=..%2f..&key=metrics.jsonl:0",
         "/static/app.js",

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -369,9 +370,15 @@ def _commands(
 def _settings(base: Path) -> tuple[GoalSection | None, float | None]:
     """The goal, and the minutes between two ratings, as far as the configuration can be read."""
     try:
-        data = reader.parse(source.find(base).text).data
+        return _settings_in(source.find(base).text)
     except ConfigError:
         return None, None
+
+
+@lru_cache(maxsize=16)
+def _settings_in(text: str) -> tuple[GoalSection | None, float | None]:
+    """Reading YAML takes most of the time of an overview, and a run is looked at again and again."""
+    data = reader.parse(text).data
     sections = data if isinstance(data, dict) else {}
     goal, _ = schema.check(GoalSection, sections.get("goal"))
     rating = sections.get("rating")

@@ -55,8 +55,10 @@ class RunReader:
 
     def summary(self) -> dict[str, Any]:
         """A few figures for a list of runs. Reads only the ends of files."""
+        return self._summary(self._overview(PlayedTotals(), None))
+
+    def _summary(self, found: overview.RunOverview) -> dict[str, Any]:
         settings = self._settings()
-        found = self._overview(PlayedTotals(), None)
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
         rating = metrics.last(self.base / metrics.NAME, "rating") or {}
         outlook = found.status.outlook()
@@ -78,8 +80,17 @@ class RunReader:
             "stage": found.driver.doing if found.driver else "",
         }
 
+    def disk(self) -> dict[str, Any] | None:
+        """The disk space of the run; None if its folder cannot be read. Takes long for thousands of networks."""
+        with contextlib.suppress(TengenError, OSError):
+            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
+                self._disk = (time.monotonic(), overview.disk_use(self.base))
+            disk = self._disk[1]
+            return {"folders": disk.folders, "free": disk.free, "used": disk.used}
+        return None
+
     def document(self) -> dict[str, Any]:
-        """Everything but the games."""
+        """Everything but the games and the disk space."""
         self._history.look()
         progress, others = self._history.progress, self._history.others
         played_since = curves.differences(progress)
@@ -103,7 +114,7 @@ class RunReader:
         found = self._overview(played, _newest_rated(own, there))
         settings = self._settings()
         players = _players(str(settings.get("game.name", "")))
-        return self.summary() | {
+        return self._summary(found) | {
             "schema": SCHEMA,
             "base": str(self.base),
             "players": list(players),
@@ -212,7 +223,7 @@ class RunReader:
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
     def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
-        """The data of the run: rows, chunks, the newest shuffle and the disk."""
+        """The data of the run: rows, chunks and the newest shuffle."""
         found: dict[str, Any] = {
             "rows": played.rows,
             "games": played.games,
@@ -230,11 +241,6 @@ class RunReader:
                     "validation": held,
                     "window": [int(newest.window[0]), int(newest.window[1])],
                 }
-        with contextlib.suppress(TengenError, OSError):
-            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
-                self._disk = (time.monotonic(), overview.disk_use(self.base))
-            disk = self._disk[1]
-            found["disk"] = {"folders": disk.folders, "free": disk.free, "used": disk.used}
         return found
 
     def _trainer_histories(self) -> list[MetricsHistory]:

@@ -96,6 +96,11 @@ class Watched:
                 known = self._documents[id] = (stamp, _encoded(reader.document()))
         return known[1]
 
+    def disk(self, id: str) -> dict[str, Any] | None:
+        """The disk space of a run."""
+        self.base(id)
+        return self._readers[id][0].disk()
+
 
 class LivePage:
     """The application. `access` says who may use it."""
@@ -112,6 +117,7 @@ class LivePage:
             Route("/api/runs", self._runs),
             Route("/api/runs/{id:path}/games", self._games),
             Route("/api/runs/{id:path}/game", self._game),
+            Route("/api/runs/{id:path}/disk", self._disk),
             Route("/api/runs/{id:path}/look", self._look, methods=["POST"]),
             Route("/api/runs/{id:path}/play", self._begin, methods=["POST"]),
             Route("/api/runs/{id:path}", self._run),
@@ -143,6 +149,9 @@ class LivePage:
         base = self._watched.base(request.path_params["id"])
         network, key = (request.query_params.get(name, "") for name in ("network", "key"))
         return _json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
+
+    async def _disk(self, request: Request) -> Response:
+        return _json(await run_in_threadpool(self._watched.disk, request.path_params["id"]))
 
     async def _machine_load(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._machine.look))

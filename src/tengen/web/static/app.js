@@ -44,6 +44,7 @@ const served = {
   run: (id) => ask(`/api/runs/${encodeURIComponent(id)}`),
   games: (id, network) => ask(`/api/runs/${encodeURIComponent(id)}/games?network=${encodeURIComponent(network)}`),
   game: (id, network, key) => ask(`/api/runs/${encodeURIComponent(id)}/game?network=${encodeURIComponent(network)}&key=${encodeURIComponent(key)}`),
+  disk: (id) => ask(`/api/runs/${encodeURIComponent(id)}/disk`),
   machine: () => ask("/api/machine"),
   ask,
   stream: lines,
@@ -151,7 +152,8 @@ function theme() {
 
 async function refreshMachine() {
   try {
-    state.machine = await source.machine();
+    const [run] = runs();
+    [state.machine, run.disk] = await Promise.all([source.machine(), source.disk(run.id)]);
     if (state.tab === "data") draw();
   } catch (error) { /* the next time */ }
 }
