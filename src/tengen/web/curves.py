@@ -11,7 +11,7 @@ AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
-_SETS = ("learning_rate", "loss", "skipped")
+_SHOWN = ("learning_rate", "loss", "skipped", "games", "rows", "samples", "steps")  # figures that other charts have
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     loss = losses.pop("loss", None) if line.get("loss") is None else line.get("loss")
     found: dict[str, Any] = {name: line.get(name) for name in (*AXES, "window", "learning_rate")}
     found |= {name: learner.get(name) for name in ("samples", "learning_rate") if found[name] is None}
+    found["window"] = found["window"] or None
     found |= {f"{name}_per_second": line.get(f"{name}_per_second") for name in SPEEDS}
     if found["evaluations_per_second"] is None:
         speeds = [_number(part.get("evaluations_per_second")) for part in parts.values()]
@@ -65,7 +66,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     found |= {
         f"figure/{name}": value
         for name, value in figures.items()
-        if not name.endswith("_loss") and name not in _SETS and _number(value) is not None
+        if not name.endswith("_loss") and name not in _SHOWN and _number(value) is not None
     }
     policy, entropy = _number(losses.get("policy")), _number(figures.get("policy_target_entropy"))
     if policy is not None and entropy is not None:

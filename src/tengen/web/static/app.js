@@ -110,7 +110,7 @@ function draw(anew = false) {
   if (state.tab === "curves") drawCharts(grid, shown, anew);
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
-  if (state.tab === "data") panels.data.replaceChildren(h("div", { class: "cards" }, dataTab(first, state.machine)));
+  if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
   if (state.tab === "settings") panels.settings.replaceChildren(h("div", { class: "cards" }, settingsTab(shown)));
   if (state.tab === "play" && play) play.show(first);
 }
@@ -152,8 +152,8 @@ function theme() {
 
 async function refreshMachine() {
   try {
-    const [run] = runs();
-    [state.machine, run.disk] = await Promise.all([source.machine(), source.disk(run.id)]);
+    state.machine = await source.machine();
+    for (const run of runs()) run.disk = await source.disk(run.id);
     if (state.tab === "data") draw();
   } catch (error) { /* the next time */ }
 }

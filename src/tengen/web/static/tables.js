@@ -136,8 +136,8 @@ function ringPicture(run, last) {
     const angle = (2 * Math.PI * at) / stages.length - Math.PI / 2;
     return stages.length === 2 ? [at ? 450 : 170, 115] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
   };
-  const rates = { games: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`, rows: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`,
-    batches: last("samples_per_second") === null ? "" : `${short(last("samples_per_second"))} samples/s`, weights: last("steps_per_second") === null ? "" : `${short(last("steps_per_second"))} steps/s`, candidates: "" };
+  const rate = (name) => (last(`${name}_per_second`) ? `${short(last(`${name}_per_second`))} ${name}/s` : "");
+  const rates = { games: rate("rows"), rows: rate("rows"), batches: rate("samples"), weights: rate("steps"), candidates: "" };
   const doing = (kind) => {
     const parts = alive.filter((part) => part.kind === kind);
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");
@@ -187,7 +187,7 @@ function windowPicture(run, last) {
   return s("svg", { viewBox: "0 0 600 58", class: "window", role: "img", "aria-label": `training draws from rows ${range[0]} to ${range[1]} of ${all}` },
     s("rect", { x: 4, y: 10, width: 592, height: 18, rx: 4, class: "meter-ground" }), s("rect", { x: x(range[0]), y: 10, width: Math.max(2, x(range[1]) - x(range[0])), height: 18, rx: 4, class: "meter-fill" }),
     s("text", { x: 4, y: 48, class: "coordinate" }, "first row"), s("text", { x: 596, y: 48, "text-anchor": "end", class: "coordinate" }, `row ${short(all)}`),
-    s("text", { x: Math.min(520, Math.max(80, (x(range[0]) + x(range[1])) / 2)), y: 48, "text-anchor": "middle", class: "coordinate" }, `window: ${short(range[1] - range[0])}`));
+    s("text", { x: Math.min(450, Math.max(130, (x(range[0]) + x(range[1])) / 2)), y: 48, "text-anchor": "middle", class: "coordinate" }, `window: ${short(range[1] - range[0])}`));
 }
 
 function machineCard(machine) {
