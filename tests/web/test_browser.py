@@ -34,7 +34,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shown") / "runs"
-    make_run(folder / "one")
+    base = make_run(folder / "one")
+    (base / "games" / NETWORKS[0]).mkdir()
+    (base / "games" / NETWORKS[0] / "00000001.sgf").write_text("(;SZ[3];B[bb](;W[aa];B[cc])(;W[ca];B[ac];W[cc]))")
     make_run(folder / "two", "train.batch=32", lines=30)
     report.write(folder.parent / "both.html", [folder])
     report.write(folder.parent / "one.html", [folder / "one"])
@@ -76,6 +78,19 @@ def test_a_game_is_clicked_through_to_its_end_and_hostile_names_do_nothing(brows
     assert HOSTILE in browser.text(".viewer-side")
     assert browser.get("document.querySelectorAll('img, main script').length") == 0
     assert browser.get("document.title") == "tic_tac_toe · Tengen"
+    # A game of Go with a variation: into it, to its end, and back.
+    network = "document.querySelector('.game-picker select')"
+    browser.get(f"({network}.value = arguments[0], {network}.dispatchEvent(new Event('change')))", NETWORKS[0])
+    browser.until("document.querySelector('.viewer-host').dataset.kind === 'points'")
+    assert browser.text(".variation") == "2: C3 A1 C1"
+    browser.click(".variation")
+    browser.press(".viewer-host", END)
+    shown = "document.querySelector('.viewer-host').dataset"
+    assert (browser.get(f"{shown}.branch"), browser.get(f"{shown}.ply")) == ("0", "4")
+    assert "of a variation: White C1" in browser.text(".now-words")
+    assert browser.get("document.querySelectorAll('.board .stone').length") == 4
+    browser.click(".variations button")
+    assert (browser.get(f"{shown}.branch"), browser.get(f"{shown}.ply")) == ("", "1")
     assert not browser.errors()
 
 
@@ -87,7 +102,7 @@ def test_all_views_of_two_runs_over_each_other(browser: Browser, runs: Path) -> 
     for tab, holds in (
         ("runs", "document.querySelectorAll('#panel-runs tbody tr').length === 2"),
         ("ladder", "document.querySelectorAll('table.cross td.score').length === 8"),
-        ("data", "document.querySelectorAll('.stage').length === 2"),
+        ("data", "document.querySelectorAll('.stage').length === 4"),
         ("curves", "document.querySelectorAll('[data-chart=losses] .legend button').length === 6"),
     ):
         browser.get("location.hash = arguments[0]", tab)

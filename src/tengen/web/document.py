@@ -91,9 +91,10 @@ class RunReader:
         if line is not None:
             return {name: curves.brief(line.get(name)) for name in ("elo", "error")}
         rated = [one for one in (self._own_ladder() or {}).get("players", ()) if one["elo"] is not None]
-        rated = [one for one in rated if networks.parse_counts(one["name"])]
-        newest = max(rated, key=lambda one: networks.parse_counts(one["name"]), default=None)
-        return None if newest is None else {name: newest[name] for name in ("elo", "error")}
+        newest = max(rated, key=lambda one: networks.parse_counts(one["name"]) or (-1, -1), default=None)
+        if newest is None or networks.parse_counts(newest["name"]) is None:
+            return None
+        return {name: newest[name] for name in ("elo", "error")}
 
     def _own_ladder(self) -> dict[str, Any] | None:
         return next((one for one in self._ladders()[0] if one["own"]), None)

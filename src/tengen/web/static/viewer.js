@@ -36,6 +36,12 @@ export function drawChances(moves, ply, go, seats) {
   return picture;
 }
 
+// Buttons for variations, each with its first moves.
+export function variationButtons(list, open) {
+  return list.map((one) => h("button", { type: "button", class: "small variation", title: "show this variation", onclick: () => open(one) },
+    `${one.ply + 1}: ${one.moves.slice(0, 6).map((move) => move.name).join(" ")}${one.moves.length > 6 ? " …" : ""}`));
+}
+
 export class GameViewer {
   constructor(host) {
     this.host = host;
@@ -47,6 +53,7 @@ export class GameViewer {
 
   show(game) {
     this.game = game;
+    this.branch = null; // the variation that is shown instead of the rest of the game
     this.ply = 0;
     this.view = null;
     this.stop();
@@ -55,8 +62,8 @@ export class GameViewer {
     this.chanceHost = h("div", { class: "chance-host" });
     this.words = h("p", { class: "now-words", "aria-live": "polite" });
     this.slider = h("input", { type: "range", min: 0, max: game.moves.length, value: 0, "aria-label": "move", oninput: () => this.go(Number(this.slider.value)) });
-    this.list = h("ol", { class: "moves", "aria-label": "moves" }, game.moves.map((move, at) => h("li", {},
-      h("button", { type: "button", class: `p${move.player}`, onclick: () => this.go(at + 1) }, move.name))));
+    this.list = h("ol", { class: "moves", "aria-label": "moves" });
+    this.others = h("div", { class: "row variations" });
     this.playing = button("play", "play on", () => (this.timer ? this.stop() : this.start()));
     this.asking = this.ask ? button("ask the network", "policy and value of the network here", () => this.question()) : null;
     const notes = Object.entries(game.notes || {}).map(([key, value]) => h("div", { class: "faint" }, `${key}: ${value}`));
@@ -64,16 +71,31 @@ export class GameViewer {
       h("div", { class: "viewer" },
         h("div", { class: "viewer-board" }, this.boardHost,
           h("div", { class: "controls" }, button("|◀", "to the start", () => this.go(0)), button("◀", "one move back", () => this.go(this.ply - 1)), this.playing,
-            button("▶", "one move on", () => this.go(this.ply + 1)), button("▶|", "to the end", () => this.go(game.moves.length)), this.slider)),
+            button("▶", "one move on", () => this.go(this.ply + 1)), button("▶|", "to the end", () => this.go(this.moves().length)), this.slider)),
         h("div", { class: "viewer-side" },
           h("h3", {}, h("span", { class: "seat p0" }), game.players[0] || game.seats[0], " – ", h("span", { class: "seat p1" }), game.players[1] || game.seats[1]),
           h("p", { class: "faint" }, [resultWords(game), `${game.moves.length} moves`, game.opening ? `${game.opening} random at first` : "", game.date].filter(Boolean).join(" · ")),
-          notes, this.words, this.chanceHost, this.list,
+          notes, this.words, this.chanceHost, this.list, this.others,
           h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking),
           h("p", { class: "faint hint" }, "Arrow keys step, Home and End jump, space plays."))));
     this.host.dataset.kind = game.start.kind;
-    this.host.dataset.length = String(game.moves.length);
-    this.go(0);
+    this.enter(null, 0);
+  }
+
+  moves() {
+    return this.branch ? [...this.game.moves.slice(0, this.branch.ply), ...this.branch.moves] : this.game.moves;
+  }
+
+  // Show a variation, or with null the game itself.
+  enter(branch, ply) {
+    this.branch = branch;
+    const moves = this.moves();
+    this.slider.max = String(moves.length);
+    this.host.dataset.length = String(moves.length);
+    this.host.dataset.branch = branch ? String(this.game.variations.indexOf(branch)) : "";
+    this.list.replaceChildren(...moves.map((move, at) => h("li", {},
+      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, move.name))));
+    this.go(ply);
   }
 
   async question() {
@@ -87,23 +109,29 @@ export class GameViewer {
   }
 
   go(ply) {
-    this.ply = Math.max(0, Math.min(this.game.moves.length, ply));
+    this.ply = Math.max(0, Math.min(this.moves().length, ply));
     this.view = null;
     this.draw();
   }
 
   draw() {
-    const { game, ply } = this;
-    const move = ply ? game.moves[ply - 1] : null;
+    const { game, ply, branch } = this;
+    const moves = this.moves();
+    const move = ply ? moves[ply - 1] : null;
     const options = { last: (move && move.place) || [] };
     if (this.view) Object.assign(options, { heat: this.view.heat, ownership: this.view.ownership, labels: this.view.labels });
-    this.boardHost.replaceChildren(drawBoard(positionAt(game, ply), options));
+    this.boardHost.replaceChildren(drawBoard(positionAt({ ...game, moves }, ply), options));
     this.slider.value = String(ply);
     this.host.dataset.ply = String(ply);
     const chance = move && move.value !== undefined ? `; ${game.seats[0]} ${percent((move.value + 1) / 2)}` : "";
-    this.words.textContent = (move ? `Move ${ply} of ${game.moves.length}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
-      + (ply === game.moves.length ? ` · ${resultWords(game)}` : "");
-    this.chanceHost.replaceChildren(drawChances(game.moves, ply, (to) => this.go(to), game.seats));
+    this.words.textContent = (move ? `Move ${ply} of ${moves.length}${branch && ply > branch.ply ? " of a variation" : ""}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
+      + (ply === moves.length && !branch ? ` · ${resultWords(game)}` : "");
+    this.chanceHost.replaceChildren(drawChances(moves, ply, (to) => this.go(to), game.seats));
+    // Variations that begin here or later; the first of them is how this position could have gone on.
+    const others = (game.variations || []).filter((one) => one.ply >= ply && !branch).slice(0, 12);
+    this.others.replaceChildren(...(branch ? [h("button", { type: "button", class: "small", onclick: () => this.enter(null, branch.ply) }, "back to the game")] : []),
+      ...(others.length ? [h("span", { class: "faint" }, "variations:"), ...variationButtons(others, (one) => this.enter(one, one.ply + 1))] : []));
+    if (this.asking) this.asking.hidden = Boolean(branch && ply > branch.ply);
     this.list.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const now = ply && this.list.children[ply - 1].firstChild;
     if (now) {
@@ -113,9 +141,9 @@ export class GameViewer {
   }
 
   start() {
-    if (this.ply >= this.game.moves.length) this.go(0);
+    if (this.ply >= this.moves().length) this.go(0);
     this.playing.textContent = "pause";
-    this.timer = setInterval(() => (this.ply < this.game.moves.length ? this.go(this.ply + 1) : this.stop()), 700);
+    this.timer = setInterval(() => (this.ply < this.moves().length ? this.go(this.ply + 1) : this.stop()), 700);
   }
 
   stop() {
@@ -126,7 +154,7 @@ export class GameViewer {
 
   key(event) {
     if (!this.game || event.target.tagName === "INPUT" && event.key !== " ") return;
-    const steps = { ArrowRight: this.ply + 1, ArrowLeft: this.ply - 1, Home: 0, End: this.game.moves.length, PageDown: this.ply + 10, PageUp: this.ply - 10 };
+    const steps = { ArrowRight: this.ply + 1, ArrowLeft: this.ply - 1, Home: 0, End: this.moves().length, PageDown: this.ply + 10, PageUp: this.ply - 10 };
     if (event.key in steps) this.go(steps[event.key]);
     else if (event.key === " " && event.target.tagName !== "BUTTON") { if (this.timer) this.stop(); else this.start(); }
     else return;
