@@ -60,6 +60,7 @@ class PlayRoom:
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, PlaySession] = OrderedDict()
         self._looking: tuple[Path, Engine] | None = None
+        self._closing = threading.Event()
 
     def begin(
         self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = ""
@@ -87,7 +88,8 @@ class PlayRoom:
         return self._state(session)
 
     def stop(self) -> None:
-        """Let all searches end, from any thread."""
+        """Let all searches end, for good, from any thread."""
+        self._closing.set()
         for session in list(self._sessions.values()):
             session.stop.set()
 
@@ -146,6 +148,8 @@ class PlayRoom:
         """Analyse the position; `each` is called with the analysis so far, and with all of it at the end."""
         session = self.get(id)
         session.stop.clear()
+        if self._closing.is_set():
+            session.stop.set()
         engine, position = session.engine, session.engine.position
         if position.over:
             each({"done": True, "over": True})
@@ -185,7 +189,7 @@ class PlayRoom:
             self._engine_moves(session)
 
     def _engine_moves(self, session: PlaySession) -> None:
-        report = session.engine.think(session.visits)
+        report = session.engine.think(session.visits, stop=self._closing)
         if report.action is None:
             raise OptionError("the game is over")
         session.engine.play(report.action)

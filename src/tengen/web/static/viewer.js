@@ -14,7 +14,7 @@ export function resultWords(game) {
 // The chance of player 0 along a game, as an SVG that can be clicked.
 export function drawChances(moves, ply, go, seats) {
   const values = moves.map((move) => (move.value === undefined ? null : (move.value + 1) / 2));
-  if (!values.some((value) => value !== null)) return h("div", { class: "chances empty" });
+  if (values.filter((value) => value !== null).length < 2) return h("div", { class: "chances empty" });
   const [w, t] = [600, 90];
   const x = (at) => (moves.length > 1 ? (at / (moves.length - 1)) * w : 0);
   const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
