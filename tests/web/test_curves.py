@@ -72,3 +72,16 @@ def test_epochs_and_evaluations_are_tables() -> None:
     table = curves.evaluation_columns(lines)
     assert table == {"elapsed": [2], "steps": [9], "host random": [0.5]}
     assert [chart["id"] for chart in curves.charts({"evaluations": table}, ("a", "b"))] == ["evaluation"]
+    table["x_vs_o_length"] = [7.5]
+    found = {
+        chart["id"]: [one["column"] for one in chart["series"]]
+        for chart in curves.charts({"evaluations": table}, ("a", "b"))
+    }
+    assert found == {"evaluation": ["host random"], "evaluation_length": ["x_vs_o_length"]}
+
+
+def test_a_daemon_has_the_losses_of_its_networks() -> None:
+    epochs = curves.epoch_columns([line(1, "network", samples=64, losses={"loss": 2.0}, validation={"loss": 2.5})])
+    assert [chart["id"] for chart in curves.charts({"epochs": epochs}, ("a", "b"))] == ["training", "validation"]
+    tables = {"epochs": epochs, "progress": {"elapsed": [1], "loss": [2.0]}}
+    assert [chart["id"] for chart in curves.charts(tables, ("a", "b"))] == ["losses", "validation"]

@@ -61,6 +61,7 @@ class RunReader:
         settings = self._settings()
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
         outlook = found.status.outlook()
+        daemon = found.driver is not None and found.driver.kind == "daemon"  # which has no goal
         return {
             "id": self.id,
             "name": str(settings.get("run.name", self.id)),
@@ -74,7 +75,9 @@ class RunReader:
             "loss": curves.brief(self._loss(line)),
             "rating": self._rating(),
             "network": str(line.get("network") or ""),
-            "goal": None if outlook is None else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},
+            "goal": None
+            if outlook is None or daemon
+            else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }

@@ -94,7 +94,11 @@ function draw(anew = false) {
   const shown = runs();
   numbered();
   const links = tabNames().map((name) => h("a", { href: `#${name}`, "aria-current": name === state.tab ? "page" : null }, TABS[name]));
-  if (links.map((link) => link.href + link.ariaCurrent).join() !== [...tabs.children].map((link) => link.href + link.ariaCurrent).join()) tabs.replaceChildren(...links);
+  if (links.map((link) => link.href + link.ariaCurrent).join() !== [...tabs.children].map((link) => link.href + link.ariaCurrent).join()) {
+    tabs.replaceChildren(...links);
+    const current = tabs.querySelector("[aria-current]");
+    if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - 8; // on a phone, the row of tabs is longer than the page
+  }
   chips.hidden = state.runs.length < 2 || state.runs.length > 12;
   chips.replaceChildren(...state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
     h("span", { class: "dot", "data-colour": run.colour.slice(2) }), run.label)));

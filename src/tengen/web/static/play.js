@@ -140,6 +140,7 @@ export class PlayTab {
     if (mine && position.cells) {
       options.click = (cell) => this.guarded(() => this.clicked(cell));
       options.legal = this.targets(position);
+      if (this.from !== null) options.goals = new Set(game.legal.filter(({ place }) => place && place[0] === this.from).map(({ place }) => place[1]));
     }
     this.board.replaceChildren(drawBoard(position, options));
     this.board.closest(".card").dataset.kind = position.kind;

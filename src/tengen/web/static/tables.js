@@ -96,7 +96,8 @@ const RING = [["selfplay", "self-play", "games"], ["shuffle", "shuffle", "rows"]
 
 export function dataTab(run, machine) {
   const { data } = run;
-  const facts = [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
+  const elsewhere = !data.chunks && run.rows; // a daemon reads the data of others
+  const facts = elsewhere ? [["rows", short(run.rows)]] : [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
   if (data.corrupt) facts.push(["damaged chunks", short(data.corrupt)]);
   const table = run.tables.progress || {};
   const last = (name) => { const values = (table[name] || []).filter((value) => value !== null); return values.length ? values[values.length - 1] : null; };
@@ -129,8 +130,9 @@ function ringPicture(run, last) {
   const alive = run.parts.filter((part) => part.alive);
   const inOne = alive.some((part) => ["fused", "roles", "sync", "daemon"].includes(part.kind)) || !alive.length;
   const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
-  const stages = pipeline ? RING : [["selfplay", "self-play", "rows"], ["train", "training", "weights"]];
   const driver = alive.find((part) => !RING.some(([kind]) => kind === part.kind));
+  const served = driver && driver.kind === "daemon";
+  const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
   const [w, t] = [620, stages.length === 2 ? 230 : 300];
   const place = (at) => {
     const angle = (2 * Math.PI * at) / stages.length - Math.PI / 2;
@@ -143,9 +145,11 @@ function ringPicture(run, last) {
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");
     if (!driver || !inOne) return "";
     const words = driver.words.toLowerCase();
-    const playing = /play|game|selfplay/.test(words) && !/against|train|learn/.test(words);
+    const named = RING.find(([name]) => words.startsWith(name)); // a stage of a run whose parts take turns
+    if (named) return kind === named[0] ? driver.words : "";
+    const playing = served ? words.startsWith("waiting for data") : /play|game/.test(words) && !/against|train|learn/.test(words);
     if (kind === "selfplay") return playing ? driver.words : "";
-    return !playing && (kind === "train" || words.startsWith(kind)) ? driver.words : "";
+    return !playing && kind === "train" ? driver.words : "";
   };
   const arrows = stages.map(([kind, , flow], at) => {
     const [a, b] = [place(at), place((at + 1) % stages.length)];
@@ -155,7 +159,7 @@ function ringPicture(run, last) {
     const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 32 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
     const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 2), toward(b, a, 4)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
-      rates[flow] && s("text", { x: middle[0], y: stages.length === 2 ? (bend > 0 ? 206 : 30) : middle[1] - 8, "text-anchor": "middle", class: "flow-text" }, rates[flow])];
+      rates[flow] && flowText(stages.length === 2 ? [middle[0], bend > 0 ? 206 : 30, 0] : [middle[0], middle[1], Math.abs(middle[0] - w / 2) < 30 ? 0 : Math.sign(middle[0] - w / 2)], rates[flow])];
   });
   const boxes = stages.map(([kind, title], at) => {
     const [x, y] = place(at);
@@ -167,6 +171,11 @@ function ringPicture(run, last) {
   return s("svg", { viewBox: `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
     s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, s("path", { d: "M0 0L8 4L0 8z", class: "arrow" }))),
     arrows, boxes);
+}
+
+// Beside an arrow: above it, or on the side that is away from the middle of the ring.
+function flowText([x, y, side], text) {
+  return s("text", { x: x + 12 * side, y: side ? y - 4 : y - 8, "text-anchor": ["end", "middle", "start"][side + 1], class: "flow-text" }, text);
 }
 
 function wrapped(text, width) {
