@@ -7,6 +7,7 @@ import pytest
 
 from tengen.config import load
 from tengen.config.rendering import render
+from tengen.data.records.records import Record, save_records
 from tengen.web import report
 from tests.helpers.browser import Browser, browsing, needs_browser
 from tests.helpers.networks import untrained
@@ -138,7 +139,9 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
     base = tmp_path / "run"
     base.mkdir()
     (base / "config.yaml").write_text(render(load("connect_four")))
-    untrained(base / "models" / NETWORKS[1].replace("tic_tac_toe", "connect_four"), "connect_four")
+    name = NETWORKS[1].replace("tic_tac_toe", "connect_four")
+    untrained(base / "models" / name, "connect_four")
+    save_records(base / "games" / name / "00000001.txt", [Record("connect_four", {}, (3, 3, 2))])
     with serving(base) as server:
         browser.open(server.address + "/#play")
         browser.get("document.querySelector('#play-visits').value = '16'")
@@ -167,4 +170,9 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
         browser.get("(document.querySelector('#pasted').value = 'nonsense', 1)")
         browser.click("#analyse")
         browser.until("document.querySelector('.status-line').textContent.includes('expected SGF')")
+        browser.get("location.hash = 'games'")
+        browser.until("document.querySelector('.viewer-host').dataset.length === '3'")
+        browser.click(".viewer-side .row button:nth-child(3)")  # ask the network about every move
+        browser.until("document.querySelector('.chance-line.asked')?.points.length === 3")
+        assert browser.get("document.querySelectorAll('.viewer-host .heat').length") == 7
         assert [error for error in browser.errors() if "400 (Bad Request)" not in error] == []

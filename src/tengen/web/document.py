@@ -60,8 +60,9 @@ class RunReader:
     def _summary(self, found: overview.RunOverview) -> dict[str, Any]:
         settings = self._settings()
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
-        outlook = found.status.outlook()
-        daemon = found.driver is not None and found.driver.kind == "daemon"  # which has no goal
+        outlook, goal = found.status.outlook(), None
+        if outlook is not None and (found.driver is None or found.driver.kind != "daemon"):  # which has no goal
+            goal = {"words": outlook.goal, "share": outlook.share, "left": outlook.left}
         return {
             "id": self.id,
             "name": str(settings.get("run.name", self.id)),
@@ -75,9 +76,7 @@ class RunReader:
             "loss": curves.brief(self._loss(line)),
             "rating": self._rating(),
             "network": str(line.get("network") or ""),
-            "goal": None
-            if outlook is None or daemon
-            else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},
+            "goal": goal,
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }

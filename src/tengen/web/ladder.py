@@ -91,8 +91,10 @@ def measured(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float
     """{network: (Elo, error)} as they were when the run measured them."""
     found = {}
     for line in lines:
+        if line.get("kind") != "rating":
+            continue
         elo, error = finite(line.get("elo")), finite(line.get("error"))
-        if line.get("kind") == "rating" and elo is not None and error is not None:
+        if elo is not None and error is not None:
             found[str(line.get("network"))] = (elo, error)
     return found
 

@@ -284,7 +284,7 @@ def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
 
 
 def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
-    """The raw network: heat by cell, ownership from the side of player 0, and words."""
+    """The raw network: heat by cell, value, score and ownership from the side of player 0, and words."""
     side = 1 - 2 * look.player
     heat: dict[str, float] = {}
     likely = np.argsort(-look.policy)[:80]
@@ -302,6 +302,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
     return {
         "player": look.player,
         "value": round(look.value * side, 4),
+        "score": None if look.score is None else round(look.score * side, 2),
         "heat": heat,
         "ownership": ownership,
         "moves": moves[:_SHOWN],

@@ -199,7 +199,9 @@ class ChartCard {
   rescale() {
     const xs = this.data[0];
     const zoom = view.zoom;
-    let [low, high] = zoom || [Math.min(xs[0], 0), xs[xs.length - 1]];
+    // All charts end where the runs do, also those whose last values are not known.
+    const ends = this.runs.flatMap((run) => ((run.tables.progress || {})[view.x] || []).slice(-1));
+    let [low, high] = zoom || [Math.min(xs[0], 0), Math.max(xs[xs.length - 1], ...ends)];
     if (high <= low) high = low + 1;
     if (!zoom) high += 0.012 * (high - low); // room for the last point and its bar
     this.plot.setScale("x", { min: low, max: high });

@@ -261,6 +261,6 @@ export class PlayTab {
   async look(run, game, ply) {
     const seen = await this.source.ask(`/api/runs/${encodeURIComponent(run.id)}/look`, { network: game.network, key: game.key, ply });
     const labels = Object.fromEntries(Object.entries(seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
-    return { heat: seen.heat, ownership: seen.ownership, labels, words: `${seen.network}: ${seen.words}` };
+    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: `${seen.network}: ${seen.words}` };
   }
 }

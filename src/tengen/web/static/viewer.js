@@ -11,29 +11,42 @@ export function resultWords(game) {
   return `${winner} wins${how || points}`;
 }
 
-// The chance of player 0 along a game, as an SVG that can be clicked.
-export function drawChances(moves, ply, go, seats) {
-  const values = moves.map((move) => (move.value === undefined ? null : (move.value + 1) / 2));
-  if (values.filter((value) => value !== null).length < 2) return h("div", { class: "chances empty" });
+// The chances of player 0 along a game, by the searches in its record and, dashed, by the network that was asked about
+// every position; and the score if the network knows it. `views` are its answers by position.
+export function drawChances(moves, ply, go, seats, views = []) {
+  const share = (value) => (value === undefined || value === null ? null : (value + 1) / 2);
+  const asked = moves.map((_, at) => views[at] || {});
+  const scores = asked.map((one) => one.score ?? null);
+  const most = Math.max(5, ...scores.map(Math.abs));
+  return h("div", {},
+    drawLines([moves.map((move) => share(move.value)), asked.map((one) => share(one.value))], ply, go, `Chances of ${seats[0]}`, percent),
+    drawLines([[], scores.map((score) => (score === null ? null : 0.5 + score / most / 2))], ply, go, `Score of ${seats[0]}, up to ${Math.round(most)} points`, (y) => ((2 * y - 1) * most).toFixed(1)));
+}
+
+// Lines along a game, with values from 0 to 1, as an SVG that can be clicked.
+function drawLines(lines, ply, go, title, words) {
+  const count = Math.max(...lines.map((values) => values.length));
   const [w, t] = [600, 90];
-  const x = (at) => (moves.length > 1 ? (at / (moves.length - 1)) * w : 0);
-  const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
-  const line = known.map(([at, value]) => `${x(at).toFixed(1)},${(t - value * t).toFixed(1)}`).join(" ");
-  const area = `${x(known[0][0])},${t} ${line} ${x(known[known.length - 1][0])},${t}`;
+  const x = (at) => (count > 1 ? (at / (count - 1)) * w : 0);
+  const known = lines.map((values) => values.map((value, at) => [at, value]).filter(([, value]) => value !== null));
+  if (known.every((points) => points.length < 2)) return h("div", { class: "chances empty" });
+  const path = (points) => points.map(([at, value]) => `${x(at).toFixed(1)},${(t - value * t).toFixed(1)}`).join(" ");
+  const told = known.find((points) => points.length > 1);
+  const [main, asked] = known;
   const picture = s("svg", { viewBox: `0 0 ${w} ${t}`, preserveAspectRatio: "none", class: "chances", role: "img",
-    "aria-label": `Chances of ${seats[0]}: ${known.filter((_, at) => at % Math.ceil(known.length / 8) === 0).map(([at, value]) => `move ${at + 1} ${percent(value)}`).join(", ")}` },
-  s("polygon", { points: area, class: "chance-area" }), s("line", { x1: 0, x2: w, y1: t / 2, y2: t / 2, class: "gridline" }),
-  s("polyline", { points: line, class: "chance-line" }),
+    "aria-label": `${title}: ${told.filter((_, at) => at % Math.ceil(told.length / 8) === 0).map(([at, value]) => `move ${at + 1} ${words(value)}`).join(", ")}` },
+  main.length > 1 && s("polygon", { points: `${x(main[0][0])},${t} ${path(main)} ${x(main[main.length - 1][0])},${t}`, class: "chance-area" }), s("line", { x1: 0, x2: w, y1: t / 2, y2: t / 2, class: "gridline" }),
+  s("polyline", { points: path(main), class: "chance-line" }), s("polyline", { points: path(asked), class: "chance-line asked" }),
   s("line", { x1: x(ply - 1), x2: x(ply - 1), y1: 0, y2: t, class: "now" }));
   if (go) {
     const to = (event) => {
       const box = picture.getBoundingClientRect();
-      go(1 + Math.round(((event.clientX - box.left) / box.width) * (moves.length - 1)));
+      go(1 + Math.round(((event.clientX - box.left) / box.width) * (count - 1)));
     };
     picture.addEventListener("pointerdown", to);
     picture.addEventListener("pointermove", (event) => event.buttons && to(event));
   }
-  return picture;
+  return h("div", {}, h("div", { class: "faint" }, title), picture);
 }
 
 // Buttons for variations, each with its first moves.
@@ -53,6 +66,7 @@ export class GameViewer {
 
   show(game) {
     this.game = game;
+    this.views = []; // what the network said about the positions of the game
     this.branch = null; // the variation that is shown instead of the rest of the game
     this.ply = 0;
     this.view = null;
@@ -66,6 +80,7 @@ export class GameViewer {
     this.others = h("div", { class: "row variations" });
     this.playing = button("play", "play on", () => (this.timer ? this.stop() : this.start()));
     this.asking = this.ask ? button("ask the network", "policy and value of the network here", () => this.question()) : null;
+    this.through = this.ask ? button("ask about every move", "chances and score by the network along the game", () => this.along()) : null;
     const notes = Object.entries(game.notes || {}).map(([key, value]) => h("div", { class: "faint" }, `${key}: ${value}`));
     this.host.replaceChildren(
       h("div", { class: "viewer" },
@@ -76,7 +91,7 @@ export class GameViewer {
           h("h3", {}, h("span", { class: "seat p0" }), game.players[0] || game.seats[0], " – ", h("span", { class: "seat p1" }), game.players[1] || game.seats[1]),
           h("p", { class: "faint" }, [resultWords(game), `${game.moves.length} moves`, game.opening ? `${game.opening} random at first` : "", game.date].filter(Boolean).join(" · ")),
           notes, this.words, this.chanceHost, this.list, this.others,
-          h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking),
+          h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking, this.through),
           h("p", { class: "faint hint" }, "Arrow keys step, Home and End jump, space plays."))));
     this.host.dataset.kind = game.start.kind;
     this.enter(null, 0);
@@ -100,17 +115,28 @@ export class GameViewer {
 
   async question() {
     this.asking.disabled = true;
+    const { game, ply } = this;
     try {
-      this.view = await this.ask(this.game, this.ply);
+      this.views[ply] = await this.ask(game, ply);
     } finally {
       this.asking.disabled = false;
     }
-    this.draw();
+    if (this.game === game) this.go(this.ply);
+  }
+
+  // All positions one after the other, until another game is opened.
+  async along() {
+    const { game, views } = this;
+    this.through.disabled = true;
+    for (let ply = 0; ply < game.moves.length && this.game === game; ply += 1) {
+      views[ply] = views[ply] || await this.ask(game, ply);
+      if (this.game === game) this.go(this.ply);
+    }
   }
 
   go(ply) {
     this.ply = Math.max(0, Math.min(this.moves().length, ply));
-    this.view = null;
+    this.view = this.branch && this.ply > this.branch.ply ? null : this.views[this.ply] || null;
     this.draw();
   }
 
@@ -126,7 +152,7 @@ export class GameViewer {
     const chance = move && move.value !== undefined ? `; ${game.seats[0]} ${percent((move.value + 1) / 2)}` : "";
     this.words.textContent = (move ? `Move ${ply} of ${moves.length}${branch && ply > branch.ply ? " of a variation" : ""}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
       + (ply === moves.length && !branch ? ` · ${resultWords(game)}` : "");
-    this.chanceHost.replaceChildren(drawChances(moves, ply, (to) => this.go(to), game.seats));
+    this.chanceHost.replaceChildren(drawChances(moves, ply, (to) => this.go(to), game.seats, branch ? [] : this.views));
     // Variations that begin here or later; the first of them is how this position could have gone on.
     const others = (game.variations || []).filter((one) => one.ply >= ply && !branch).slice(0, 12);
     this.others.replaceChildren(...(branch ? [h("button", { type: "button", class: "small", onclick: () => this.enter(null, branch.ply) }, "back to the game")] : []),
