@@ -369,20 +369,16 @@ def _commands(
 
 def _settings(base: Path) -> tuple[GoalSection | None, float | None]:
     """The goal, and the minutes between two ratings, as far as the configuration can be read."""
-    try:
+    with contextlib.suppress(ConfigError):
         return _settings_in(source.find(base).text)
-    except ConfigError:
-        return None, None
+    return None, None
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # reading YAML takes most of the time of an overview
 def _settings_in(text: str) -> tuple[GoalSection | None, float | None]:
-    """Reading YAML takes most of the time of an overview, and a run is looked at again and again."""
-    data = reader.parse(text).data
-    sections = data if isinstance(data, dict) else {}
+    sections = data if isinstance(data := reader.parse(text).data, dict) else {}
     goal, _ = schema.check(GoalSection, sections.get("goal"))
-    rating = sections.get("rating")
-    minutes = rating.get("minutes") if isinstance(rating, dict) else None
+    minutes = rating.get("minutes") if isinstance(rating := sections.get("rating"), dict) else None
     return goal, minutes if isinstance(minutes, int | float) else None
 
 

@@ -217,10 +217,24 @@ export class GamesTab {
     else await this.list();
   }
 
+  // What a promise gives; meanwhile and after an error there are words instead of what was shown. Null: another was asked for.
+  async waited(host, words, promise) {
+    host.replaceChildren(h("p", { class: "faint" }, words));
+    this.newest = promise;
+    try {
+      const found = await promise;
+      return this.newest === promise ? found : null;
+    } catch (error) {
+      if (this.newest === promise) host.replaceChildren(h("p", { class: "error" }, error.message));
+      return null;
+    }
+  }
+
   async list() {
-    this.games = await this.source.games(this.run, this.network.value);
+    this.games = await this.waited(this.listHost, "Reading the games …", this.source.games(this.run, this.network.value)) || [];
+    if (!this.games.length) return;
     this.fill();
-    if (this.games.length) await this.open(this.sorted()[0]);
+    await this.open(this.sorted()[0]);
   }
 
   sorted() {
@@ -237,6 +251,7 @@ export class GamesTab {
     this.listHost.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const entry = [...this.listHost.children].find((one) => one.dataset.key === game.key);
     if (entry) entry.setAttribute("aria-current", "true");
-    this.viewer.show(await this.source.game(this.run, this.network.value, game.key));
+    const found = await this.waited(this.viewerHost, "Opening the game …", this.source.game(this.run, this.network.value, game.key));
+    if (found) this.viewer.show(found);
   }
 }
