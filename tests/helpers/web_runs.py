@@ -45,7 +45,7 @@ def progress(number: int) -> dict[str, Any]:
         rows=20 * number,
         window=15 * number,
         steps=4 * number,
-        samples=64 * number,
+        samples=64 * number // 5,
         learning_rate=0.001,
         loss=3.0 / (1 + number),
         losses={"policy": 1.2, "value": 0.4},

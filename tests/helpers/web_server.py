@@ -9,10 +9,13 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tengen.web.access import Access
 from tests.helpers.patience import LONG, eventually
+
+if TYPE_CHECKING:
+    from tengen.web.server import PageServer
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,11 @@ class Serving:
 
     address: str  # without a slash at the end
     access: Access
+    server: "PageServer"
+
+    def end(self) -> None:
+        """As Ctrl-C does."""
+        self.server.should_exit = True
 
     def ask(
         self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, token: bool = True
@@ -49,7 +57,7 @@ def serving(*folders: Path, host: str = "127.0.0.1") -> Iterator[Serving]:
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", access)
+        yield Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", access, server)
     finally:
         server.should_exit = True
         thread.join(LONG)

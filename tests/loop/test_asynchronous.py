@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,6 +94,7 @@ def test_a_goal_that_is_reached_already(tmp_path: Path) -> None:
 @pytest.mark.parametrize("goal", ["rows=12", "games=12"])
 def test_rows_and_games_reach_the_goal(tmp_path: Path, goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asynchronous, "_COUNT", 0.05)
+    monkeypatch.setattr(asynchronous, "newest_shuffle", lambda base: SimpleNamespace(window=(5, 12)))
     add_rows(tmp_path, 4)
     with driver(tmp_path, f"goal.{goal}", parts=("selfplay", "gate")) as found:
         looks = 0
@@ -112,7 +114,7 @@ def test_rows_and_games_reach_the_goal(tmp_path: Path, goal: str, monkeypatch: p
     lines = metrics.read(tmp_path / metrics.NAME).lines
     assert [line["kind"] for line in lines][:2] == ["session", "progress"]
     assert lines[0]["parts"] == ["selfplay", "gate"]
-    assert (lines[-1]["rows"], lines[-1]["games"]) == (12, 12)
+    assert (lines[-1]["rows"], lines[-1]["games"], lines[-1]["window"]) == (12, 12, 7)
 
 
 @pytest.mark.parametrize(("judged", "goal", "seconds"), [(True, "null", 60), (False, "null", 60), (False, "5.0", 24)])

@@ -7,6 +7,7 @@ import pytest
 
 from tengen.config import load
 from tengen.config.rendering import render
+from tengen.data.records.records import Record, save_records
 from tengen.web import report
 from tests.helpers.browser import Browser, browsing, needs_browser
 from tests.helpers.networks import untrained
@@ -34,7 +35,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shown") / "runs"
-    make_run(folder / "one")
+    base = make_run(folder / "one")
+    (base / "games" / NETWORKS[0]).mkdir()
+    (base / "games" / NETWORKS[0] / "00000001.sgf").write_text("(;SZ[3];B[bb](;W[aa];B[cc])(;W[ca];B[ac];W[cc]))")
     make_run(folder / "two", "train.batch=32", lines=30)
     report.write(folder.parent / "both.html", [folder])
     report.write(folder.parent / "one.html", [folder / "one"])
@@ -76,6 +79,19 @@ def test_a_game_is_clicked_through_to_its_end_and_hostile_names_do_nothing(brows
     assert HOSTILE in browser.text(".viewer-side")
     assert browser.get("document.querySelectorAll('img, main script').length") == 0
     assert browser.get("document.title") == "tic_tac_toe · Tengen"
+    # A game of Go with a variation: into it, to its end, and back.
+    network = "document.querySelector('.game-picker select')"
+    browser.get(f"({network}.value = arguments[0], {network}.dispatchEvent(new Event('change')))", NETWORKS[0])
+    browser.until("document.querySelector('.viewer-host').dataset.kind === 'points'")
+    assert browser.text(".variation") == "2: C3 A1 C1"
+    browser.click(".variation")
+    browser.press(".viewer-host", END)
+    shown = "document.querySelector('.viewer-host').dataset"
+    assert (browser.get(f"{shown}.branch"), browser.get(f"{shown}.ply")) == ("0", "4")
+    assert "of a variation: White C1" in browser.text(".now-words")
+    assert browser.get("document.querySelectorAll('.board .stone').length") == 4
+    browser.click(".variations button")
+    assert (browser.get(f"{shown}.branch"), browser.get(f"{shown}.ply")) == ("", "1")
     assert not browser.errors()
 
 
@@ -87,7 +103,7 @@ def test_all_views_of_two_runs_over_each_other(browser: Browser, runs: Path) -> 
     for tab, holds in (
         ("runs", "document.querySelectorAll('#panel-runs tbody tr').length === 2"),
         ("ladder", "document.querySelectorAll('table.cross td.score').length === 8"),
-        ("data", "document.querySelectorAll('.stage').length === 2"),
+        ("data", "document.querySelectorAll('.stage').length === 4"),
         ("curves", "document.querySelectorAll('[data-chart=losses] .legend button').length === 6"),
     ):
         browser.get("location.hash = arguments[0]", tab)
@@ -123,7 +139,9 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
     base = tmp_path / "run"
     base.mkdir()
     (base / "config.yaml").write_text(render(load("connect_four")))
-    untrained(base / "models" / NETWORKS[1].replace("tic_tac_toe", "connect_four"), "connect_four")
+    name = NETWORKS[1].replace("tic_tac_toe", "connect_four")
+    untrained(base / "models" / name, "connect_four")
+    save_records(base / "games" / name / "00000001.txt", [Record("connect_four", {}, (3, 3, 2))])
     with serving(base) as server:
         browser.open(server.address + "/#play")
         browser.get("document.querySelector('#play-visits').value = '16'")
@@ -152,4 +170,9 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
         browser.get("(document.querySelector('#pasted').value = 'nonsense', 1)")
         browser.click("#analyse")
         browser.until("document.querySelector('.status-line').textContent.includes('expected SGF')")
+        browser.get("location.hash = 'games'")
+        browser.until("document.querySelector('.viewer-host').dataset.length === '3'")
+        browser.click(".viewer-side .row button:nth-child(3)")  # ask the network about every move
+        browser.until("document.querySelector('.chance-line.asked')?.points.length === 3")
+        assert browser.get("document.querySelectorAll('.viewer-host .heat').length") == 7
         assert [error for error in browser.errors() if "400 (Bad Request)" not in error] == []

@@ -27,18 +27,19 @@ def test_a_run_in_parts_has_the_figures_of_its_parts() -> None:
         "samples": 640,
         "losses": {"loss": 2.0, "policy": 1.5},
         "learning_rate": 0.1,
-        "figures": {"gradient": 3.0},
+        "figures": {"gradient": 3.0, "samples": 640, "rows": 20},
     }
     parts = {
         "train main": {"figures": learner},
         "selfplay a": {"figures": {"evaluations_per_second": 10, "played": tally(4)}},
         "selfplay b": {"figures": {"evaluations_per_second": 5, "played": tally(8)}},
     }
-    lines = [line(5.0, games=12, rows=20, losses={}, loss=None, parts=parts)]
+    lines = [line(5.0, games=12, rows=20, window=0, losses={}, loss=None, parts=parts)]
     table = curves.progress_columns(lines, curves.differences(lines))
     assert (table["loss"], table["loss/policy"], table["samples"]) == ([2.0], [1.5], [640])
     assert (table["learning_rate"], table["evaluations_per_second"]) == ([0.1], [15])
     assert (table["figure/gradient"], table["first"]) == ([3.0], [0.5])
+    assert not {"figure/samples", "figure/rows", "window"} & set(table)  # axes, and a window that is not known yet
 
 
 def test_a_process_that_begins_again_counts_from_nothing() -> None:
@@ -71,3 +72,16 @@ def test_epochs_and_evaluations_are_tables() -> None:
     table = curves.evaluation_columns(lines)
     assert table == {"elapsed": [2], "steps": [9], "host random": [0.5]}
     assert [chart["id"] for chart in curves.charts({"evaluations": table}, ("a", "b"))] == ["evaluation"]
+    table["x_vs_o_length"] = [7.5]
+    found = {
+        chart["id"]: [one["column"] for one in chart["series"]]
+        for chart in curves.charts({"evaluations": table}, ("a", "b"))
+    }
+    assert found == {"evaluation": ["host random"], "evaluation_length": ["x_vs_o_length"]}
+
+
+def test_a_daemon_has_the_losses_of_its_networks() -> None:
+    epochs = curves.epoch_columns([line(1, "network", samples=64, losses={"loss": 2.0}, validation={"loss": 2.5})])
+    assert [chart["id"] for chart in curves.charts({"epochs": epochs}, ("a", "b"))] == ["training", "validation"]
+    tables = {"epochs": epochs, "progress": {"elapsed": [1], "loss": [2.0]}}
+    assert [chart["id"] for chart in curves.charts(tables, ("a", "b"))] == ["losses", "validation"]

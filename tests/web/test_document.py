@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tengen.config import reader
 from tengen.errors import TengenError
 from tengen.run import changes
 from tengen.web.document import RunReader
@@ -83,3 +84,29 @@ def test_the_loss_of_a_run_in_parts_is_that_of_its_trainer(tmp_path: Path) -> No
     parts = {"train main": {"figures": {"losses": {"loss": 0.75}}}}
     add_lines(base, [line(200.0, games=1, rows=1, steps=1, loss=None, losses={}, parts=parts)])
     assert RunReader(base).summary()["loss"] == 0.75
+    add_lines(base, [line(205.0, games=1, rows=1, steps=1, loss=None, losses={}, parts={})])  # the trainer has ended
+    (base / "train" / "main").mkdir(parents=True)
+    add_lines(base / "train" / "main", [line(90.0, "stopped", steps=2024, losses={"loss": 0.5, "policy": 0.25})])
+    assert RunReader(base).summary()["loss"] == 0.5
+
+
+def test_the_rating_of_a_run_in_parts_is_that_of_its_newest_rated_network(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    assert RunReader(base).summary()["rating"] == {"elo": 100.0, "error": 50.0}  # as the run measured it
+    (base / "metrics.jsonl").unlink()
+    add_lines(base, [line(0.0, "session", mode="async"), progress(1)])  # its gate writes results only
+    found = RunReader(base)
+    newest = next(one for one in found.document()["ladders"][0]["players"] if one["name"] == NETWORKS[1])
+    assert found.summary()["rating"] == RunReader(base).summary()["rating"] == {k: newest[k] for k in ("elo", "error")}
+
+
+def test_a_configuration_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make_run(tmp_path / "run", "run.seed=77")  # no other test has read this text
+    read: list[str] = []
+    parse = reader.parse
+    monkeypatch.setattr(reader, "parse", lambda text: read.append(text) or parse(text))
+    found = RunReader(base)
+    for number in range(3):
+        add_lines(base, [progress(30 + number)])
+        assert found.document()["settings"]["run.seed"] == 77
+    assert len(read) <= 2  # by the page, and by the overview that `tengen status` prints too

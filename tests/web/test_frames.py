@@ -33,6 +33,15 @@ def test_a_game_of_tic_tac_toe() -> None:
     assert found["result"] == 1.0
 
 
+def test_variations_begin_where_they_leave_the_game() -> None:
+    lines = [(0, 4, 8), (0, 3, 1, 4, 2), (0, 3), (0, 3, 0), (0, 3, 2, 2), (0, 4, 8), (0, 3, 2)]
+    found = frames.play_through(record(), lines)["variations"]
+    # Lines of the game itself are none; one with a move that is not legal ends before that move.
+    assert [(one["ply"], [move["name"] for move in one["moves"]]) for one in found] == [(1, ["b2", "c3"]), (2, ["c1"])]
+    assert [(move["player"], move["set"]) for move in found[0]["moves"]] == [(1, [4, "o"]), (0, [8, "x"])]
+    assert frames.play_through(record())["variations"] == []
+
+
 def test_how_far_the_winner_was_behind() -> None:
     behind = record(values=(None, 0.8, -0.6, 0.1, 0.9))  # the first player won, at -0.8 after the second move
     assert frames.play_through(behind)["swing"] == 0.8

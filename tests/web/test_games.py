@@ -40,6 +40,17 @@ def test_nothing_outside_of_the_games_can_be_asked_for(tmp_path: Path, network: 
         games.shown(base, network, key)
 
 
+def test_games_of_chess_are_listed(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    (base / "games" / NETWORKS[0]).mkdir()
+    (base / "games" / NETWORKS[0] / "00000001.pgn").write_text('[White "one"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n')
+    (found,) = games.listed(base, NETWORKS[0])
+    assert (found["game"], found["length"], found["result"]) == ("chess", 4, -1.0)
+    text = games.text_of(base, NETWORKS[0], found["key"])
+    assert text["name"].endswith(".pgn")
+    assert "2. g4 Qh4# 0-1" in text["content"]
+
+
 def test_a_damaged_file_has_no_games(tmp_path: Path) -> None:
     base = make_run(tmp_path / "run")
     (base / "games" / NETWORKS[1] / "00000002.txt").write_text("tengen record 1\nnonsense")

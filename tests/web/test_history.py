@@ -1,8 +1,13 @@
 """Metrics that are read piece by piece and thinned out."""
 
 import itertools
+import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tengen.run import metrics
 from tengen.web.history import MetricsHistory
 from tests.helpers.web_runs import add_lines, line
 
@@ -36,6 +41,21 @@ def test_many_lines_are_spread_evenly_and_end_with_the_newest(tmp_path: Path) ->
     assert (found[0], found[-1], history.lines) == (0, 1000, 1001)
     steps = {after - before for before, after in itertools.pairwise(found[:-1])}
     assert steps == {64}
+
+
+def test_most_of_many_lines_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_lines(tmp_path, [line(n, games=n) for n in range(3000)])
+    parsed: list[bytes] = []
+
+    def parse(raw: bytes) -> dict[str, Any]:
+        parsed.append(raw)
+        return json.loads(raw)
+
+    monkeypatch.setattr(metrics, "parse_line", parse)
+    history = MetricsHistory(tmp_path / "metrics.jsonl", most=10)
+    history.look()
+    assert numbers(history)[-1] == 2999
+    assert len(parsed) <= 21
 
 
 def test_a_line_that_is_still_written_waits(tmp_path: Path) -> None:

@@ -38,6 +38,13 @@ def test_networks_without_a_line_are_placed_by_their_rows(tmp_path: Path) -> Non
     assert table["elo"][1] > table["elo"][0] > 0
 
 
+def test_networks_of_the_same_rows_are_placed_by_their_samples() -> None:
+    progress = {"elapsed": [0.0, 50.0, 100.0], "rows": [0, 400, 400], "samples": [0, 64, 128]}
+    made_at = ladder.made_at(progress)
+    assert [made_at(f"run-main-s{samples}-d400") for samples in (64, 128)] == [50.0, 100.0]
+    assert made_at("untrained") is None
+
+
 def test_results_that_cannot_be_read_are_a_problem(tmp_path: Path) -> None:
     (tmp_path / "ratings").mkdir()
     (tmp_path / "ratings" / "results.jsonl").write_text("nonsense\n")

@@ -96,6 +96,7 @@ def test_the_network_is_asked_about_a_recorded_game(room: PlayRoom, base: Path) 
     found = room.look(base, NETWORKS[1], "00000001.txt:0", 2)
     assert found["network"] == NETWORKS[1]
     assert "the network gives x" in found["words"]
+    assert (-1 <= found["value"] <= 1, found["score"]) == (True, None)  # this network has no score
     assert set(found["heat"]) == {"1", "2", "4", "5", "6", "7", "8"}
     with pytest.raises(TengenError, match="the game is over here"):
         room.look(base, NETWORKS[1], "00000001.txt:0", 5)

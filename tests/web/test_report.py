@@ -28,6 +28,7 @@ def test_two_runs_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert [run["id"] for run in found["runs"]] == ["one", "two"]
     assert [run["settings"]["train.batch"] for run in found["runs"]] == [16, 32]
     assert found["runs"][0]["games_embedded"][0]["players"] == ["first", HOSTILE]
+    assert found["runs"][0]["disk"]["folders"]["games"] > 0
     assert HOSTILE not in out.read_text()
     assert out.stat().st_size < 500_000
 

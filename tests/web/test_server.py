@@ -1,19 +1,26 @@
 """The live page over HTTP."""
 
+import argparse
 import json
+import os
+import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tengen.commands import web
 from tests.helpers.patience import LONG
 from tests.helpers.web_runs import HOSTILE, NETWORKS, add_lines, make_run, progress
 from tests.helpers.web_server import Serving, serving
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+
+from tengen.web.server import LivePage, PageServer
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +48,8 @@ def test_the_page_and_its_data(server: Serving) -> None:
     _, game, _ = server.ask(f"/api/runs/one/game?network={NETWORKS[1]}&key={games[0]['key']}")
     assert (game["players"][1], game["network"], len(game["moves"])) == (HOSTILE, NETWORKS[1], 5)
     assert server.ask("/api/machine")[1]["cores"] >= 1
+    _, disk, _ = server.ask("/api/runs/one/disk")
+    assert disk["used"] == sum(disk["folders"].values()) > disk["folders"]["games"] > 0
 
 
 @pytest.mark.parametrize(
@@ -48,6 +57,7 @@ def test_the_page_and_its_data(server: Serving) -> None:
     [
         "/api/runs/two",
         "/api/runs/..%2f..%2fetc",
+        "/api/runs/..%2f..%2fetc/disk",
         "/api/runs/one/games?network=..",
         "/api/runs/one/game?network=..%2f..&key=metrics.jsonl:0",
         "/static/app.js",
@@ -90,6 +100,48 @@ def test_an_address_that_others_can_reach_needs_the_token(base: Path) -> None:
         assert server.ask("/")[0] == 401
         assert server.ask(f"/?token={urllib.parse.quote(server.access.token)}")[0] == 200
         assert server.ask("/api/runs", headers={"X-Tengen-Token": server.access.token})[0] == 200
+
+
+def test_nobody_waits_for_a_search_when_the_server_ends(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thinks, compiled = threading.Event(), threading.Event()
+
+    class Room:
+        def begin(self, *about: object) -> None:
+            thinks.set()
+            assert compiled.wait(LONG)
+
+        def stop(self) -> None:
+            """Nothing stops a compilation."""
+
+    monkeypatch.setattr(LivePage, "_opened", lambda page: setattr(page, "_room", Room()) or page._room)
+    try:
+        with serving(base.parent) as server, ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(server.ask, "/api/runs/one/play", {"visits": 1})
+            assert thinks.wait(LONG)
+            server.end()
+            status, content, _ = answer.result(LONG)
+            assert not compiled.is_set()
+        assert (status, content["error"]) == (503, "tengen web was stopped")
+    finally:
+        compiled.set()
+
+
+@pytest.mark.parametrize("has_played", [True, False])
+def test_ctrl_c_ends_the_process_also_while_a_network_is_compiled(
+    base: Path, has_played: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+
+    def interrupted(server: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PageServer, "run", interrupted)
+    monkeypatch.setattr(LivePage, "has_played", has_played)
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(os, "nice", lambda by: 0)
+    with pytest.raises(KeyboardInterrupt):
+        web.run(argparse.Namespace(runs=[base], host="127.0.0.1", port=0, open=False))
+    assert left == ([130] if has_played else [])
 
 
 def test_events_tell_which_run_has_changed(server: Serving, base: Path) -> None:

@@ -64,8 +64,15 @@ def run(args: argparse.Namespace) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    with listening:
-        PageServer(LivePage(watched, access)).run(sockets=[listening])
+    page = LivePage(watched, access)
+    try:
+        with listening:
+            PageServer(page).run(sockets=[listening])
+    except KeyboardInterrupt:
+        if page.has_played:
+            # Python would wait for the thread that thinks, and nothing interrupts a compilation. No files are open.
+            os._exit(130)
+        raise
     return 0
 
 

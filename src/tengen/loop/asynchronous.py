@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tengen.config.sections import Config
+from tengen.data.shuffle.folders import newest as newest_shuffle
 from tengen.errors import OptionError, TengenError
 from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
@@ -213,6 +214,8 @@ class Asynchronous:
             rejected, candidates = networks.rejected(self.base), networks.candidates(self.base)
             found = NetworkCounts(len(accepted), len(rejected), len(candidates))
             self.status = replace(self.status, networks=found, network=accepted[-1].name if accepted else "")
+            if (shuffle := newest_shuffle(self.base)) is not None:
+                self.status = replace(self.status, window=int(shuffle.window[1]) - int(shuffle.window[0]))
         counts = RunCounts(games=self._played.games, rows=self._played.rows, seconds=self._seconds())
         self.status = replace(self.status, counts=counts)
         self.reason = self.reason or self._reached()

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -368,14 +369,16 @@ def _commands(
 
 def _settings(base: Path) -> tuple[GoalSection | None, float | None]:
     """The goal, and the minutes between two ratings, as far as the configuration can be read."""
-    try:
-        data = reader.parse(source.find(base).text).data
-    except ConfigError:
-        return None, None
-    sections = data if isinstance(data, dict) else {}
+    with contextlib.suppress(ConfigError):
+        return _settings_in(source.find(base).text)
+    return None, None
+
+
+@lru_cache(maxsize=16)  # reading YAML takes most of the time of an overview
+def _settings_in(text: str) -> tuple[GoalSection | None, float | None]:
+    sections = data if isinstance(data := reader.parse(text).data, dict) else {}
     goal, _ = schema.check(GoalSection, sections.get("goal"))
-    rating = sections.get("rating")
-    minutes = rating.get("minutes") if isinstance(rating, dict) else None
+    minutes = rating.get("minutes") if isinstance(rating := sections.get("rating"), dict) else None
     return goal, minutes if isinstance(minutes, int | float) else None
 
 

@@ -29,6 +29,7 @@ _OURS = b'{"time": "'  # how every line begins
 _LONGEST = 1e10  # seconds, 300 years
 _TAIL = 1 << 18  # bytes that surely hold a whole line
 _RESERVED = ("time", "elapsed", "kind")
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # `json.loads` would make one for every line
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def _scalars(name: str, value: Any) -> Iterator[tuple[str, float]]:
 def parse_line(raw: bytes) -> dict[str, Any] | None:
     """The values of a line, None if it is invalid."""
     try:
-        line = json.loads(raw, parse_constant=lambda _: None)
+        line = _DECODER.decode(raw.decode())
     except (ValueError, RecursionError):
         return None
     if not isinstance(line, dict) or not isinstance(line.get("kind"), str):

@@ -8,6 +8,7 @@ the folder before it moves, so a candidate with a verdict only has to be moved.
 
 import contextlib
 import math
+import os
 import re
 import secrets
 import shutil
@@ -112,7 +113,7 @@ def known(base: Path, name: str, folders: Iterable[str] = (CANDIDATES, ACCEPTED,
 
 def is_there(folder: Path) -> bool:
     """Whether the folder is that of a network."""
-    return (folder / FILE_NAME).exists()
+    return os.path.exists(os.path.join(folder, FILE_NAME))  # there may be thousands
 
 
 def is_judged(base: Path, entry: NetworkEntry) -> bool:

@@ -11,7 +11,7 @@ AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
-_SETS = ("learning_rate", "loss", "skipped")
+_SHOWN = ("learning_rate", "loss", "skipped", "games", "rows", "samples", "steps")  # figures that other charts have
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     loss = losses.pop("loss", None) if line.get("loss") is None else line.get("loss")
     found: dict[str, Any] = {name: line.get(name) for name in (*AXES, "window", "learning_rate")}
     found |= {name: learner.get(name) for name in ("samples", "learning_rate") if found[name] is None}
+    found["window"] = found["window"] or None
     found |= {f"{name}_per_second": line.get(f"{name}_per_second") for name in SPEEDS}
     if found["evaluations_per_second"] is None:
         speeds = [_number(part.get("evaluations_per_second")) for part in parts.values()]
@@ -65,7 +66,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     found |= {
         f"figure/{name}": value
         for name, value in figures.items()
-        if not name.endswith("_loss") and name not in _SETS and _number(value) is not None
+        if not name.endswith("_loss") and name not in _SHOWN and _number(value) is not None
     }
     policy, entropy = _number(losses.get("policy")), _number(figures.get("policy_target_entropy"))
     if policy is not None and entropy is not None:
@@ -152,15 +153,23 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
     progress = tables.get("progress", {})
     first, second = (players[0], players[1]) if len(players) == 2 else ("first", "second")
     losses = {"loss": "total"} | {name: name.removeprefix("loss/") for name in progress if name.startswith("loss/")}
+    epochs, evaluations = tables.get("epochs", {}), tables.get("evaluations", {})
+    measured = [name for name in evaluations if name not in AXES]
+    lengths = {name: name for name in measured if name.endswith("length")}
     declared = [
         ChartSpec("ratings", "Rating", "Elo of the run's networks; bars hold 95 %.", {"elo": "Elo"}, "ratings",
                   kind="ratings"),
         ChartSpec("losses", "Losses", "Each head before its weight; the total is weighted.", losses, log=True),
+        ChartSpec("training", "Training losses", "After each epoch or network; the total is weighted.",
+                  {} if "loss" in progress else
+                  {name: name.removeprefix("losses/") for name in epochs if name.startswith("losses/")},
+                  "epochs", log=True),
         ChartSpec("validation", "Validation losses", "On rows that were not trained on.",
-                  {name: name.removeprefix("validation/") for name in tables.get("epochs", {}) if name[:3] == "val"},
+                  {name: name.removeprefix("validation/") for name in epochs if name.startswith("validation/")},
                   "epochs", log=True),
         ChartSpec("evaluation", "Evaluation", "Mean results of the evaluations; 1 is the best, -1 the worst.",
-                  {name: name for name in tables.get("evaluations", {}) if name not in AXES}, "evaluations"),
+                  {name: name for name in measured if name not in lengths}, "evaluations"),
+        ChartSpec("evaluation_length", "Length of evaluation games", "Moves per game.", lengths, "evaluations"),
         ChartSpec("accuracy", "Policy accuracy", "How often the network's first choice is the search's.",
                   {"figure/policy_accuracy": "same first choice"}, unit="%"),
         ChartSpec("entropy", "Policy entropy and KL", "In nats; KL is from the search's policy to the network's.",

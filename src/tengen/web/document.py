@@ -55,11 +55,14 @@ class RunReader:
 
     def summary(self) -> dict[str, Any]:
         """A few figures for a list of runs. Reads only the ends of files."""
+        return self._summary(self._overview(PlayedTotals(), None))
+
+    def _summary(self, found: overview.RunOverview) -> dict[str, Any]:
         settings = self._settings()
-        found = self._overview(PlayedTotals(), None)
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
-        rating = metrics.last(self.base / metrics.NAME, "rating") or {}
-        outlook = found.status.outlook()
+        outlook, goal = found.status.outlook(), None
+        if outlook is not None and (found.driver is None or found.driver.kind != "daemon"):  # which has no goal
+            goal = {"words": outlook.goal, "share": outlook.share, "left": outlook.left}
         return {
             "id": self.id,
             "name": str(settings.get("run.name", self.id)),
@@ -70,16 +73,53 @@ class RunReader:
             "games": found.status.counts.games,
             "rows": found.status.counts.rows,
             "steps": found.status.steps,
-            "loss": curves.brief(curves.figures_of(line)["loss"]),
-            "rating": {name: curves.brief(rating.get(name)) for name in ("elo", "error")} if rating else None,
+            "loss": curves.brief(self._loss(line)),
+            "rating": self._rating(),
             "network": str(line.get("network") or ""),
-            "goal": None if outlook is None else {"words": outlook.goal, "share": outlook.share, "left": outlook.left},
+            "goal": goal,
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }
 
+    def _loss(self, line: Mapping[str, Any]) -> float | None:
+        """The newest loss: of the run's last line, or else of its trainers, whose parts may have ended before."""
+        found = curves.figures_of(line)["loss"]
+        lines = [] if found is not None else [metrics.last(path) for path in _trainer_files(self.base)]
+        return next((loss for one in lines if one and (loss := curves.figures_of(one)["loss"]) is not None), found)
+
+    def _rating(self) -> dict[str, Any] | None:
+        """The rating of the newest rated network: as the run measured it, or else by the results of its gate."""
+        line = metrics.last(self.base / metrics.NAME, "rating")
+        if line is not None:
+            return {name: curves.brief(line.get(name)) for name in ("elo", "error")}
+        rated = [one for one in (self._own_ladder() or {}).get("players", ()) if one["elo"] is not None]
+        newest = max(rated, key=lambda one: networks.parse_counts(one["name"]) or (-1, -1), default=None)
+        if newest is None or networks.parse_counts(newest["name"]) is None:
+            return None
+        return {name: newest[name] for name in ("elo", "error")}
+
+    def _own_ladder(self) -> dict[str, Any] | None:
+        return next((one for one in self._ladders()[0] if one["own"]), None)
+
+    def _ladders(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The ladders of the run, and messages about what cannot be read."""
+        return self._once(
+            f"ladders {bool(self._history.others)}",  # without the metrics, some ratings may be missing
+            self.base / totals.RESULTS,
+            lambda: ladder.ladders(self.base, self._history.others),
+        )
+
+    def disk(self) -> dict[str, Any] | None:
+        """The disk space of the run; None if its folder cannot be read. Takes long for thousands of networks."""
+        with contextlib.suppress(TengenError, OSError):
+            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
+                self._disk = (time.monotonic(), overview.disk_use(self.base))
+            disk = self._disk[1]
+            return {"folders": disk.folders, "free": disk.free, "used": disk.used}
+        return None
+
     def document(self) -> dict[str, Any]:
-        """Everything but the games."""
+        """Everything but the games and the disk space."""
         self._history.look()
         progress, others = self._history.progress, self._history.others
         played_since = curves.differences(progress)
@@ -91,11 +131,9 @@ class RunReader:
             "evaluations": curves.evaluation_columns(others),
         }
         tables = {name: table for name, table in tables.items() if table}
-        ladders, complaints = self._once(
-            "ladders", self.base / totals.RESULTS, lambda: ladder.ladders(self.base, others)
-        )
+        ladders, complaints = self._ladders()
         problems += complaints
-        own = next((one for one in ladders if one["own"]), None)
+        own = self._own_ladder()
         if rated := ladder.rating_columns(own, others, tables.get("progress", {})):
             tables["ratings"] = rated
         there = self._networks(own)
@@ -103,7 +141,7 @@ class RunReader:
         found = self._overview(played, _newest_rated(own, there))
         settings = self._settings()
         players = _players(str(settings.get("game.name", "")))
-        return self.summary() | {
+        return self._summary(found) | {
             "schema": SCHEMA,
             "base": str(self.base),
             "players": list(players),
@@ -115,7 +153,7 @@ class RunReader:
                 if one["kind"] != "network" and one["elo"] is not None
             ],
             "calibration": curves.calibration(played_since),
-            "marks": self._marks(progress, others),
+            "marks": self._marks(progress, others, tables.get("progress", {})),
             "ladders": ladders,
             "matches": [one for one in map(ladder.match_summary, inside(self.base / "matches")) if one],
             "networks": there[:_NETWORKS],
@@ -190,7 +228,9 @@ class RunReader:
         problems += found.unreadable
         return found
 
-    def _marks(self, progress: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _marks(
+        self, progress: list[dict[str, Any]], others: list[dict[str, Any]], table: Mapping[str, list[Any]]
+    ) -> list[dict[str, Any]]:
         """Moments to show in the charts: starts, changed settings, verdicts of the gate."""
         found = [
             {"elapsed": line["elapsed"], "kind": "start", "text": "resumed"}
@@ -202,17 +242,15 @@ class RunReader:
             elapsed = next((elapsed for moment, elapsed in times if moment >= change.moment), None)
             elapsed = elapsed if elapsed is not None else times[-1][1] if times else 0.0
             found.append({"elapsed": elapsed, "kind": "setting", "text": str(change)})
-        elapsed_at = ladder.Interpolation([line.get("rows") for line in progress], [x["elapsed"] for x in progress])
+        elapsed_at = ladder.made_at(table)
         for state, folder in (("accepted", networks.ACCEPTED), ("rejected", networks.REJECTED)):
             for name in self._listed(folder)[-_MARKS:]:
-                counts = networks.parse_counts(name)
-                if counts and self._verdict(folder, name):
-                    when = elapsed_at(counts[1])
-                    found.append({"elapsed": when, "kind": state, "text": f"{state}: {name}"})
+                if networks.parse_counts(name) and self._verdict(folder, name):
+                    found.append({"elapsed": elapsed_at(name), "kind": state, "text": f"{state}: {name}"})
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
     def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
-        """The data of the run: rows, chunks, the newest shuffle and the disk."""
+        """The data of the run: rows, chunks and the newest shuffle."""
         found: dict[str, Any] = {
             "rows": played.rows,
             "games": played.games,
@@ -230,11 +268,6 @@ class RunReader:
                     "validation": held,
                     "window": [int(newest.window[0]), int(newest.window[1])],
                 }
-        with contextlib.suppress(TengenError, OSError):
-            if self._disk is None or time.monotonic() - self._disk[0] > _DISK:
-                self._disk = (time.monotonic(), overview.disk_use(self.base))
-            disk = self._disk[1]
-            found["disk"] = {"folders": disk.folders, "free": disk.free, "used": disk.used}
         return found
 
     def _trainer_histories(self) -> list[MetricsHistory]:

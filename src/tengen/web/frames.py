@@ -1,5 +1,6 @@
 """Games as the page draws them: the first position, and what each move changes."""
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 
 from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
 from tengen.data.records import moves
-from tengen.data.records.records import Record
+from tengen.data.records.records import Record, RecordError
 from tengen.games.core import Game
 
 _SIGNS = {EMPTY: ".", 0: "x", 1: "o"}
@@ -55,11 +56,31 @@ def place_on(game: Game, state: Any, action: int, name: str | None = None) -> li
     return None
 
 
-def play_through(record: Record) -> dict[str, Any]:
-    """A whole game. RecordError if a move is not legal."""
+def play_through(record: Record, lines: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
+    """A whole game with its variations, which are `lines` from the start. RecordError if a move is not legal."""
     game = moves.game_of(record)
     states = list(moves.replay(record))
-    return from_states(record, game, states)
+    return from_states(record, game, states) | {"variations": variations(record, game, states, lines)}
+
+
+def variations(
+    record: Record, game: Game, states: Sequence[Any], lines: Sequence[Sequence[int]]
+) -> list[dict[str, Any]]:
+    """Other lines of a game whose positions are known: after how many moves each begins, and its moves from there.
+
+    A line ends before a move that is not legal, and is left out if nothing of it is left.
+    """
+    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    for line in lines:
+        pairs = zip(line, record.actions, strict=False)
+        ply = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(line), len(record.actions)))
+        after: list[Any] = []
+        with contextlib.suppress(RecordError):
+            after.extend(moves.play_on(game, states[ply], line[ply:]))
+        actions = tuple(line[ply : ply + len(after) - 1])
+        if actions and (key := (*line[:ply], *actions)) not in found:
+            found[key] = {"ply": ply, "moves": _positions(game, after, actions, [None] * len(actions))["moves"]}
+    return list(found.values())
 
 
 def from_states(record: Record, game: Game, states: Sequence[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tengen.run import networks
 from tengen.web.folders import inside
 
 FOLDER = "games"
-_NAMES = (".sgf", ".txt")
+_NAMES = (".sgf", ".pgn", ".txt")
 _MOST_NETWORKS = 500
 _LISTED = 100  # games of one network in a list
 _LARGEST = 1 << 24  # bytes of a file of games
@@ -47,7 +47,18 @@ def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     """One game with all positions. Needs JAX. TengenError says what is wrong with it."""
     from tengen.web import frames
 
-    return frames.play_through(find_record(base, network, key)) | {"key": key, "text": text_of(base, network, key)}
+    record = find_record(base, network, key)
+    return frames.play_through(record, _variations(base, network, key)) | {
+        "key": key,
+        "text": text_of(base, network, key),
+    }
+
+
+def _variations(base: Path, network: str, key: str) -> list[tuple[int, ...]]:
+    from tengen.data.records.records import load_variations
+
+    name, _, number = key.rpartition(":")
+    return load_variations(_folder(base, network) / name, int(number))
 
 
 def text_of(base: Path, network: str, key: str) -> dict[str, str]:

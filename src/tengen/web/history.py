@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tengen.run import metrics
 _PROGRESS = b'"kind": "progress"'
 _HEAD = 160  # bytes of a line that hold its kind
 _RARE = 50_000  # lines of other kinds that are kept
-_BUFFER = 1 << 20  # bytes that are read at once
+_BUFFER = 1 << 16  # bytes that are read at once; larger buffers are memory maps, which are slower on some machines
+_NEWLINE = ord("\n")
 
 
 class MetricsHistory:
@@ -47,27 +49,30 @@ class MetricsHistory:
             if head != self._head or os.fstat(file.fileno()).st_size < self._read:
                 self._clear(head)
             file.seek(self._read)
-            for raw in file:
-                if not raw.endswith(b"\n"):  # still being written
-                    break
-                self._read += len(raw)
-                if raw.find(_PROGRESS, 0, _HEAD) >= 0:
-                    self._newest = raw
-                    if self.lines % self._stride == 0:
-                        self._keep(raw)
-                    self.lines += 1
-                elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
-                    self.others.append(line)
+            self._scan(file)
         self._kept = [found for line in self._kept if (found := _parsed(line)) is not None]
         self._head = self._head[: self._read]
         return (self._head, self._read) != before
 
-    def _keep(self, raw: bytes) -> None:
-        """Every n-th line is kept; n doubles when there are too many."""
-        self._kept.append(raw)
-        if len(self._kept) >= 2 * self._most:
-            del self._kept[1::2]
-            self._stride *= 2
+    def _scan(self, file: Iterable[bytes]) -> None:
+        """Read to the end. There may be a million lines, so attributes are local variables here."""
+        read, lines, stride, kept = self._read, self.lines, self._stride, self._kept
+        newest, most = self._newest, 2 * self._most
+        for raw in file:
+            if raw[-1] != _NEWLINE:  # still being written
+                break
+            read += len(raw)
+            if raw.find(_PROGRESS, 0, _HEAD) >= 0:
+                newest = raw
+                if lines % stride == 0:  # every n-th line is kept; n doubles when there are too many
+                    kept.append(raw)
+                    if len(kept) >= most:
+                        del kept[1::2]
+                        stride *= 2
+                lines += 1
+            elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
+                self.others.append(line)
+        self._read, self.lines, self._stride, self._newest = read, lines, stride, newest
 
 
 def _parsed(line: bytes | dict[str, Any]) -> dict[str, Any] | None:

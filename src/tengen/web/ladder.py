@@ -3,7 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +91,10 @@ def measured(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float
     """{network: (Elo, error)} as they were when the run measured them."""
     found = {}
     for line in lines:
+        if line.get("kind") != "rating":
+            continue
         elo, error = finite(line.get("elo")), finite(line.get("error"))
-        if line.get("kind") == "rating" and elo is not None and error is not None:
+        if elo is not None and error is not None:
             found[str(line.get("network"))] = (elo, error)
     return found
 
@@ -113,7 +115,7 @@ def rating_columns(
     at = {str(line.get("network")): line for line in lines if line.get("kind") == "rating"}
     order = sorted(known, key=lambda name: networks.parse_counts(name) or (0, 0))
     step = max(1, math.ceil(len(order) / _MOST_POINTS))
-    elapsed_at = Interpolation(progress.get("rows", ()), progress.get("elapsed", ()))
+    elapsed_at = made_at(progress)
     games_at = Interpolation(progress.get("elapsed", ()), progress.get("games", ()))
     rows = []
     for name in dict.fromkeys([*order[::step], *order[-1:]]):
@@ -125,7 +127,7 @@ def rating_columns(
         elapsed = line.get("elapsed")
         samples, made_of = about or (0, 0)
         if elapsed is None:
-            elapsed = elapsed_at(made_of)
+            elapsed = elapsed_at(name)
         rows.append(
             {
                 "elapsed": elapsed,
@@ -142,12 +144,30 @@ def rating_columns(
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
+def made_at(progress: Mapping[str, Sequence[Any]]) -> Callable[[str], float | None]:
+    """When a network of a run was made, by its name: when training had its samples, or else the run its rows.
+
+    Trainers of a run in parts make several networks of the same rows.
+    """
+    times = progress.get("elapsed", ())
+    by_samples, by_rows = (Interpolation(progress.get(name, ()), times) for name in ("samples", "rows"))
+
+    def find(name: str) -> float | None:
+        samples, rows = networks.parse_counts(name) or (None, None)
+        return by_samples(samples) if by_samples else by_rows(rows)
+
+    return find
+
+
 class Interpolation:
     """y at any x, between known points, of which both coordinates grow; the nearest y outside of them."""
 
     def __init__(self, xs: Sequence[Any], ys: Sequence[Any]) -> None:
         known = [(a, b) for a, b in zip(xs, ys, strict=False) if a is not None and b is not None]
         self._known = np.array(known, np.float64).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def __call__(self, x: float | None) -> float | None:
         if x is None or not len(self._known):

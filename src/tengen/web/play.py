@@ -18,7 +18,7 @@ from tengen import files
 from tengen.analysis import analysis, query
 from tengen.analysis.board import player_name
 from tengen.config.settings.engine import EngineSettings
-from tengen.data.records.records import Record, RecordError
+from tengen.data.records.records import Record, RecordError, load_variations
 from tengen.engine.engine import Engine
 from tengen.engine.search_report import NetworkView, SearchReport
 from tengen.errors import OptionError, TengenError
@@ -50,6 +50,7 @@ class PlaySession:
     values: list[float | None] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     remarks: tuple[str, ...] = ()
+    variations: list[dict[str, Any]] = field(default_factory=list)  # of the pasted game
     players: tuple[str, str] = ("", "")
 
 
@@ -59,6 +60,7 @@ class PlayRoom:
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, PlaySession] = OrderedDict()
         self._looking: tuple[Path, Engine] | None = None
+        self._closing = threading.Event()
 
     def begin(
         self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = ""
@@ -67,7 +69,7 @@ class PlayRoom:
         if not 1 <= visits <= MOST_VISITS:
             raise OptionError(f"visits: expected a number from 1 to {MOST_VISITS:,}, got {visits}")
         found = networks.find(network_path(base, network))
-        asked = pasted(text, found.saved) if text.strip() else query.new_game(found.saved)
+        asked, lines = pasted(text, found.saved) if text.strip() else (query.new_game(found.saved), [])
         engine = Engine(found, asked.game, replace(SETTINGS, visits=visits))
         # Some games begin at random.
         start = asked.states()[0] if text.strip() else engine.game.init(jax.random.key(secrets.randbits(31)))
@@ -77,6 +79,8 @@ class PlayRoom:
             remarks=asked.remarks,
             players=asked.record.players,
         )
+        if lines:
+            session.variations = frames.variations(asked.record, asked.game, asked.states(), lines)
         self._sessions[session.id] = session
         while len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)
@@ -84,7 +88,8 @@ class PlayRoom:
         return self._state(session)
 
     def stop(self) -> None:
-        """Let all searches end, from any thread."""
+        """Let all searches end, for good, from any thread."""
+        self._closing.set()
         for session in list(self._sessions.values()):
             session.stop.set()
 
@@ -143,6 +148,8 @@ class PlayRoom:
         """Analyse the position; `each` is called with the analysis so far, and with all of it at the end."""
         session = self.get(id)
         session.stop.clear()
+        if self._closing.is_set():
+            session.stop.set()
         engine, position = session.engine, session.engine.position
         if position.over:
             each({"done": True, "over": True})
@@ -182,7 +189,7 @@ class PlayRoom:
             self._engine_moves(session)
 
     def _engine_moves(self, session: PlaySession) -> None:
-        report = session.engine.think(session.visits)
+        report = session.engine.think(session.visits, stop=self._closing)
         if report.action is None:
             raise OptionError("the game is over")
         session.engine.play(report.action)
@@ -218,6 +225,7 @@ class PlayRoom:
             "player": position.player,
             "over": position.over,
             "remarks": list(session.remarks),
+            "variations": session.variations,
             "legal": [_named(game, position.state, int(action)) for action in legal],
             "record": frames.from_states(record, game, [step.state for step in position.steps]),
         }
@@ -235,8 +243,11 @@ def network_path(base: Path, name: str) -> Path:
     raise OptionError(f"{base.name}: there is no network {name!r}")
 
 
-def pasted(text: str, saved: Any) -> query.Query:
-    """A pasted SGF, PGN, FEN, record of ours, or a list of moves, as a game that the network can play."""
+def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
+    """A pasted SGF, PGN, FEN, record of ours, or a list of moves, as a game that the network can play; and variations.
+
+    Variations are lists of actions from the start of the game.
+    """
     if len(text) > _LONGEST:
         raise OptionError(f"the text has more than {_LONGEST:,} characters")
     text = text.strip()
@@ -246,14 +257,14 @@ def pasted(text: str, saved: Any) -> query.Query:
             state = usual.game.from_text(f"fen: {text}")
         except ValueError as error:
             raise RecordError(str(error)) from None
-        return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state)))
+        return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state))), []
     if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
-        return _named_moves(usual, text)
+        return _named_moves(usual, text), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_text(text, "utf-8")
         try:
-            return query.read_game(path, saved)
+            return query.read_game(path, saved), load_variations(path, 0)
         except TengenError as error:
             raise OptionError(str(error).replace(f"{path}: ", "")) from None
 
@@ -273,7 +284,7 @@ def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
 
 
 def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
-    """The raw network: heat by cell, ownership from the side of player 0, and words."""
+    """The raw network: heat by cell, value, score and ownership from the side of player 0, and words."""
     side = 1 - 2 * look.player
     heat: dict[str, float] = {}
     likely = np.argsort(-look.policy)[:80]
@@ -291,6 +302,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
     return {
         "player": look.player,
         "value": round(look.value * side, 4),
+        "score": None if look.score is None else round(look.score * side, 2),
         "heat": heat,
         "ownership": ownership,
         "moves": moves[:_SHOWN],

@@ -19,7 +19,9 @@ def make(found: Found, most_games: int = GAMES) -> str:
     """The HTML document. Needs JAX if there are games to show."""
     runs: list[dict[str, Any]] = []
     for id, base in found.runs.items():
-        run = document.RunReader(base, id).document()
+        reader = document.RunReader(base, id)
+        run = reader.document()
+        run["disk"] = reader.disk()
         run["games_embedded"] = games.selection(base, max(most_games // len(found.runs), 3)) if most_games else []
         shown = {game["network"] for game in run["games_embedded"]}
         run["games_of"] = [name for name in run["games_of"] if name in shown]

@@ -5,10 +5,10 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -29,6 +29,7 @@ from tengen.web.machine import MachineLoad
 if TYPE_CHECKING:
     from tengen.web.play import PlayRoom
 
+T = TypeVar("T")
 _LOOK = 2.0  # seconds between two looks at the runs, while somebody watches
 _FIND = 10.0  # the same for new runs
 _ALIVE = 15.0  # seconds after which a silent stream says that it is there
@@ -38,6 +39,10 @@ _MOST_MOVES = 20_000
 
 class NotFound(TengenError):
     """Something that was asked for and is not there."""
+
+
+class ServerEnds(TengenError):
+    """The server was stopped while somebody waited for an answer."""
 
 
 class Watched:
@@ -96,6 +101,11 @@ class Watched:
                 known = self._documents[id] = (stamp, _encoded(reader.document()))
         return known[1]
 
+    def disk(self, id: str) -> dict[str, Any] | None:
+        """The disk space of a run."""
+        self.base(id)
+        return self._readers[id][0].disk()
+
 
 class LivePage:
     """The application. `access` says who may use it."""
@@ -112,6 +122,7 @@ class LivePage:
             Route("/api/runs", self._runs),
             Route("/api/runs/{id:path}/games", self._games),
             Route("/api/runs/{id:path}/game", self._game),
+            Route("/api/runs/{id:path}/disk", self._disk),
             Route("/api/runs/{id:path}/look", self._look, methods=["POST"]),
             Route("/api/runs/{id:path}/play", self._begin, methods=["POST"]),
             Route("/api/runs/{id:path}", self._run),
@@ -143,6 +154,9 @@ class LivePage:
         base = self._watched.base(request.path_params["id"])
         network, key = (request.query_params.get(name, "") for name in ("network", "key"))
         return _json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
+
+    async def _disk(self, request: Request) -> Response:
+        return _json(await run_in_threadpool(self._watched.disk, request.path_params["id"]))
 
     async def _machine_load(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._machine.look))
@@ -198,8 +212,10 @@ class LivePage:
 
         async def lines() -> AsyncIterator[bytes]:
             try:
-                while (line := await found.get()) is not None:
+                while (line := await self._unless_ending(found.get())) is not None:
                     yield _encoded(line) + b"\n"
+            except ServerEnds:
+                pass
             finally:
                 if self._room is not None:  # whoever asked is gone
                     with contextlib.suppress(TengenError):
@@ -210,7 +226,20 @@ class LivePage:
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     async def _think(self, act: Callable[["PlayRoom"], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thinking, lambda: act(self._opened()))
+        work = asyncio.get_running_loop().run_in_executor(self._thinking, lambda: act(self._opened()))
+        return await self._unless_ending(work)
+
+    async def _unless_ending(self, result: Awaitable[T]) -> T:
+        """The result; ServerEnds as soon as it does, since nobody waits for a compilation then."""
+        wanted, ending = asyncio.ensure_future(result), asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({wanted, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not wanted.done():
+                raise ServerEnds("tengen web was stopped")
+            return wanted.result()
+        finally:
+            wanted.cancel()
+            ending.cancel()
 
     def _opened(self) -> "PlayRoom":
         if self._room is None:
@@ -253,6 +282,12 @@ class LivePage:
         self._ending.set()
         if self._room is not None:
             self._room.stop()
+        self._thinking.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def has_played(self) -> bool:
+        """Whether JAX was used, for a game or an analysis."""
+        return self._room is not None
 
 
 class PageServer(uvicorn.Server):
@@ -260,7 +295,7 @@ class PageServer(uvicorn.Server):
 
     def __init__(self, page: LivePage) -> None:
         self._page = page
-        quiet = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
+        quiet = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
         super().__init__(uvicorn.Config(page.app, **quiet))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -333,5 +368,7 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    status = 404 if isinstance(error, NotFound | games.NoSuchGame | FileNotFoundError) else 400
+    status = 503 if isinstance(error, ServerEnds) else 400
+    if isinstance(error, NotFound | games.NoSuchGame | FileNotFoundError):
+        status = 404
     return _json({"error": hide(str(error))}, status)

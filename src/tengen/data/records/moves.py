@@ -1,7 +1,7 @@
 """The names of the moves of a record, the positions they lead to, and starts that are drawn at random."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -75,9 +75,14 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
 def replay(record: Record) -> Iterator[Any]:
     """The positions of the game, from the start to the end. RecordError if a move was not legal."""
     game = game_of(record)
-    step, legal, state = _step(game), _legal(game), start(game, record)
+    return play_on(game, start(game, record), record.actions)
+
+
+def play_on(game: Game, state: Any, actions: Iterable[int]) -> Iterator[Any]:
+    """A position, and those that the actions lead to. RecordError if one is not legal."""
+    step, legal = _step(game), _legal(game)
     yield state
-    for ply, action in enumerate(record.actions):
+    for ply, action in enumerate(actions):
         if not (0 <= action < game.num_actions and bool(legal(state)[action])):
             over = " after the game was over" if game.is_over(state) else ""
             raise RecordError(f"move {ply + 1}: {_called(game, state, action)} is not legal here{over}")

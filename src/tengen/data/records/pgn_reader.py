@@ -1,6 +1,7 @@
 """Reads PGN files: those of Tengen as they were written, those from elsewhere as far as Tengen's rules go."""
 
 import codecs
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -8,7 +9,16 @@ from typing import Any, NamedTuple, cast
 
 from tengen.data.records import moves
 from tengen.data.records.pgn import HEADER, RESULTS, TERMINATIONS, VALUE
-from tengen.data.records.records import UTF_16, Record, RecordError, one_line, parse_header, parse_value, shorten
+from tengen.data.records.records import (
+    MOST_VARIATIONS,
+    UTF_16,
+    Record,
+    RecordError,
+    one_line,
+    parse_header,
+    parse_value,
+    shorten,
+)
 from tengen.games.chess import Chess
 from tengen.games.chess_position import ENDS
 
@@ -29,11 +39,14 @@ class PgnMove(NamedTuple):
 
 
 class PgnGame(NamedTuple):
-    """The parts of one game."""
+    """The parts of one game. Moves of the main line and of variations are a tree."""
 
     tags: dict[str, str]
     moves: list[PgnMove]
     result: str
+    names: list[str]  # of all moves, in the order of the file
+    before: list[int]  # the move before each, -1 at the start
+    ends: list[int]  # the last move of each variation
 
 
 def read(content: bytes) -> list[Record]:
@@ -62,6 +75,33 @@ def comments(content: bytes, number: int) -> dict[int, str]:
     found = _parse(_games(_decoded(content))[number])
     told = {ply: _value(move.comment)[1] for ply, move in enumerate(found.moves)}
     return {ply: text for ply, text in told.items() if text}
+
+
+def variations(content: bytes, number: int = 0) -> list[tuple[int, ...]]:
+    """The actions of the variations of a game, each from the start, in the order of the file.
+
+    A variation ends before a move that is not legal. RecordError as for `read`.
+    """
+    found = _parse(_games(_decoded(content))[number])
+    first = Record(**(_header(found.tags) or _foreign(found)), actions=())
+    game = cast(Chess, moves.game_of(first))
+    ends = found.ends[:MOST_VARIATIONS]
+    wanted: set[int] = set()
+    for number in ends:
+        while number >= 0 and number not in wanted:
+            wanted.add(number)
+            number = found.before[number]
+    positions = {-1: game.moment(moves.start(game, first))}
+    lines: dict[int, tuple[int, ...]] = {-1: ()}
+    for number in sorted(wanted):
+        before = found.before[number]
+        lines[number] = lines[before]
+        with contextlib.suppress(ValueError):
+            if before in positions and ENDS[int(positions[before].state.end)] == "running":
+                action = game.parse_action(positions[before].state, found.names[number])
+                positions[number] = game.after(positions[before], action)
+                lines[number] = (*lines[before], action)
+    return [lines[number] for number in ends]
 
 
 def _plain(content: bytes) -> bytes:
@@ -118,7 +158,11 @@ def _parse(text: str) -> PgnGame:
         tags[match[1]] = re.sub(r"\\(.)", r"\1", match[2])
         at = match.end()
     listed: list[PgnMove] = []
-    depth, result = 0, tags.get("Result", "*")
+    names: list[str] = []
+    before: list[int] = []
+    ends: list[int] = []
+    open_lines = [-1]  # the newest move of the main line, and of each variation that is open
+    result = tags.get("Result", "*")
     while at < len(text):
         if text[at].isspace():
             at += 1
@@ -128,19 +172,25 @@ def _parse(text: str) -> PgnGame:
             raise RecordError(f"expected a move, got {shorten(text[at : at + 40].splitlines()[0])}")
         at = token.end()
         if token["comment"]:
-            if listed and depth == 0:
+            if listed and len(open_lines) == 1:
                 told = " ".join(token["comment"].strip("{};").split())
                 listed[-1] = PgnMove(listed[-1].name, f"{listed[-1].comment}\n{told}".strip())
-        elif token["open"] or token["close"]:
-            depth += 1 if token["open"] else -1
-            if depth < 0:
+        elif token["open"]:  # instead of the newest move
+            open_lines.append(before[open_lines[-1]] if open_lines[-1] >= 0 else -1)
+        elif token["close"]:
+            ends.append(open_lines.pop())
+            if not open_lines:
                 raise RecordError("a variation ends that never began")
-        elif depth == 0 and token["result"]:
+        elif token["result"] and len(open_lines) == 1:
             result = token["result"]
             break
-        elif depth == 0 and token["move"]:
-            listed.append(PgnMove(token["move"].rstrip("!?"), ""))
-    return PgnGame(tags, listed, result)
+        elif token["move"]:
+            names.append(token["move"].rstrip("!?"))
+            before.append(open_lines[-1])
+            open_lines[-1] = len(names) - 1
+            if len(open_lines) == 1:
+                listed.append(PgnMove(names[-1], ""))
+    return PgnGame(tags, listed, result, names, before, ends)
 
 
 def _record(found: PgnGame) -> Record:

@@ -29,6 +29,8 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SGF = re.compile(rb"\(\s*;")
 _PGN = re.compile(rb'\[\s*[A-Za-z]\w*\s+"|1\s*\.')
 RecordFormat = Literal["sgf", "pgn", "txt"]
+MOST_VARIATIONS = 200
+"""Lines of a game besides its main line that are read."""
 ENDINGS = {"go": "sgf", "chess": "pgn"}
 """The format in which records of a game are written, if it is not plain text."""
 
@@ -86,6 +88,19 @@ def load_records(path: Path) -> list[Record]:
                 return text.read(_utf8(content))
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def load_variations(path: Path, number: int) -> list[tuple[int, ...]]:
+    """The lines besides the main line of a game in a file, counted from 0: actions from the start of the game.
+
+    Plain text has none. RecordError as for `load_records`.
+    """
+    from tengen.data.records import pgn_reader, sgf_reader
+
+    content = files.read_bytes(path)
+    readers = {"sgf": sgf_reader.variations, "pgn": pgn_reader.variations}
+    reader = readers.get(record_format(content))
+    return reader(content, number) if reader else []
 
 
 def read_each(path: Path) -> Iterator[Record | RecordError]:

@@ -6,7 +6,7 @@ around the games, lower case letters in names (FF[3]) and repeated properties ar
 with its line.
 """
 
-import codecs
+import contextlib
 import math
 import re
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from tengen.data.records.records import (
     FIRST_LINE,
-    UTF_16,
     Record,
     RecordError,
     one_line,
@@ -23,29 +22,22 @@ from tengen.data.records.records import (
     shorten,
 )
 from tengen.data.records.sgf import COLOURS, ENDINGS, LETTERS, STONES
+from tengen.data.records.sgf_tree import BEGIN, Node, SgfTree, decode, trees, unescape
 from tengen.games.go import PLAYERS, GoOptions
 from tengen.games.text import GO_LETTERS, render_grid
 
-Node = dict[str, list[str]]
-"""Property -> its values, unescaped but for what depends on their type."""
-
-_BEGIN = re.compile(r"\(\s*;")
 _NEXT = re.compile(r"\n\(\s*;")
-_SPACE = re.compile(r"\s*")
-_NAME = re.compile(r"[A-Za-z]{1,40}")
-_VALUE = re.compile(r"\[([^\]\\]*(?:\\.[^\]\\]*)*)\]", re.DOTALL)
 _RANDOM = re.compile(r"startTurnIdx=(\d{1,4})\b")  # KataGo's self-play: the first move that the players chose
-_ESCAPE = re.compile(r"\\(\r\n|\n\r|.)", re.DOTALL)
 
 
 def read(content: bytes | str) -> list[Record]:
     """The games in an SGF file; at least one. RecordError says what is wrong with it."""
     text = content if isinstance(content, str) else decode(content)
-    games = main_lines(text)
+    games = trees(text)
     records = []
-    for number, nodes in enumerate(games, 1):
+    for number, tree in enumerate(games, 1):
         try:
-            records.append(_read(nodes))
+            records.append(_read(tree.main_line))
         except RecordError as error:
             raise RecordError(f"game {number}: {error}" if len(games) > 1 else str(error)) from error
     return records
@@ -57,10 +49,10 @@ def read_each(content: bytes) -> Iterator[Record | RecordError]:
     After a game that is cut short, reading goes on at the next line that begins a game.
     """
     text, place = decode(content), 0
-    while begin := _BEGIN.search(text, place):
+    while begin := BEGIN.search(text, place):
         try:
-            nodes, place = _main_line(text, begin.start())
-            yield _read(nodes)
+            tree, place = SgfTree.read(text, begin.start())
+            yield _read(tree.main_line)
         except RecordError as error:
             yield error
             if place <= begin.start():
@@ -74,10 +66,26 @@ def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
     Comments that Tengen wrote begin with a value, and are left out. RecordError as for `read`.
     """
     text = content if isinstance(content, str) else decode(content)
-    nodes = main_lines(text)[number]
+    nodes = trees(text)[number].main_line
     game = _follow(nodes, _size(nodes[0]))
     found = zip(_plies(game, _first_to_play(game)), game.comments, game.values, strict=True)
     return {ply: comment for ply, comment, value in found if comment and value is None}
+
+
+def variations(content: bytes | str, number: int = 0) -> list[tuple[int, ...]]:
+    """The actions of the other lines of the game with this number, each from the start, in the order of the file.
+
+    Lines that cannot be read are left out. RecordError as for `read`.
+    """
+    text = content if isinstance(content, str) else decode(content)
+    tree = trees(text)[number]
+    size = _size(tree.main_line[0])
+    found = []
+    for nodes in tree.variations():
+        with contextlib.suppress(RecordError):
+            game = _follow(nodes, size)
+            found.append(_in_turn(game, _first_to_play(game), size * size)[0])
+    return found
 
 
 class _Game(NamedTuple):
@@ -287,101 +295,3 @@ def _first(node: Node, key: str, default: str = "") -> str:
 
 def _line(node: Node, key: str) -> str:
     return one_line(unescape(_first(node, key)))
-
-
-def decode(content: bytes) -> str:
-    """The text of a file, in the encoding that it names, or in the first one that fits."""
-    if content.startswith(UTF_16):
-        return content.decode("utf-16", "replace")
-    named = re.search(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{1,40})\s*\]", content[:4000])
-    wanted = named[1].decode("ascii") if named else "utf-8"
-    for encoding in (wanted, "utf-8"):
-        try:
-            if codecs.lookup(encoding).name in ("utf-8", "ascii"):
-                encoding = "utf-8-sig"  # which also takes the mark that some editors put first
-            if b"(;)".decode(encoding) == "(;)":  # else the name could not have been read as it was
-                return content.decode(encoding)
-        except (LookupError, UnicodeError, ValueError):
-            continue
-    return content.decode("latin-1")  # what SGF means if nothing is said, and every byte is something in it
-
-
-def main_lines(text: str) -> list[list[Node]]:
-    """For each game its nodes, the first variation at every branch. RecordError if there is no game, or half a one."""
-    games = []
-    place = 0
-    while begin := _BEGIN.search(text, place):
-        nodes, place = _main_line(text, begin.start())
-        games.append(nodes)
-    if not games:
-        raise RecordError("there is no game in it: expected SGF, which begins with (;")
-    return games
-
-
-def unescape(value: str) -> str:
-    """A text as its writer meant it: \\] is ], and a line that ends in \\ goes on."""
-    return _ESCAPE.sub(lambda match: "" if match[1][0] in "\r\n" else match[1], value)
-
-
-def _main_line(text: str, place: int) -> tuple[list[Node], int]:
-    """The main line of the game that begins at `place`, and where it ends."""
-    nodes: list[Node] = []
-    main = [True]  # for each open bracket: whether it is on the main line
-    ended = [False]  # ... and whether a variation in it has been closed
-    node: Node = {}  # the one that properties belong to, which is not kept if it is in a variation
-    place += 1
-    while True:
-        place = _skip(text, place)
-        sign = text[place : place + 1]
-        if sign == "(":
-            main.append(main[-1] and not ended[-1])
-            ended.append(False)
-            place += 1
-        elif sign == ")":
-            main.pop()
-            ended.pop()
-            place += 1
-            if not main:
-                return nodes, place
-            ended[-1] = True
-        elif sign == ";":
-            node = {}
-            if main[-1] and not ended[-1]:
-                nodes.append(node)
-            place += 1
-        elif not sign:
-            raise RecordError(f"line {_line_number(text, place)}: the text ends inside a game; it may be cut short")
-        else:
-            place = _property(text, place, node)
-
-
-def _property(text: str, place: int, node: Node) -> int:
-    """Add the property at `place` to the node; give the place after it."""
-    name = _NAME.match(text, place)
-    if name is None:
-        raise RecordError(
-            f"line {_line_number(text, place)}: expected a property, got {shorten(text[place : place + 20])}"
-        )
-    key = "".join(letter for letter in name[0] if letter.isupper()) or name[0].upper()
-    place = _skip(text, name.end())
-    values = node.setdefault(key, [])
-    if text[place : place + 1] != "[":
-        raise RecordError(f"line {_line_number(text, place)}: {name[0]}: expected a value in [ ]")
-    while text[place : place + 1] == "[":
-        value = _VALUE.match(text, place)
-        if value is None:
-            raise RecordError(
-                f"line {_line_number(text, place)}: {name[0]}: there is no ] after this; the text may be cut short"
-            )
-        values.append(value[1])
-        place = _skip(text, value.end())
-    return place
-
-
-def _skip(text: str, place: int) -> int:
-    space = _SPACE.match(text, place)
-    return place if space is None else space.end()
-
-
-def _line_number(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1

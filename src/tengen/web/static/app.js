@@ -44,6 +44,7 @@ const served = {
   run: (id) => ask(`/api/runs/${encodeURIComponent(id)}`),
   games: (id, network) => ask(`/api/runs/${encodeURIComponent(id)}/games?network=${encodeURIComponent(network)}`),
   game: (id, network, key) => ask(`/api/runs/${encodeURIComponent(id)}/game?network=${encodeURIComponent(network)}&key=${encodeURIComponent(key)}`),
+  disk: (id) => ask(`/api/runs/${encodeURIComponent(id)}/disk`),
   machine: () => ask("/api/machine"),
   ask,
   stream: lines,
@@ -93,7 +94,11 @@ function draw(anew = false) {
   const shown = runs();
   numbered();
   const links = tabNames().map((name) => h("a", { href: `#${name}`, "aria-current": name === state.tab ? "page" : null }, TABS[name]));
-  if (links.map((link) => link.href + link.ariaCurrent).join() !== [...tabs.children].map((link) => link.href + link.ariaCurrent).join()) tabs.replaceChildren(...links);
+  if (links.map((link) => link.href + link.ariaCurrent).join() !== [...tabs.children].map((link) => link.href + link.ariaCurrent).join()) {
+    tabs.replaceChildren(...links);
+    const current = tabs.querySelector("[aria-current]");
+    if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - 8; // on a phone, the row of tabs is longer than the page
+  }
   chips.hidden = state.runs.length < 2 || state.runs.length > 12;
   chips.replaceChildren(...state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
     h("span", { class: "dot", "data-colour": run.colour.slice(2) }), run.label)));
@@ -109,7 +114,7 @@ function draw(anew = false) {
   if (state.tab === "curves") drawCharts(grid, shown, anew);
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
-  if (state.tab === "data") panels.data.replaceChildren(h("div", { class: "cards" }, dataTab(first, state.machine)));
+  if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
   if (state.tab === "settings") panels.settings.replaceChildren(h("div", { class: "cards" }, settingsTab(shown)));
   if (state.tab === "play" && play) play.show(first);
 }
@@ -152,6 +157,7 @@ function theme() {
 async function refreshMachine() {
   try {
     state.machine = await source.machine();
+    for (const run of runs()) run.disk = await source.disk(run.id);
     if (state.tab === "data") draw();
   } catch (error) { /* the next time */ }
 }

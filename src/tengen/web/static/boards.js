@@ -18,7 +18,7 @@ export function positionAt(game, ply) {
 }
 
 // Options: last (cells of the last move), heat ({cell: share}), labels ({cell: text}), ownership (a number for each
-// cell, 1 is player 0's), legal (cells that can be clicked), chosen (a cell), click (a function), label (in words).
+// cell, 1 is player 0's), legal (cells that can be clicked), chosen (a cell), goals (where it can move), click (a function), label (in words).
 export function drawBoard(position, options = {}) {
   if (position.kind === "text") return h("pre", { class: "board-text", role: "img", "aria-label": "the position" }, position.text);
   if (position.kind === "hironaka") return drawPoints(position, options);
@@ -99,6 +99,7 @@ function cell(position, options, row, column, centre) {
     const white = sign === sign.toUpperCase();
     found.push(s("text", { x, y: y + 0.31 * CELL, "text-anchor": "middle", "font-size": 0.86 * CELL, class: white ? "piece white" : "piece black" }, `${PIECES[sign.toUpperCase()]}\uFE0E`));
   }
+  if (options.goals && options.goals.has(at)) found.push(s("circle", { cx: x, cy: y, r: 7, class: "goal-dot" }));
   if (last && kind !== "chess") found.push(s("circle", { cx: x, cy: y, r: kind === "marks" ? 3 : 6, class: "last" }));
   if (options.labels && options.labels[at]) found.push(s("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, class: sign === "." ? "percent" : "percent on" }, options.labels[at]));
   if (options.click && (!options.legal || options.legal.has(at))) {

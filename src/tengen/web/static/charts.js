@@ -3,7 +3,7 @@ import { clock, colour, h, s, short, withUnit } from "dom.js";
 
 export const AXES = { elapsed: "time", games: "games", rows: "rows", samples: "samples", steps: "steps" };
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [1, 2]];
-const HEIGHT = 210;
+const HEIGHT = 216;
 const MARK_COLOURS = { start: "--muted", setting: "--mark", accepted: "--good", rejected: "--bad" };
 
 export const view = { x: "elapsed", smooth: 0, marks: true, zoom: null, logs: new Map(), hidden: new Set() };
@@ -145,7 +145,7 @@ class ChartCard {
       cursor: { drag: { x: true, y: false }, sync: { key: "tengen", setSeries: false }, points: { size: 6 } },
       scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
       axes: [
-        { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 26, gap: 4 },
+        { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
         { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
       ],
       series: [{}, ...this.series.map((one) => ({
@@ -192,13 +192,16 @@ class ChartCard {
       high = Math.max(...elos.map((elo) => elo + slack), ...references);
     } else if (low >= 0 && low < 0.35 * high) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    if (this.series[0].unit === "%") return [low === 0 ? 0 : Math.max(0, low - room), Math.min(high + room, Math.max(1.01, high))];
     return [low === 0 ? 0 : low - room, high + room];
   }
 
   rescale() {
     const xs = this.data[0];
     const zoom = view.zoom;
-    let [low, high] = zoom || [Math.min(xs[0], 0), xs[xs.length - 1]];
+    // All charts end where the runs do, also those whose last values are not known.
+    const ends = this.runs.flatMap((run) => ((run.tables.progress || {})[view.x] || []).slice(-1));
+    let [low, high] = zoom || [Math.min(xs[0], 0), Math.max(xs[xs.length - 1], ...ends)];
     if (high <= low) high = low + 1;
     if (!zoom) high += 0.012 * (high - low); // room for the last point and its bar
     this.plot.setScale("x", { min: low, max: high });

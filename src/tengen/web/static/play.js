@@ -1,7 +1,7 @@
 // Playing against a network and analysing positions, on the live page.
 import { h, percent, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
-import { drawChances, resultWords } from "viewer.js";
+import { drawChances, resultWords, variationButtons } from "viewer.js";
 
 const STRENGTHS = [[1, "1 visit: the bare network"], [16, "16 visits: quick"], [100, "100 visits"], [400, "400 visits"], [800, "800 visits: as in tengen play"], [3000, "3,000 visits: slow"]];
 
@@ -22,6 +22,7 @@ export class PlayTab {
     this.bar = h("div", { class: "bar-win", hidden: true });
     this.chances = h("div", { class: "chance-host" });
     this.moves = h("ol", { class: "moves", "aria-label": "moves" });
+    this.others = h("div", { class: "row variations" });
     this.table = h("div", { class: "scroll" });
     const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.analyse(); } }); return [box, h("label", {}, box, ` ${text}`)]; };
     let labels;
@@ -40,7 +41,7 @@ export class PlayTab {
       h("div", { class: "play-form" }, h("label", {}, "network", this.network), h("label", {}, "seat", this.seat), h("label", {}, "strength", this.visits), button("new game", () => this.begin(), { class: "primary", id: "begin" })),
       h("details", {}, h("summary", {}, "Analyse a game or a position"), this.text, h("div", { class: "row" }, button("analyse", () => this.begin(this.text.value), { id: "analyse" }))),
       h("div", { class: "play-grid", tabindex: "-1", onkeydown: (event) => this.key(event) },
-        h("div", {}, this.board, this.choices), h("div", {}, this.status, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves))));
+        h("div", {}, this.board, this.choices), h("div", {}, this.status, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves, this.others))));
     this.acts.forEach((act) => { act.disabled = true; });
     host.addEventListener("pointerdown", () => { this.pressed = true; });
     window.addEventListener("pointerup", () => setTimeout(() => { this.pressed = false; if (this.seen) this.draw(); }));
@@ -78,7 +79,7 @@ export class PlayTab {
     if (text !== undefined && !text.trim()) throw new Error("Paste a game or a position first.");
     const path = `/api/runs/${encodeURIComponent(this.run.id)}/play`;
     this.take(await this.source.ask(path, { network: this.network.value, seat, visits: Number(this.visits.value), text }));
-    this.line = this.actions();
+    this.line = this.pasted = this.actions();
     if (text !== undefined) this.analyse();
   }
 
@@ -99,6 +100,13 @@ export class PlayTab {
 
   actions() {
     return this.game.record.moves.map((move) => move.action);
+  }
+
+  // Go into a variation of the pasted game.
+  async follow(variation) {
+    const line = [...this.pasted.slice(0, variation.ply), ...variation.moves.map((move) => move.action)];
+    await this.act("goto", { actions: line.slice(0, variation.ply + 1) });
+    this.line = line;
   }
 
   step(by) {
@@ -132,6 +140,7 @@ export class PlayTab {
     if (mine && position.cells) {
       options.click = (cell) => this.guarded(() => this.clicked(cell));
       options.legal = this.targets(position);
+      if (this.from !== null) options.goals = new Set(game.legal.filter(({ place }) => place && place[0] === this.from).map(({ place }) => place[1]));
     }
     this.board.replaceChildren(drawBoard(position, options));
     this.board.closest(".card").dataset.kind = position.kind;
@@ -145,6 +154,8 @@ export class PlayTab {
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
     this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, move.name))));
+    this.others.replaceChildren(...variationButtons(game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
+    if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);
     this.acts.forEach((act) => { act.disabled = game.over && act.id !== "export" && act.id !== "undo" && !act.getAttribute("aria-label"); });
     this.drawTable();
@@ -250,6 +261,6 @@ export class PlayTab {
   async look(run, game, ply) {
     const seen = await this.source.ask(`/api/runs/${encodeURIComponent(run.id)}/look`, { network: game.network, key: game.key, ply });
     const labels = Object.fromEntries(Object.entries(seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
-    return { heat: seen.heat, ownership: seen.ownership, labels, words: `${seen.network}: ${seen.words}` };
+    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: `${seen.network}: ${seen.words}` };
   }
 }

@@ -96,13 +96,14 @@ const RING = [["selfplay", "self-play", "games"], ["shuffle", "shuffle", "rows"]
 
 export function dataTab(run, machine) {
   const { data } = run;
-  const facts = [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
+  const elsewhere = !data.chunks && run.rows; // a daemon reads the data of others
+  const facts = elsewhere ? [["rows", short(run.rows)]] : [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
   if (data.corrupt) facts.push(["damaged chunks", short(data.corrupt)]);
   const table = run.tables.progress || {};
   const last = (name) => { const values = (table[name] || []).filter((value) => value !== null); return values.length ? values[values.length - 1] : null; };
   if (last("window")) facts.push(["window", `${short(last("window"))} rows`]);
   if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
-  const disk = data.disk;
+  const { disk } = run;
   const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), ringPicture(run, last)),
     h("section", { class: "card" }, h("h3", {}, "Data"), windowPicture(run, last), h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])))];
   if (disk) {
@@ -129,23 +130,26 @@ function ringPicture(run, last) {
   const alive = run.parts.filter((part) => part.alive);
   const inOne = alive.some((part) => ["fused", "roles", "sync", "daemon"].includes(part.kind)) || !alive.length;
   const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
-  const stages = pipeline ? RING : [["selfplay", "self-play", "rows"], ["train", "training", "weights"]];
   const driver = alive.find((part) => !RING.some(([kind]) => kind === part.kind));
+  const served = driver && driver.kind === "daemon";
+  const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
   const [w, t] = [620, stages.length === 2 ? 230 : 300];
   const place = (at) => {
     const angle = (2 * Math.PI * at) / stages.length - Math.PI / 2;
     return stages.length === 2 ? [at ? 450 : 170, 115] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
   };
-  const rates = { games: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`, rows: last("rows_per_second") === null ? "" : `${short(last("rows_per_second"))} rows/s`,
-    batches: last("samples_per_second") === null ? "" : `${short(last("samples_per_second"))} samples/s`, weights: last("steps_per_second") === null ? "" : `${short(last("steps_per_second"))} steps/s`, candidates: "" };
+  const rate = (name) => (last(`${name}_per_second`) ? `${short(last(`${name}_per_second`))} ${name}/s` : "");
+  const rates = { games: rate("rows"), rows: rate("rows"), batches: rate("samples"), weights: rate("steps"), candidates: "" };
   const doing = (kind) => {
     const parts = alive.filter((part) => part.kind === kind);
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");
     if (!driver || !inOne) return "";
     const words = driver.words.toLowerCase();
-    const playing = /play|game|selfplay/.test(words) && !/against|train|learn/.test(words);
+    const named = RING.find(([name]) => words.startsWith(name)); // a stage of a run whose parts take turns
+    if (named) return kind === named[0] ? driver.words : "";
+    const playing = served ? words.startsWith("waiting for data") : /play|game/.test(words) && !/against|train|learn/.test(words);
     if (kind === "selfplay") return playing ? driver.words : "";
-    return !playing && (kind === "train" || words.startsWith(kind)) ? driver.words : "";
+    return !playing && kind === "train" ? driver.words : "";
   };
   const arrows = stages.map(([kind, , flow], at) => {
     const [a, b] = [place(at), place((at + 1) % stages.length)];
@@ -155,7 +159,7 @@ function ringPicture(run, last) {
     const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 32 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
     const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 2), toward(b, a, 4)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
-      rates[flow] && s("text", { x: middle[0], y: stages.length === 2 ? (bend > 0 ? 206 : 30) : middle[1] - 8, "text-anchor": "middle", class: "flow-text" }, rates[flow])];
+      rates[flow] && flowText(stages.length === 2 ? [middle[0], bend > 0 ? 206 : 30, 0] : [middle[0], middle[1], Math.abs(middle[0] - w / 2) < 30 ? 0 : Math.sign(middle[0] - w / 2)], rates[flow])];
   });
   const boxes = stages.map(([kind, title], at) => {
     const [x, y] = place(at);
@@ -167,6 +171,11 @@ function ringPicture(run, last) {
   return s("svg", { viewBox: `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
     s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, s("path", { d: "M0 0L8 4L0 8z", class: "arrow" }))),
     arrows, boxes);
+}
+
+// Beside an arrow: above it, or on the side that is away from the middle of the ring.
+function flowText([x, y, side], text) {
+  return s("text", { x: x + 12 * side, y: side ? y - 4 : y - 8, "text-anchor": ["end", "middle", "start"][side + 1], class: "flow-text" }, text);
 }
 
 function wrapped(text, width) {
@@ -187,7 +196,7 @@ function windowPicture(run, last) {
   return s("svg", { viewBox: "0 0 600 58", class: "window", role: "img", "aria-label": `training draws from rows ${range[0]} to ${range[1]} of ${all}` },
     s("rect", { x: 4, y: 10, width: 592, height: 18, rx: 4, class: "meter-ground" }), s("rect", { x: x(range[0]), y: 10, width: Math.max(2, x(range[1]) - x(range[0])), height: 18, rx: 4, class: "meter-fill" }),
     s("text", { x: 4, y: 48, class: "coordinate" }, "first row"), s("text", { x: 596, y: 48, "text-anchor": "end", class: "coordinate" }, `row ${short(all)}`),
-    s("text", { x: Math.min(520, Math.max(80, (x(range[0]) + x(range[1])) / 2)), y: 48, "text-anchor": "middle", class: "coordinate" }, `window: ${short(range[1] - range[0])}`));
+    s("text", { x: Math.min(450, Math.max(130, (x(range[0]) + x(range[1])) / 2)), y: 48, "text-anchor": "middle", class: "coordinate" }, `window: ${short(range[1] - range[0])}`));
 }
 
 function machineCard(machine) {

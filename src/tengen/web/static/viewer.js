@@ -11,29 +11,48 @@ export function resultWords(game) {
   return `${winner} wins${how || points}`;
 }
 
-// The chance of player 0 along a game, as an SVG that can be clicked.
-export function drawChances(moves, ply, go, seats) {
-  const values = moves.map((move) => (move.value === undefined ? null : (move.value + 1) / 2));
-  if (!values.some((value) => value !== null)) return h("div", { class: "chances empty" });
+// The chances of player 0 along a game, by the searches in its record and, dashed, by the network that was asked about
+// every position; and the score if the network knows it. `views` are its answers by position.
+export function drawChances(moves, ply, go, seats, views = []) {
+  const share = (value) => (value === undefined || value === null ? null : (value + 1) / 2);
+  const asked = moves.map((_, at) => views[at] || {});
+  const scores = asked.map((one) => one.score ?? null);
+  const most = Math.max(5, ...scores.map(Math.abs));
+  return h("div", {},
+    drawLines([moves.map((move) => share(move.value)), asked.map((one) => share(one.value))], ply, go, `Chances of ${seats[0]}`, percent),
+    drawLines([[], scores.map((score) => (score === null ? null : 0.5 + score / most / 2))], ply, go, `Score of ${seats[0]}, up to ${Math.round(most)} points`, (y) => ((2 * y - 1) * most).toFixed(1)));
+}
+
+// Lines along a game, with values from 0 to 1, as an SVG that can be clicked.
+function drawLines(lines, ply, go, title, words) {
+  const count = Math.max(...lines.map((values) => values.length));
   const [w, t] = [600, 90];
-  const x = (at) => (moves.length > 1 ? (at / (moves.length - 1)) * w : 0);
-  const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
-  const line = known.map(([at, value]) => `${x(at).toFixed(1)},${(t - value * t).toFixed(1)}`).join(" ");
-  const area = `${x(known[0][0])},${t} ${line} ${x(known[known.length - 1][0])},${t}`;
+  const x = (at) => (count > 1 ? (at / (count - 1)) * w : 0);
+  const known = lines.map((values) => values.map((value, at) => [at, value]).filter(([, value]) => value !== null));
+  if (known.every((points) => points.length < 2)) return h("div", { class: "chances empty" });
+  const path = (points) => points.map(([at, value]) => `${x(at).toFixed(1)},${(t - value * t).toFixed(1)}`).join(" ");
+  const told = known.find((points) => points.length > 1);
+  const [main, asked] = known;
   const picture = s("svg", { viewBox: `0 0 ${w} ${t}`, preserveAspectRatio: "none", class: "chances", role: "img",
-    "aria-label": `Chances of ${seats[0]}: ${known.filter((_, at) => at % Math.ceil(known.length / 8) === 0).map(([at, value]) => `move ${at + 1} ${percent(value)}`).join(", ")}` },
-  s("polygon", { points: area, class: "chance-area" }), s("line", { x1: 0, x2: w, y1: t / 2, y2: t / 2, class: "gridline" }),
-  s("polyline", { points: line, class: "chance-line" }),
+    "aria-label": `${title}: ${told.filter((_, at) => at % Math.ceil(told.length / 8) === 0).map(([at, value]) => `move ${at + 1} ${words(value)}`).join(", ")}` },
+  main.length > 1 && s("polygon", { points: `${x(main[0][0])},${t} ${path(main)} ${x(main[main.length - 1][0])},${t}`, class: "chance-area" }), s("line", { x1: 0, x2: w, y1: t / 2, y2: t / 2, class: "gridline" }),
+  s("polyline", { points: path(main), class: "chance-line" }), s("polyline", { points: path(asked), class: "chance-line asked" }),
   s("line", { x1: x(ply - 1), x2: x(ply - 1), y1: 0, y2: t, class: "now" }));
   if (go) {
     const to = (event) => {
       const box = picture.getBoundingClientRect();
-      go(1 + Math.round(((event.clientX - box.left) / box.width) * (moves.length - 1)));
+      go(1 + Math.round(((event.clientX - box.left) / box.width) * (count - 1)));
     };
     picture.addEventListener("pointerdown", to);
     picture.addEventListener("pointermove", (event) => event.buttons && to(event));
   }
-  return picture;
+  return h("div", {}, h("div", { class: "faint" }, title), picture);
+}
+
+// Buttons for variations, each with its first moves.
+export function variationButtons(list, open) {
+  return list.map((one) => h("button", { type: "button", class: "small variation", title: "show this variation", onclick: () => open(one) },
+    `${one.ply + 1}: ${one.moves.slice(0, 6).map((move) => move.name).join(" ")}${one.moves.length > 6 ? " …" : ""}`));
 }
 
 export class GameViewer {
@@ -47,6 +66,8 @@ export class GameViewer {
 
   show(game) {
     this.game = game;
+    this.views = []; // what the network said about the positions of the game
+    this.branch = null; // the variation that is shown instead of the rest of the game
     this.ply = 0;
     this.view = null;
     this.stop();
@@ -55,55 +76,88 @@ export class GameViewer {
     this.chanceHost = h("div", { class: "chance-host" });
     this.words = h("p", { class: "now-words", "aria-live": "polite" });
     this.slider = h("input", { type: "range", min: 0, max: game.moves.length, value: 0, "aria-label": "move", oninput: () => this.go(Number(this.slider.value)) });
-    this.list = h("ol", { class: "moves", "aria-label": "moves" }, game.moves.map((move, at) => h("li", {},
-      h("button", { type: "button", class: `p${move.player}`, onclick: () => this.go(at + 1) }, move.name))));
+    this.list = h("ol", { class: "moves", "aria-label": "moves" });
+    this.others = h("div", { class: "row variations" });
     this.playing = button("play", "play on", () => (this.timer ? this.stop() : this.start()));
     this.asking = this.ask ? button("ask the network", "policy and value of the network here", () => this.question()) : null;
+    this.through = this.ask ? button("ask about every move", "chances and score by the network along the game", () => this.along()) : null;
     const notes = Object.entries(game.notes || {}).map(([key, value]) => h("div", { class: "faint" }, `${key}: ${value}`));
     this.host.replaceChildren(
       h("div", { class: "viewer" },
         h("div", { class: "viewer-board" }, this.boardHost,
           h("div", { class: "controls" }, button("|◀", "to the start", () => this.go(0)), button("◀", "one move back", () => this.go(this.ply - 1)), this.playing,
-            button("▶", "one move on", () => this.go(this.ply + 1)), button("▶|", "to the end", () => this.go(game.moves.length)), this.slider)),
+            button("▶", "one move on", () => this.go(this.ply + 1)), button("▶|", "to the end", () => this.go(this.moves().length)), this.slider)),
         h("div", { class: "viewer-side" },
           h("h3", {}, h("span", { class: "seat p0" }), game.players[0] || game.seats[0], " – ", h("span", { class: "seat p1" }), game.players[1] || game.seats[1]),
           h("p", { class: "faint" }, [resultWords(game), `${game.moves.length} moves`, game.opening ? `${game.opening} random at first` : "", game.date].filter(Boolean).join(" · ")),
-          notes, this.words, this.chanceHost, this.list,
-          h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking),
+          notes, this.words, this.chanceHost, this.list, this.others,
+          h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking, this.through),
           h("p", { class: "faint hint" }, "Arrow keys step, Home and End jump, space plays."))));
     this.host.dataset.kind = game.start.kind;
-    this.host.dataset.length = String(game.moves.length);
-    this.go(0);
+    this.enter(null, 0);
+  }
+
+  moves() {
+    return this.branch ? [...this.game.moves.slice(0, this.branch.ply), ...this.branch.moves] : this.game.moves;
+  }
+
+  // Show a variation, or with null the game itself.
+  enter(branch, ply) {
+    this.branch = branch;
+    const moves = this.moves();
+    this.slider.max = String(moves.length);
+    this.host.dataset.length = String(moves.length);
+    this.host.dataset.branch = branch ? String(this.game.variations.indexOf(branch)) : "";
+    this.list.replaceChildren(...moves.map((move, at) => h("li", {},
+      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, move.name))));
+    this.go(ply);
   }
 
   async question() {
     this.asking.disabled = true;
+    const { game, ply } = this;
     try {
-      this.view = await this.ask(this.game, this.ply);
+      this.views[ply] = await this.ask(game, ply);
     } finally {
       this.asking.disabled = false;
     }
-    this.draw();
+    if (this.game === game) this.go(this.ply);
+  }
+
+  // All positions one after the other, until another game is opened.
+  async along() {
+    const { game, views } = this;
+    this.through.disabled = true;
+    for (let ply = 0; ply < game.moves.length && this.game === game; ply += 1) {
+      views[ply] = views[ply] || await this.ask(game, ply);
+      if (this.game === game) this.go(this.ply);
+    }
   }
 
   go(ply) {
-    this.ply = Math.max(0, Math.min(this.game.moves.length, ply));
-    this.view = null;
+    this.ply = Math.max(0, Math.min(this.moves().length, ply));
+    this.view = this.branch && this.ply > this.branch.ply ? null : this.views[this.ply] || null;
     this.draw();
   }
 
   draw() {
-    const { game, ply } = this;
-    const move = ply ? game.moves[ply - 1] : null;
+    const { game, ply, branch } = this;
+    const moves = this.moves();
+    const move = ply ? moves[ply - 1] : null;
     const options = { last: (move && move.place) || [] };
     if (this.view) Object.assign(options, { heat: this.view.heat, ownership: this.view.ownership, labels: this.view.labels });
-    this.boardHost.replaceChildren(drawBoard(positionAt(game, ply), options));
+    this.boardHost.replaceChildren(drawBoard(positionAt({ ...game, moves }, ply), options));
     this.slider.value = String(ply);
     this.host.dataset.ply = String(ply);
     const chance = move && move.value !== undefined ? `; ${game.seats[0]} ${percent((move.value + 1) / 2)}` : "";
-    this.words.textContent = (move ? `Move ${ply} of ${game.moves.length}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
-      + (ply === game.moves.length ? ` · ${resultWords(game)}` : "");
-    this.chanceHost.replaceChildren(drawChances(game.moves, ply, (to) => this.go(to), game.seats));
+    this.words.textContent = (move ? `Move ${ply} of ${moves.length}${branch && ply > branch.ply ? " of a variation" : ""}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
+      + (ply === moves.length && !branch ? ` · ${resultWords(game)}` : "");
+    this.chanceHost.replaceChildren(drawChances(moves, ply, (to) => this.go(to), game.seats, branch ? [] : this.views));
+    // Variations that begin here or later; the first of them is how this position could have gone on.
+    const others = (game.variations || []).filter((one) => one.ply >= ply && !branch).slice(0, 12);
+    this.others.replaceChildren(...(branch ? [h("button", { type: "button", class: "small", onclick: () => this.enter(null, branch.ply) }, "back to the game")] : []),
+      ...(others.length ? [h("span", { class: "faint" }, "variations:"), ...variationButtons(others, (one) => this.enter(one, one.ply + 1))] : []));
+    if (this.asking) this.asking.hidden = Boolean(branch && ply > branch.ply);
     this.list.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const now = ply && this.list.children[ply - 1].firstChild;
     if (now) {
@@ -113,9 +167,9 @@ export class GameViewer {
   }
 
   start() {
-    if (this.ply >= this.game.moves.length) this.go(0);
+    if (this.ply >= this.moves().length) this.go(0);
     this.playing.textContent = "pause";
-    this.timer = setInterval(() => (this.ply < this.game.moves.length ? this.go(this.ply + 1) : this.stop()), 700);
+    this.timer = setInterval(() => (this.ply < this.moves().length ? this.go(this.ply + 1) : this.stop()), 700);
   }
 
   stop() {
@@ -126,7 +180,7 @@ export class GameViewer {
 
   key(event) {
     if (!this.game || event.target.tagName === "INPUT" && event.key !== " ") return;
-    const steps = { ArrowRight: this.ply + 1, ArrowLeft: this.ply - 1, Home: 0, End: this.game.moves.length, PageDown: this.ply + 10, PageUp: this.ply - 10 };
+    const steps = { ArrowRight: this.ply + 1, ArrowLeft: this.ply - 1, Home: 0, End: this.moves().length, PageDown: this.ply + 10, PageUp: this.ply - 10 };
     if (event.key in steps) this.go(steps[event.key]);
     else if (event.key === " " && event.target.tagName !== "BUTTON") { if (this.timer) this.stop(); else this.start(); }
     else return;
@@ -163,10 +217,24 @@ export class GamesTab {
     else await this.list();
   }
 
+  // What a promise gives; meanwhile and after an error there are words instead of what was shown. Null: another was asked for.
+  async waited(host, words, promise) {
+    host.replaceChildren(h("p", { class: "faint" }, words));
+    this.newest = promise;
+    try {
+      const found = await promise;
+      return this.newest === promise ? found : null;
+    } catch (error) {
+      if (this.newest === promise) host.replaceChildren(h("p", { class: "error" }, error.message));
+      return null;
+    }
+  }
+
   async list() {
-    this.games = await this.source.games(this.run, this.network.value);
+    this.games = await this.waited(this.listHost, "Reading the games …", this.source.games(this.run, this.network.value)) || [];
+    if (!this.games.length) return;
     this.fill();
-    if (this.games.length) await this.open(this.sorted()[0]);
+    await this.open(this.sorted()[0]);
   }
 
   sorted() {
@@ -183,6 +251,7 @@ export class GamesTab {
     this.listHost.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const entry = [...this.listHost.children].find((one) => one.dataset.key === game.key);
     if (entry) entry.setAttribute("aria-current", "true");
-    this.viewer.show(await this.source.game(this.run, this.network.value, game.key));
+    const found = await this.waited(this.viewerHost, "Opening the game …", this.source.game(this.run, this.network.value, game.key));
+    if (found) this.viewer.show(found);
   }
 }
