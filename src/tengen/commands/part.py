@@ -69,6 +69,10 @@ def drive(
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:
         keep_compiled()
+        import jax
+
+        if jax.local_device_count() > 1:
+            say(f"on {jax.local_device_count()} devices")
 
     # The driver before may have been killed a moment ago, and its parts need time to end.
     parent = os.environ.get(children.PARENT, "")

@@ -67,8 +67,7 @@ class Learner:
         if net.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
         found = list(jax.local_devices() if devices is None else devices)
-        if settings.batch % len(found):
-            raise OptionError(f"train.batch: expected a multiple of the {len(found)} devices, got {settings.batch}")
+        settings.check_devices(len(found))
         self.graph = nnx.graphdef(net)
         mesh = Mesh(found, ("batch",))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
