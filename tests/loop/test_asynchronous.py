@@ -105,9 +105,7 @@ def test_devices_that_cannot_be_used() -> None:
     def check(*overrides: str, count: int = 2) -> None:
         asynchronous.device_variables(tiny(*overrides), KINDS, lambda: ("gpu", count))
 
-    with pytest.raises(
-        OptionError, match=r"^ring.devices.train: there is no device 2; JAX finds 2 devices here"
-    ):
+    with pytest.raises(OptionError, match=r"^ring.devices.train: there is no device 2; JAX finds 2 devices here"):
         check("ring.devices.train=[0, 2]")
     with pytest.raises(OptionError, match=r"^train.batch: expected a multiple of the 3 devices, got 16; change it"):
         check("ring.devices.train=[0, 1, 2]", count=3)
