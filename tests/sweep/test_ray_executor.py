@@ -60,6 +60,9 @@ class FakeRay:
 
         return declared
 
+    def init(self, **_: Any) -> None:
+        raise Exception("The node timed out.\n\nThis could happen because ...")
+
     def nodes(self) -> list[Any]:
         return self.found
 
@@ -206,6 +209,8 @@ def test_no_ray_and_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     with pytest.raises(OptionError, match=r"^--address: expected HOST:PORT of the head node"), connected("ray://x:1"):
         pass
+    with pytest.raises(OptionError, match=r"^Ray could not be started on this machine: The node timed out$"):
+        connected(None).__enter__()
 
 
 @pytest.mark.slow

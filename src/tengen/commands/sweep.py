@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         driver = Driver(folder, planned, executor, say)
         if args.retry:
             say(f"running {driver.retry()} failed trials again")
-        code = _drive(driver, args.json)
+        code = _drive(driver, args.json, _where(args))
     shown = _results(driver, args.json)
     return code or shown
 
@@ -121,6 +121,13 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
         share = ray_executor.trial_share(ray, args.trial_cores, args.trial_gpus)
         say(f"on Ray: {share.cpus:g} cores and {share.gpus:g} GPUs for each trial")
         yield ray_executor.RayExecutor(ray, folder, share, args.parallel)
+
+
+def _where(args: argparse.Namespace) -> str:
+    """The options that say where trials run, as they were given."""
+    given = {"--on": args.on if args.on != "here" else None, "--address": args.address}
+    given |= {"--trial-gpus": args.trial_gpus, "--trial-cores": args.trial_cores}
+    return "".join(f" {name} {value}" for name, value in given.items() if value is not None)
 
 
 def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
@@ -153,8 +160,8 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
     return SweepFolder(args.base or Path("sweeps") / found.config.run.name), found
 
 
-def _drive(driver: Any, for_programs: bool) -> int:
-    """Run it: on a terminal with a table that is kept up to date. The exit code."""
+def _drive(driver: Any, for_programs: bool, where: str) -> int:
+    """Run it: on a terminal with a table that is kept up to date. The exit code. `where`: options to go on with."""
     from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
@@ -162,7 +169,7 @@ def _drive(driver: Any, for_programs: bool) -> int:
         driver.run(lambda: stopping.asked)
     if stopping.asked:
         stream = sys.stderr if for_programs else sys.stdout
-        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}", file=stream)
+        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}{where}", file=stream)
     return stopping.code
 
 

@@ -72,7 +72,10 @@ def _on_hosts(args: argparse.Namespace) -> int:
         return stopping.code
     beat, why = hosts.Heartbeat(), ""
     try:
-        return _train(args, beat)
+        code = _train(args, beat)
+        if beat.asked:
+            say("another process was asked to stop: everything is written")
+        return code
     except Exception as error:
         why = str(error).partition("\n")[0]
         raise
