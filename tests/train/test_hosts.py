@@ -70,7 +70,11 @@ def test_a_number_that_no_process_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "words"), [(1, "process 0 cannot be reached there"), (0, "not all of the 2 processes came")]
+    ("process", "words"),
+    [
+        (1, "process 0 cannot be reached there"),
+        pytest.param(0, "not all of the 2 processes came", marks=pytest.mark.slow),
+    ],
 )
 def test_processes_that_do_not_come(process: int, words: str) -> None:
     address = f"127.0.0.1:{free_port()}"

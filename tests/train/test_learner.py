@@ -139,6 +139,7 @@ def test_a_game_without_a_board() -> None:
 
 DEVICES = """
 import sys
+from dataclasses import replace
 import jax, jax.numpy as jnp
 from flax import nnx
 from tests.helpers.train_samples import QUICK, pick, random_rows, tiny_settings
@@ -148,8 +149,11 @@ assert len(jax.devices()) == 8
 game = games.make("go", size=3)
 heads = nets.possible_heads(game)
 net = nets.build(nets.spec("b1c4", heads), game, nnx.Rngs(0), dtype="float32")
+settings = tiny_settings()
+# AdamW would enlarge the rounding errors of gradients that are almost 0.
+settings = replace(settings, optimizer=replace(settings.optimizer, kind="sgd"))
 for count in (1, 8):
-    learner = train.Learner(net, game, tiny_settings(), jax.devices()[:count], QUICK)
+    learner = train.Learner(net, game, settings, jax.devices()[:count], QUICK)
     data = jax.device_put(random_rows(game, 32, heads), learner.everywhere)
     state = learner.start(net)
     for _ in range(3):
