@@ -4,12 +4,13 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tengen import files
 from tengen.errors import TengenError
 
 _PLATFORMS = "JAX_PLATFORMS"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def device_problem() -> str:
@@ -24,18 +25,33 @@ def device_problem() -> str:
 
 
 def backend_elsewhere() -> str:
-    """The backend of JAX, such as `cpu`, found in a child process: this one must not take the device's memory.
+    """The backend of JAX, such as `cpu`, see `devices_elsewhere`."""
+    return devices_elsewhere()[0]
+
+
+def devices_elsewhere() -> tuple[str, int]:
+    """JAX's backend and its number of devices, found in a child process: this one must not take the device's memory.
 
     Raises TengenError if it cannot compute.
     """
-    program = "import jax; print(jax.default_backend())"
+    program = "import jax; print(jax.default_backend(), jax.local_device_count())"
     environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
     words = [sys.executable, "-c", program]
     found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if found.returncode:
         lines = found.stderr.strip().splitlines()
         raise TengenError(_problem(lines[-1].partition(": ")[2] if lines else ""))
-    return found.stdout.strip()
+    name, count = found.stdout.split()[-2:]
+    return name, int(count)
+
+
+def restricted(backend: str, devices: Sequence[int], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables with which a new process sees only these of the devices that JAX finds in this environment."""
+    if backend == "cpu":  # virtual devices, which are all alike
+        flags = f"{environment.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={len(devices)}"
+        return {"XLA_FLAGS": flags.strip()}
+    names = [name.strip() for name in environment.get(_VISIBLE, "").split(",") if name.strip()]
+    return {_VISIBLE: ",".join(names[number] if names else str(number) for number in devices)}
 
 
 def check_device_elsewhere() -> None:

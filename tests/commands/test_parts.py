@@ -180,6 +180,15 @@ def test_help(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--once" in out
 
 
+def test_a_trainer_on_several_hosts_needs_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "tic_tac_toe", "--base", str(tmp_path / "none"), "--processes", "2"]
+    assert main([*words, "--coordinator", "localhost:1234"]) == 2
+    assert "--coordinator, --processes and --process: give all of them, or none" in capsys.readouterr().err
+    assert main([*words, "--coordinator", "localhost", "--process", "0"]) == 2
+    assert "--coordinator: expected HOST:PORT of process 0" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_second_trainer_needs_a_run_to_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "tic_tac_toe", "--base", str(tmp_path / "none"), "--name", "big"]) == 2
     assert "there is no run here that trainer big could join" in capsys.readouterr().err

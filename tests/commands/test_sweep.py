@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.commands import main
+from tengen.commands import main, make_parser, sweep
 from tengen.sweep.folder import SweepFolder
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.tiny_runs import settings
@@ -107,6 +107,12 @@ def test_a_trial_that_cannot_run_and_ctrl_c(tmp_path: Path) -> None:
     assert "is a file or lies below one" in result.why
 
 
+def test_the_command_to_go_on_with_names_the_cluster() -> None:
+    given = ["--on", "ray", "--address", "head:6379", "--trial-gpus", "0.25"]
+    assert sweep._where(make_parser().parse_args(["sweep", "--base", "x", *given])) == " " + " ".join(given)
+    assert sweep._where(make_parser().parse_args(["sweep", "--base", "x"])) == ""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -119,6 +125,12 @@ def test_a_trial_that_cannot_run_and_ctrl_c(tmp_path: Path) -> None:
         (["--base", "none", "--show"], "none: no sweep is there"),
         (["--base", "none", "--grid", "a=1"], "--grid: to go on with a sweep leave it out"),
         (["tic_tac_toe", "--grid", "train.batch=1", "--parallel", "0"], "--parallel: expected a whole number"),
+        (["tic_tac_toe", "--grid", "train.batch=1", "--address", "auto"], "--address: only --on ray has it"),
+        (["tic_tac_toe", "--grid", "train.batch=1", "--trial-gpus", "0.5"], "--trial-gpus: only --on ray has it"),
+        (
+            ["tic_tac_toe", "--grid", "train.batch=1", "--on", "ray", "--address", "127.0.0.1:1"],
+            "--address 127.0.0.1:1: no cluster answers there",
+        ),
         (["tic_tac_toe", "--show"], "--show: the sweep's folder is enough"),
     ],
 )

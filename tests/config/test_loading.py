@@ -82,7 +82,8 @@ shuffle:
    workers: 1, scratch: null, keep_shuffles: 2, lease_minutes: 5}
 ring:
   {selfplay_rows: 100, selfplay_games: null, switch_in_game: true, shuffle_rows: 100, samples_per_epoch: 1000,
-   passes_per_shuffle: 1, epochs_per_export: 1, validation_rows: 100, poll_seconds: 1}
+   passes_per_shuffle: 1, epochs_per_export: 1, devices: {selfplay: [], train: []},
+   validation_rows: 100, poll_seconds: 1}
 gate:
   {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
    sprt_error: 0.05, newest_first: false, most_waiting: 8}

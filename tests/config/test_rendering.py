@@ -226,7 +226,7 @@ def test_every_key_is_explained_in_one_column() -> None:
                 assert f"# {setting.help}\n" in text
             else:
                 assert f"# {setting.help}: {setting.expected}\n" in text
-    assert len(sections) == 21  # Config, its thirteen, data.window, four of train, two of daemon
+    assert len(sections) == 22  # Config, its thirteen, data.window, four of train, ring.devices, two of daemon
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
     assert len({line.index("#") for line in game}) == 1
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tengen.config.problems import ConfigError
 from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
 from tengen.errors import OptionError
@@ -80,6 +81,40 @@ def test_chosen_parts() -> None:
         asynchronous.chosen(" , ")
     with pytest.raises(OptionError, match="--parts shufle: unknown part, did you mean shuffle?"):
         asynchronous.chosen("selfplay,shufle")
+
+
+def test_each_part_sees_its_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    config = tiny("ring.devices.selfplay=[0, 2]", "ring.devices.train=[3]")
+    variables = asynchronous.device_variables(config, KINDS, lambda: ("gpu", 4))
+    seen = {kind: given["CUDA_VISIBLE_DEVICES"] for kind, given in variables.items()}
+    assert seen == {"selfplay": "0,2", "train": "3", "gate": "0"}
+    assert list(asynchronous.device_variables(config, ["train", "export"], lambda: ("gpu", 4))) == ["train"]
+    program = "import os; print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True)"
+
+    def command(kind: str, base: Path) -> list[str]:
+        return [sys.executable, "-c", program]
+
+    parts = ("selfplay", "shuffle", "train")
+    with driver(tmp_path, parts=parts, command=command, variables=variables) as found:
+        found.run(never)
+    logs = [(tmp_path / "logs" / f"{kind}.log").read_text().splitlines()[-1] for kind in parts]
+    assert logs == ["sees 0,2", "sees None", "sees 3"]
+
+
+def test_devices_that_cannot_be_used() -> None:
+    def check(*overrides: str, count: int = 2) -> None:
+        asynchronous.device_variables(tiny(*overrides), KINDS, lambda: ("gpu", count))
+
+    with pytest.raises(OptionError, match=r"^ring.devices.train: there is no device 2; JAX finds 2 devices here"):
+        check("ring.devices.train=[0, 2]")
+    with pytest.raises(OptionError, match=r"^train.batch: expected a multiple of the 3 devices, got 16; change it"):
+        check("ring.devices.train=[0, 1, 2]", count=3)
+    with pytest.raises(ConfigError, match=r"^ring.devices.selfplay: device 1 is given twice"):
+        check("ring.devices.selfplay=[1, 0, 1]")
+    with pytest.raises(ConfigError, match=r"^ring.devices.selfplay"):
+        check("ring.devices.selfplay=[-1]")
+    asynchronous.device_variables(tiny(), KINDS, pytest.fail)  # nothing is looked for if nothing is chosen
 
 
 def test_a_goal_that_is_reached_already(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from tengen.data.format.rows import unpack_planes
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
 from tengen.loop.fused import Fused
-from tengen.selfplay import lanes
+from tengen.selfplay import driver, lanes
 from tengen.selfplay.finished import on_host
 from tengen.selfplay.lanes import boards, lane_devices
-from tests.helpers.tiny_runs import Listener, never, settings
+from tests.helpers.tiny_runs import Listener, never, settings, tiny
 
 GO = (
     "game.size=3",
@@ -48,7 +48,7 @@ def test_lanes_on_a_cpu(cores: int, count: int, expected: int, monkeypatch: pyte
     assert set(found) == {jax.local_devices()[0]}
 
 
-@pytest.mark.parametrize(("devices", "count", "expected"), [(4, 4096, 4), (4, 6, 3), (1, 7, 1), (2, 7, 1)])
+@pytest.mark.parametrize(("devices", "count", "expected"), [(4, 4096, 4), (4, 6, 4), (1, 7, 1), (4, 3, 3)])
 def test_lanes_on_gpus(devices: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     class Gpu:
         platform = "gpu"
@@ -56,6 +56,15 @@ def test_lanes_on_gpus(devices: int, count: int, expected: int, monkeypatch: pyt
     made = [Gpu() for _ in range(devices)]
     monkeypatch.setattr(jax, "local_devices", lambda: made)
     assert lane_devices(count) == made[:expected]
+
+
+def test_all_devices_play_whatever_the_number_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "lane_devices", lambda count: ["a", "b", "c"])
+    for count, expected in ((8, [3, 3, 2]), (6, [2, 2, 2])):
+        found = driver.SelfplayDriver(tiny(f"selfplay.games={count}")).lanes.lanes
+        assert [lane.device for lane in found] == ["a", "b", "c"]
+        assert [lane.selfplay.settings.games for lane in found] == expected
+        assert len({id(lane.selfplay) for lane in found}) == len(set(expected))  # each is compiled once
 
 
 def test_boards_share_the_games() -> None:

@@ -53,11 +53,13 @@ def drive(
     free: Iterable[str] = (),
     computes: bool = True,
     watched: str = "",
+    stop: Callable[[], bool] = lambda: False,
 ) -> int:
     """Be that part of the run until it is done, or until Ctrl-C. The exit code.
 
     `only` names what one process may be at a time; settings that are `free` may be others than the run's;
-    `computes`: it needs a device; `watched` is the folder in the run whose settings it follows (default: the run).
+    `computes`: it needs a device; `watched` is the folder in the run whose settings it follows (default: the run);
+    `stop`: another reason to stop than a signal.
     """
     config, base = load(args)
 
@@ -69,6 +71,10 @@ def drive(
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:
         keep_compiled()
+        import jax
+
+        if jax.local_device_count() > 1:
+            say(f"on {jax.local_device_count()} devices")
 
     # The driver before may have been killed a moment ago, and its parts need time to end.
     parent = os.environ.get(children.PARENT, "")
@@ -82,10 +88,17 @@ def drive(
         provenance.keep_changes(base)
         same = not args.overrides and Path(args.config) in (base, base / RUN_FILE) and not watched
         watch = ConfigWatch(base / watched, config, say, same=same)
-        return _drive(args, config, base, build, watch.look)
+        return _drive(args, config, base, build, watch.look, stop)
 
 
-def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build, look: Callable[[], Any]) -> int:
+def _drive(
+    args: argparse.Namespace,
+    config: Config,
+    base: Path,
+    build: Build,
+    look: Callable[[], Any],
+    stop: Callable[[], bool],
+) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.loop.parts import running
     from tengen.run import safe_exit
@@ -93,11 +106,15 @@ def _drive(args: argparse.Namespace, config: Config, base: Path, build: Build, l
     from tengen.run.stopping import Stopping
 
     with Stopping(say) as stopping, explaining_memory():
+
+        def asked() -> bool:
+            return stop() or stopping.asked
+
         with safe_exit.possible():
             part = build(config, base, lambda: stopping.asked, say)
         with contextlib.closing(part), StatusWriter(base, part.kind, part.name) as status, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
-            last = running.run(part, status, lambda: stopping.asked, say, poll, once=args.once, look=look)
+            last = running.run(part, status, asked, say, poll, once=args.once, look=look)
     if stopping.asked:
         say(f"stopped by {stopping.words}: everything is written")
     elif last.worked and not (last.event or last.ended):  # the others were printed

@@ -1,6 +1,7 @@
 """`tengen sweep`: many runs of one configuration, to find good settings."""
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -60,6 +61,16 @@ def add(subparsers: Any) -> None:
     where = parser.add_argument_group("where")
     where.add_argument("--base", type=Path, metavar="SWEEP", help="its folder (default: sweeps/<name of the run>)")
     where.add_argument("--parallel", type=int, metavar="K", help="trials at once (one a GPU, or one for two cores)")
+    where.add_argument(
+        "--on", choices=("here", "ray"), default="here", metavar="WHERE", help="here, or on a Ray cluster: ray"
+    )
+    where.add_argument(
+        "--address", metavar="HOST:PORT", help="ray: of its head node, or auto (default: starts one here)"
+    )
+    where.add_argument(
+        "--trial-gpus", type=float, metavar="X", help="ray: GPUs for a trial, as 0.25 (1 if there are any)"
+    )
+    where.add_argument("--trial-cores", type=float, metavar="N", help="ray: cores for a trial (1 with a GPU, else 2)")
     where.add_argument("--retry", action="store_true", help="run those again that have failed")
     where.add_argument("--show", action="store_true", help="run nothing, show what there is")
     where.add_argument("--json", action="store_true", help="the results for programs, on standard output")
@@ -68,9 +79,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
-    from tengen.cores import cores
     from tengen.files import lock
-    from tengen.sweep import machine
     from tengen.sweep.driver import Driver
     from tengen.sweep.executor import LocalExecutor
 
@@ -78,18 +87,47 @@ def run(args: argparse.Namespace) -> int:
     folder, planned = _planned(args, say)
     if args.show:
         return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
-    devices, there = machine.gpus(), cores()
-    count = machine.usual(devices, there) if args.parallel is None else args.parallel
-    if not 1 <= count <= 1000:
-        raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {count}")
-    with lock.locked(folder.path, what=f"the sweep in {folder.path}"):
+    if args.parallel is not None and not 1 <= args.parallel <= 1000:
+        raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {args.parallel}")
+    with (
+        _executor(args, folder.path, say) as executor,
+        lock.locked(folder.path, what=f"the sweep in {folder.path}"),
+    ):
         planned = folder.open() if planned is None else folder.begin(planned)
-        driver = Driver(folder, planned, LocalExecutor(machine.shares(count, devices, there)), say)
+        driver = Driver(folder, planned, executor, say)
         if args.retry:
             say(f"running {driver.retry()} failed trials again")
-        code = _drive(driver, args.json)
+        code = _drive(driver, args.json, _where(args))
     shown = _results(driver, args.json)
     return code or shown
+
+
+@contextlib.contextmanager
+def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
+    """Where the trials run."""
+    from tengen.cores import cores
+    from tengen.sweep import machine, ray_executor
+    from tengen.sweep.executor import LocalExecutor
+
+    only = {"address": args.address, "trial-gpus": args.trial_gpus, "trial-cores": args.trial_cores}
+    if args.on == "here":
+        if given := [name for name, value in only.items() if value is not None]:
+            raise OptionError(f"--{given[0]}: only --on ray has it")
+        devices, there = machine.gpus(), cores()
+        count = machine.usual(devices, there) if args.parallel is None else args.parallel
+        yield LocalExecutor(machine.shares(count, devices, there))
+        return
+    with ray_executor.connected(args.address) as ray:
+        share = ray_executor.trial_share(ray, args.trial_cores, args.trial_gpus)
+        say(f"on Ray: {share.cpus:g} cores and {share.gpus:g} GPUs for each trial")
+        yield ray_executor.RayExecutor(ray, folder, share, args.parallel)
+
+
+def _where(args: argparse.Namespace) -> str:
+    """The options that say where trials run, as they were given."""
+    given = {"--on": args.on if args.on != "here" else None, "--address": args.address}
+    given |= {"--trial-gpus": args.trial_gpus, "--trial-cores": args.trial_cores}
+    return "".join(f" {name} {value}" for name, value in given.items() if value is not None)
 
 
 def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
@@ -122,8 +160,8 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
     return SweepFolder(args.base or Path("sweeps") / found.config.run.name), found
 
 
-def _drive(driver: Any, for_programs: bool) -> int:
-    """Run it: on a terminal with a table that is kept up to date. The exit code."""
+def _drive(driver: Any, for_programs: bool, where: str) -> int:
+    """Run it: on a terminal with a table that is kept up to date. The exit code. `where`: options to go on with."""
     from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
@@ -131,7 +169,7 @@ def _drive(driver: Any, for_programs: bool) -> int:
         driver.run(lambda: stopping.asked)
     if stopping.asked:
         stream = sys.stderr if for_programs else sys.stdout
-        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}", file=stream)
+        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}{where}", file=stream)
     return stopping.code
 
 

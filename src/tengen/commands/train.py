@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.part import add_part, drive, load, positive
+from tengen.commands.part import add_part, drive, load, positive, say
 from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
@@ -34,11 +34,58 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
     )
+    hosts = parser.add_argument_group("one training on several hosts (docs/devices.md)")
+    hosts.add_argument(
+        "--coordinator", metavar="HOST:PORT", help="of process 0: its host, and a port that is free there"
+    )
+    hosts.add_argument("--processes", type=positive, metavar="N", help="how many processes there are")
+    hosts.add_argument("--process", type=int, metavar="I", help="the number of this one; only 0 reads and writes files")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Learn whatever the rows allow, until Ctrl-C."""
+    given = (args.coordinator, args.processes, args.process)
+    if any(each is not None for each in given):
+        if any(each is None for each in given):
+            raise OptionError("--coordinator, --processes and --process: give all of them, or none")
+        return _on_hosts(args)
+    return _train(args)
+
+
+def _on_hosts(args: argparse.Namespace) -> int:
+    """Be one of the processes of a training."""
+    import jax
+
+    from tengen.jax_setup import keep_compiled
+    from tengen.run.stopping import Stopping
+    from tengen.train import hosts
+    from tengen.train.following import follow
+
+    hosts.connect(args.coordinator, args.processes, args.process)
+    keep_compiled()
+    if args.process:
+        with Stopping(say) as stopping:
+            why = follow(lambda: stopping.asked, say)
+        say(f"process 0 has ended{f': {why}' if why else ''}")
+        jax.distributed.shutdown()
+        return stopping.code
+    beat, why = hosts.Heartbeat(), ""
+    try:
+        code = _train(args, beat)
+        if beat.asked:
+            say("another process was asked to stop: everything is written")
+        return code
+    except Exception as error:
+        why = str(error).partition("\n")[0]
+        raise
+    finally:
+        hosts.announce({"do": "end", "why": why})
+        jax.distributed.shutdown()
+
+
+def _train(args: argparse.Namespace, beat: Any = None) -> int:
+    """Learn; `beat` is the heartbeat of several processes."""
     from tengen.run.locks import check_name
 
     name = check_name(args.name)
@@ -51,8 +98,12 @@ def run(args: argparse.Namespace) -> int:
         from tengen.loop.parts import supervised
         from tengen.loop.parts.train import TrainPart
         from tengen.run import directory
+        from tengen.schema import to_dict
+        from tengen.train.hosts import announce
 
         directory.write(config, base / "train" / name, provenance.lines(), say)
+        if beat is not None:
+            announce({"do": "begin", "config": to_dict(config)})
         train = partial(TrainPart, config, base, stop, say, name=name, role=role, max_epochs=args.max_epochs)
         if supervised.is_supervised(base):
             say("all rows are of games that others played, so this trainer also shuffles and exports")
@@ -70,8 +121,9 @@ def run(args: argparse.Namespace) -> int:
 
     # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
     watched = "" if name == "main" else f"train/{name}"
+    more = {} if beat is None else {"stop": beat.look}
     with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
-        return drive(args, build, only=f"train-{name}", free=free, watched=watched)
+        return drive(args, build, only=f"train-{name}", free=free, watched=watched, **more)
 
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:

@@ -12,11 +12,12 @@ import contextlib
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from tengen import jax_setup
 from tengen.config.sections import Config
 from tengen.data.shuffle.folders import newest as newest_shuffle
 from tengen.errors import OptionError, TengenError
@@ -33,6 +34,8 @@ from tengen.run.watching import ConfigWatch
 from tengen.schema import unknown
 from tengen.words import counted
 
+PartVariables = Mapping[str, Mapping[str, str]]
+"""Environment variables for the processes of some kinds of parts."""
 _LOOK = 0.1  # seconds between two checks of the children
 _SHOW = 1.0  # seconds between two updates of the display
 _COUNT = 5.0  # seconds between two counts of rows and networks, each with a line of metrics
@@ -53,6 +56,28 @@ def chosen(text: str | None) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in names)
 
 
+def device_variables(
+    config: Config, parts: Sequence[str], find: Callable[[], tuple[str, int]] = jax_setup.devices_elsewhere
+) -> PartVariables:
+    """What gives each of these parts its devices (`ring.devices`); the gate plays on the first that plays.
+
+    OptionError if there is no such device, or if a batch cannot be split over those of the trainer.
+    """
+    wanted = config.ring.devices
+    chosen = {"selfplay": wanted.selfplay, "train": wanted.train, "gate": wanted.selfplay[:1]}
+    chosen = {kind: chosen[kind] for kind in parts if chosen.get(kind)}
+    if not chosen:
+        return {}
+    backend, count = find()
+    for kind, numbers in chosen.items():
+        if missing := [number for number in numbers if number >= count]:
+            there = f"JAX finds {counted(count, 'device')} here ({backend}), counted from 0"
+            raise OptionError(f"ring.devices.{kind}: there is no device {missing[0]}; {there}")
+    if "train" in chosen:
+        config.train.check_devices(len(chosen["train"]))
+    return {kind: jax_setup.restricted(backend, numbers) for kind, numbers in chosen.items()}
+
+
 class Asynchronous:
     """Keeps the chosen parts running. `leads`: it is the driver that writes RUN/metrics.jsonl."""
 
@@ -65,6 +90,7 @@ class Asynchronous:
         *,
         leads: bool = True,
         tensorboard: bool = False,
+        variables: PartVariables | None = None,
         command: Callable[[str, Path], Sequence[str]] = children.command,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -75,7 +101,10 @@ class Asynchronous:
         self._display, self._clock, self._sleep = display, clock, sleep
         self._watch_config = ConfigWatch(base, config, display.say)
         logs = base / "logs"
-        self._children = [ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock) for kind in parts]
+        self._children = [
+            ChildProcess(kind, command(kind, base), logs / f"{kind}.log", clock, (variables or {}).get(kind, {}))
+            for kind in parts
+        ]
         self._waits: dict[str, float] = {}  # parts whose predecessors still run, and for how long they wait at most
         self._counter, self._played = TotalsCounter(base), PlayedTotals()
         self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a part reported, and since when

@@ -71,6 +71,10 @@ def launch(request: RunRequest, advise: Advise) -> int:
         print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
+    if request.mode != "async" and isinstance(config, Config):
+        import jax
+
+        config.train.check_devices(jax.local_device_count())
     _check_brought(request)
     with contextlib.ExitStack() as stack:
         if request.mode == "async":
@@ -156,13 +160,17 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
 
     assert isinstance(request.config, Config)
     parts = asynchronous.chosen(request.parts)
+    variables = asynchronous.device_variables(request.config, parts)
     with contextlib.ExitStack() as stack:
         leads = _take_part(stack, request.base, joins=request.parts is not None)
         _write_directory(request)
         shown, stopping = stack.enter_context(_watched(request))
         driver = stack.enter_context(
             asynchronous.Asynchronous(
-                request.config, request.base, parts, shown, leads=leads, tensorboard=request.tensorboard
+                *(request.config, request.base, parts, shown),
+                leads=leads,
+                tensorboard=request.tensorboard,
+                variables=variables,
             )
         )
         advise(shown.say, backend_elsewhere)

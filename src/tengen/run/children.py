@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from tengen import files
 from tengen.errors import Diverged, TengenError
@@ -50,9 +51,15 @@ class ChildProcess:
     """One part. Its output goes to the end of `log`."""
 
     def __init__(
-        self, kind: str, command: Sequence[str], log: Path, clock: Callable[[], float] = time.monotonic
+        self,
+        kind: str,
+        command: Sequence[str],
+        log: Path,
+        clock: Callable[[], float] = time.monotonic,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.kind, self.log = kind, log
+        """`environment` has variables besides those of this process."""
+        self.kind, self.log, self._environment = kind, log, environment
         self.starts = 0
         self.ended = False  # by itself and without an error: there is nothing more to do
         self._command, self._clock = list(command), clock
@@ -91,8 +98,9 @@ class ChildProcess:
         self._since = self._clock()
         try:
             # Parts share the memory of a device, so none may take most of it at its start, as XLA does.
-            usual = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
-            self._process, self._offset = launch(self._command, self.log, " ".join(self._command), usual)
+            variables = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ, **self._environment}
+            title = " ".join([*(f"{name}={value}" for name, value in self._environment.items()), *self._command])
+            self._process, self._offset = launch(self._command, self.log, title, variables)
         except OSError as error:
             return self._died(f"{self.kind} cannot be started", f"{error.filename or ''} {error.strerror}".strip())
         return ""

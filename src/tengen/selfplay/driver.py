@@ -67,11 +67,16 @@ class SelfplayDriver:
     def _lanes(self, board: LaneBoard) -> list[Lane]:
         """The lanes of one board size."""
         config, devices = self.config, lane_devices(board.games)
-        settings = replace(config.selfplay, games=board.games // len(devices), sizes=())
         form = self._played(board.game)
         more = [self.opponents] if self.opponents else []
-        selfplay = Selfplay(board.game, self.evaluate, config.search, settings, form, *more)
-        return [Lane(selfplay, device) for device in devices]
+
+        def of(games: int) -> Selfplay:
+            settings = replace(config.selfplay, games=games, sizes=())
+            return Selfplay(board.game, self.evaluate, config.search, settings, form, *more)
+
+        each, left = divmod(board.games, len(devices))
+        larger, usual = of(each + 1) if left else None, of(each)
+        return [Lane(larger if larger and number < left else usual, device) for number, device in enumerate(devices)]
 
 
 class NoFiniteNumbers(TengenError):

@@ -56,11 +56,15 @@ def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
 
 
 def lane_devices(count: int) -> list[Any]:
-    """The devices of the lanes for `count` games of one size, divided equally."""
+    """The device of each lane for `count` games of one size: all devices, or a CPU once for each core.
+
+    A CPU's lanes are equally large, because they share one compiled program.
+    """
     devices = jax.local_devices()
-    most = min(len(cores()), count // _FEWEST_GAMES) if devices[0].platform == "cpu" else len(devices)
-    lanes = max(n for n in range(1, max(min(most, _MOST_LANES), 1) + 1) if count % n == 0)
-    return devices[:1] * lanes if devices[0].platform == "cpu" else devices[:lanes]
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return devices[:count]
+    most = max(min(len(cores()), count // _FEWEST_GAMES, _MOST_LANES), 1)
+    return devices * max(n for n in range(1, most + 1) if count % n == 0)
 
 
 class Lanes:

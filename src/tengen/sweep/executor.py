@@ -1,7 +1,7 @@
 """Where trials run. The driver knows only `free`, `submit`, `collect` and `stop`.
 
-`LocalExecutor` runs them as processes of this machine, a thread waiting for each. An executor for a cluster only has to
-send `spec.to_json()` to a worker that calls `run_trial(TrialSpec.from_json(data)).to_json()`.
+`LocalExecutor` runs them as processes of this machine, a thread waiting for each; `RayExecutor` (sweep/ray_executor.py)
+on a cluster.
 """
 
 import queue

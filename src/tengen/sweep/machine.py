@@ -47,11 +47,17 @@ def shares(
             given[_THREADS] = str(len(mine))
         if devices:
             given[_VISIBLE] = devices[number % len(devices)]
-        if on_one > 1 and _FRACTION not in environment:
-            # Otherwise the first one takes three quarters of it when it starts, and the next finds nothing.
-            given[_FRACTION] = f"{_WHOLE / on_one:.3g}"
+        given |= memory_fraction(1 / on_one if on_one else 0, environment)
         found.append(Share(mine, given))
     return tuple(found)
+
+
+def memory_fraction(share: float, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable that leaves others their part of a GPU's memory, if a trial has only a share of it.
+
+    Otherwise the first one takes three quarters of it when it starts, and the next finds nothing.
+    """
+    return {_FRACTION: f"{_WHOLE * share:.3g}"} if 0 < share < 1 and _FRACTION not in environment else {}
 
 
 def _slice(there: tuple[int, ...], number: int, count: int) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.bucket import Bucket
 from tengen.train.checkpoints import Checkpoint, Checkpoints
+from tengen.train.hosts import SharedLearner
 from tengen.train.learner import Learner, LearnerState, Sampler
 
 T = TypeVar("T")
@@ -79,7 +80,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         custom.check_numbers(net, config.game)
         if config.start_from is not None:
             net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)
-        self.learner = Learner(net, config.game, config.train, devices, compiler_options, config.smaller)
+        make = SharedLearner if jax.process_count() > 1 else Learner
+        self.learner = make(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
         self.bucket = Bucket()
         self.plateau = schedules.Plateau()
@@ -233,8 +235,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         factor = settings.lr_scale * self.plateau.scale * schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))
-        scale: Array = jax.device_put(jnp.float32(factor), self.learner.everywhere)
-        self.state = self.state._replace(rate_scale=scale)
+        self.state = self.learner.scaled(self.state, factor)
 
 
 def _read(cls: type[T], about: Mapping[str, Any], name: str) -> T:

@@ -59,15 +59,21 @@ class Checkpoints:
         kept: list[Any] = [policies.LatestN(settings.keep)]
         if settings.long_term_interval is not None:
             kept.append(policies.EveryNSteps(settings.long_term_interval, exact_interval=False))
+        # Of a training with several processes only the first one writes.
+        writers = {0} if jax.process_count() > 1 else None
         options = ocp.CheckpointManagerOptions(
             preservation_policy=policies.AnyPreservationPolicy(kept),
             step_prefix=_PREFIX,
             step_format_fixed_length=_DIGITS,
             cleanup_tmp_directories=not read_only,
             read_only=read_only,
+            create=writers is None,
+            multiprocessing_options=ocp.options.MultiprocessingOptions(active_processes=writers),
         )
         self._refused = self._refuse_odd_files()
         try:
+            if writers is not None:  # for which orbax makes no folder
+                self.folder.mkdir(parents=True, exist_ok=True)
             self._manager = ocp.CheckpointManager(self.folder, options=options)
         except OSError as error:
             raise TengenError(f"{self.folder}: no place for checkpoints: {error.strerror or error}") from None
@@ -85,7 +91,7 @@ class Checkpoints:
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
             raise Diverged.at(checkpoint.step, bad)
-        layout, blob = _joined(arrays)
+        layout, blob = joined(arrays)
         about = {"schema": _SCHEMA, "step": checkpoint.step, "arrays": layout, "about": checkpoint.about}
         text = json.dumps(about, allow_nan=False)
         sums = [zlib.crc32(text.encode()), zlib.crc32(blob.tobytes())]
@@ -171,7 +177,7 @@ class Checkpoints:
             raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
         if about["step"] != step:
             raise _Corrupt(f"its content is of step {about['step']}")
-        arrays = _apart(about["arrays"], blob)
+        arrays = apart(about["arrays"], blob)
         if bad := _bad(arrays):
             raise _Corrupt(f"{bad}: the training had diverged")
         return arrays, about["about"]
@@ -241,7 +247,7 @@ def _name(path: tuple[Any, ...]) -> str:
     return "/".join(str(getattr(part, "name", getattr(part, "key", getattr(part, "idx", part)))) for part in path)
 
 
-def _joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
+def joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
     """All arrays as one UInt8[N], and the name, type and shape of each.
 
     One array is read in one piece. Of many, orbax reads all at once, and where one is damaged the others complain about
@@ -251,8 +257,8 @@ def _joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
     return layout, np.frombuffer(b"".join(array.tobytes() for array in arrays.values()), np.uint8)
 
 
-def _apart(layout: list[Any], blob: np.ndarray) -> dict[str, np.ndarray]:
-    """Undo `_joined`."""
+def apart(layout: list[Any], blob: np.ndarray) -> dict[str, np.ndarray]:
+    """Undo `joined`."""
     arrays, begin = {}, 0
     for name, dtype, shape in layout:
         kind = jnp.dtype(dtype)  # knows bfloat16, unlike NumPy

@@ -70,8 +70,7 @@ class Learner:
         if net.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
         found = list(jax.local_devices() if devices is None else devices)
-        if settings.batch % len(found):
-            raise OptionError(f"train.batch: expected a multiple of the {len(found)} devices, got {settings.batch}")
+        settings.check_devices(len(found))
         self.graph = nnx.graphdef(net)
         if kernels is None:
             kernels = len(found) == 1 and program.runs_on(found[0])
@@ -120,12 +119,16 @@ class Learner:
     def _as_arrays(self) -> Numbers:
         """The numbers of the settings that are arguments of the compiled step."""
         found = optimizers.numbers(self.settings.optimizer) | {"average_decay": self.settings.average_decay}
-        return jax.device_put({name: np.float32(value) for name, value in found.items()}, self.everywhere)
+        return _spread({name: np.float32(value) for name, value in found.items()}, self.everywhere)
 
     def start(self, net: Network) -> LearnerState:
         """The state before the first step."""
+        return self.place(self.fresh(net))
+
+    def fresh(self, net: Network) -> LearnerState:
+        """The same on the device where the network is."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        state = LearnerState(
+        return LearnerState(
             parameters,
             statistics,
             jax.tree.map(jnp.copy, parameters),
@@ -134,18 +137,21 @@ class Learner:
             jnp.int32(0),
             jnp.float32(1),
         )
-        return self.place(state)
 
     def place(self, state: LearnerState) -> LearnerState:
         """The state on all devices. The arrays are new: giving them away does not touch `state`."""
-        return jax.device_put(jax.tree.map(jnp.copy, state), self.everywhere)
+        return _spread(jax.tree.map(jnp.copy, state), self.everywhere)
+
+    def scaled(self, state: LearnerState, factor: float) -> LearnerState:
+        """The state with another `rate_scale`."""
+        return state._replace(rate_scale=_spread(np.float32(factor), self.everywhere))
 
     def step(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
         """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it.
 
         A step after which anything would not be finite changes nothing: its `skipped` is 1, and its losses are 0.
         """
-        return self._step(state, self._numbers, jax.device_put(dict(batch), self.split), key)
+        return self._step(state, self._numbers, _spread(dict(batch), self.split), key)
 
     def many(
         self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: int
@@ -183,13 +189,15 @@ class Learner:
             for one in cut:
                 state, figures = self.step(state, one, key)
                 sums = _added(sums, figures)
+                if self.split.num_devices > 1:
+                    jax.block_until_ready(sums)  # as in `many`
             return state, sums
         whole = {name: padded(values[: steps * batch], self.block * batch) for name, values in rows.items()}
-        return self._block(state, self._numbers, jax.device_put(whole, self.everywhere), key, jnp.int32(steps))
+        return self._block(state, self._numbers, _spread(whole, self.everywhere), key, np.int32(steps))
 
     def judge(self, state: LearnerState, batch: Mapping[str, Array]) -> Figures:
         """The losses of the averaged weights on a batch, without learning; `rows` counts those with weight."""
-        return self._judge(state.average_parameters, state.average_statistics, jax.device_put(dict(batch), self.split))
+        return self._judge(state.average_parameters, state.average_statistics, _spread(dict(batch), self.split))
 
     def weights(self, state: LearnerState, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
@@ -325,6 +333,18 @@ def _repeated(
 @jax.jit
 def _added(one: Figures, other: Figures) -> Figures:
     return jax.tree.map(jnp.add, one, other)
+
+
+def _spread(tree: Any, sharding: NamedSharding) -> Any:
+    """`jax.device_put`, also if the devices belong to several processes: all of them call this with the same values."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+
+    def one(values: Any) -> Array:
+        host = np.asarray(values)
+        return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+    return jax.tree.map(one, tree)
 
 
 def padded(values: np.ndarray, length: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tengen.errors import OptionError
 from tengen.schema import setting
 
 
@@ -108,6 +109,14 @@ class TrainSettings:
     schedule: ScheduleSettings = setting(ScheduleSettings(), "factor of the learning rate over time")
     loss: LossSettings = setting(LossSettings(), "weights of the loss terms")
     checkpoints: CheckpointSettings = setting(CheckpointSettings(), "checkpoints", change="start")
+
+    def check_devices(self, count: int) -> None:
+        """OptionError if a batch cannot be split over `count` devices."""
+        if self.batch % count:
+            raise OptionError(
+                f"train.batch: expected a multiple of the {count} devices, got {self.batch}; "
+                "change it, or use fewer devices (CUDA_VISIBLE_DEVICES, ring.devices.train)"
+            )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         if self.largest_debt < self.batch:

@@ -1,0 +1,230 @@
+"""Trials on a Ray cluster. Ray places them, and starts them again elsewhere when a worker or a node dies.
+
+A trial runs in the sweep's folder where its node sees that; elsewhere its run directory travels to the node and back.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import secrets
+import socket
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tengen import files
+from tengen.errors import OptionError, TengenError
+from tengen.sweep.executor import Ended
+from tengen.sweep.machine import memory_fraction
+from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
+
+_CONNECT = 5.0  # seconds in which the address must answer
+_RETRIES = 3  # times that a trial goes on elsewhere after its worker has died
+_TOKEN = ".cluster"  # a file in the sweep's folder by which a node sees that it has the same folder
+_RUN, _LOG = "run", "log"  # names in an archive
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+
+
+@dataclass(frozen=True)
+class TrialShare:
+    """What Ray reserves for a trial."""
+
+    cpus: float
+    gpus: float
+
+    def room(self, nodes: list[Mapping[str, float]]) -> int:
+        """How many trials fit on nodes with these resources."""
+        wanted = {"CPU": self.cpus, "GPU": self.gpus}
+        return sum(
+            min(int(node.get(name, 0) / share + 1e-6) for name, share in wanted.items() if share) for node in nodes
+        )
+
+
+class TrialActor:
+    """Runs one trial on a node of the cluster; in a second thread it hears that it should stop."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def run(self, data: dict[str, Any], gpus: float, token: str, packed: bytes) -> tuple[dict[str, Any] | None, bytes]:
+        """The result, and the archive of the run if this node does not see the sweep's folder.
+
+        None if it does not, and there is nothing packed to go on from.
+        """
+        spec, share = TrialSpec.from_json(data), Share(environment=memory_fraction(gpus, os.environ))
+        with contextlib.suppress(OSError):
+            if Path(spec.config).with_name(_TOKEN).read_text() == token:
+                return run_trial(spec, share, self._stopping.is_set).to_json(), b""
+        if not packed:
+            return None, b""
+        with tempfile.TemporaryDirectory(prefix="tengen-trial-") as folder:
+            unpack(packed, Path(folder))
+            here = {"config": "config.yaml", "folder": _RUN, "log": _LOG}
+            local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
+            result = run_trial(local, share, self._stopping.is_set)
+            return result.to_json(), pack({name: Path(folder) / name for name in (_RUN, _LOG)})
+
+
+class RayExecutor:
+    """Runs trials on the cluster that this process is connected to: `most` at once, or as many as fit."""
+
+    def __init__(self, ray: Any, folder: Path, share: TrialShare, most: int | None = None) -> None:
+        self._ray, self._folder, self._share, self._most = ray, folder, share, most
+        self._running: dict[Any, tuple[TrialSpec, Any]] = {}  # by the reference to the result: the trial, its actor
+        self._stopping = False
+        self._packs = False  # whether nodes were met that do not see the folder
+        self._token = secrets.token_hex(8)
+        options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_concurrency": 2}
+        self._actor = ray.remote(**options, max_restarts=_RETRIES, max_task_retries=_RETRIES)(TrialActor)
+        if most is None and not self._room():
+            raise OptionError(f"no node of the cluster has {share.cpus:g} cores and {share.gpus:g} GPUs for a trial")
+
+    def _room(self) -> int:
+        return self._share.room([node["Resources"] for node in self._ray.nodes() if node["Alive"]])
+
+    @property
+    def free(self) -> int:
+        most = max(self._room(), 1) if self._most is None else self._most
+        return 0 if self._stopping else most - len(self._running)
+
+    def submit(self, spec: TrialSpec) -> None:
+        files.write_bytes(self._folder / _TOKEN, self._token.encode())
+        packed = b""
+        if self._packs:
+            packed = pack({"config.yaml": Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
+        actor = self._actor.remote()
+        found = actor.run.remote(spec.to_json(), self._share.gpus, self._token, packed)
+        self._running[found] = spec, actor
+
+    def collect(self, timeout: float) -> list[Ended]:
+        if not self._running:
+            time.sleep(timeout)
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
+        if not ready:
+            ready, _ = self._ray.wait(list(self._running), timeout=timeout)
+        return [ended for reference in ready if (ended := self._ended(reference)) is not None]
+
+    def _ended(self, reference: Any) -> Ended | None:
+        """A trial and its result; None if it was submitted again, with its run directory."""
+        spec, actor = self._running.pop(reference)
+        try:
+            data, packed = self._ray.get(reference)
+            if data is None and not self._stopping:
+                self._packs = True
+                self._ray.kill(actor)
+                self.submit(spec)
+                return None
+            if packed:
+                self._take(spec, packed)
+            result = TrialResult("stopped") if data is None else TrialResult.from_json(data)
+        except self._ray.exceptions.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            why = f"its worker died {_RETRIES + 1} times, or cannot run it: {lines[-1][:300] if lines else ''}"
+            result = TrialResult("stopped") if self._stopping else TrialResult("failed", why=why)
+        except (TengenError, OSError) as error:
+            result = TrialResult("failed", why=str(error).splitlines()[0])
+        self._ray.kill(actor)
+        return spec, result
+
+    def _take(self, spec: TrialSpec, packed: bytes) -> None:
+        """Put the run directory that a node sent in the place of the one here."""
+        target = Path(spec.folder)
+        files.make_folder(target.parent)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".part", dir=target.parent) as folder:
+            unpack(packed, Path(folder))
+            if (Path(folder) / _LOG).exists():
+                files.make_folder(Path(spec.log).parent)
+                (Path(folder) / _LOG).replace(spec.log)
+            if (Path(folder) / _RUN).exists():
+                if target.exists():
+                    target.rename(Path(folder) / "old")
+                (Path(folder) / _RUN).rename(target)
+        files.sync_folder(target.parent)
+
+    def stop(self) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        asked = {actor.stop.remote(): actor for _, actor in self._running.values()}
+        if asked:
+            _, silent = self._ray.wait(list(asked), num_returns=len(asked), timeout=_CONNECT)
+            for reference in silent:  # these wait for room, or for a node that has gone
+                self._ray.kill(asked[reference])
+
+
+def pack(contents: Mapping[str, Path]) -> bytes:
+    """An archive of those of these files and folders that exist, by the names they get in it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, path in contents.items():
+            if path.exists():
+                archive.add(path, name, filter=lambda info: info if info.isreg() or info.isdir() else None)
+    return out.getvalue()
+
+
+def unpack(packed: bytes, folder: Path) -> None:
+    """Undo `pack`."""
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+@contextlib.contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """The module `ray`, connected to the cluster at the address, or to one of this machine that ends with this process.
+
+    OptionError if Ray is not installed, or if there is no cluster.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise OptionError("--on ray needs Ray, which is not installed: pip install 'tengen-zero[cluster]'") from None
+    if address not in (None, "auto"):
+        _check_address(address)
+    try:
+        options: dict[str, Any] = _QUIET | ({"include_dashboard": False} if address is None else {})
+        ray.init(address=address or "local", **options)
+    except Exception as error:  # a busy machine on which Ray does not start in time raises just that
+        where = f"--address {address}" if address else "Ray could not be started on this machine"
+        raise OptionError(f"{where}: {' '.join(str(error).split()).partition('. ')[0][:300]}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdecimal():
+        raise OptionError(f"--address: expected HOST:PORT of the head node, or auto on one of its nodes, got {address}")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise OptionError(
+            f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
+        ) from None
+
+
+def trial_share(ray: Any, cpus: float | None, gpus: float | None) -> TrialShare:
+    """What a trial gets: by default a GPU or, on a cluster without any, two cores."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if gpus is None:
+        gpus = 1.0 if cpus is None and any(node.get("GPU") for node in nodes) else 0.0
+    if cpus is None:
+        cpus = 1.0 if gpus else min(2.0, max(node.get("CPU", 1.0) for node in nodes))
+    for name, value in (("--trial-cores", cpus), ("--trial-gpus", gpus)):
+        if not (0 <= value <= 1024) or (value > 1 and value != int(value)):
+            raise OptionError(f"{name}: expected a whole number, or a share below 1, got {value:g}")
+    if not cpus and not gpus:
+        raise OptionError("--trial-cores: expected more than 0, because a trial without a GPU needs a core")
+    return TrialShare(cpus, gpus)

@@ -1,0 +1,15 @@
+"""What a process is told about the devices that it may use."""
+
+from tengen import jax_setup
+
+
+def test_devices_are_counted_among_the_visible_ones() -> None:
+    assert jax_setup.restricted("gpu", [3, 0], {}) == {"CUDA_VISIBLE_DEVICES": "3,0"}
+    seen = {"CUDA_VISIBLE_DEVICES": "5, GPU-abc,7"}
+    assert jax_setup.restricted("gpu", [1, 2], seen) == {"CUDA_VISIBLE_DEVICES": "GPU-abc,7"}
+
+
+def test_virtual_devices_of_a_cpu_are_all_alike() -> None:
+    flag = "--xla_force_host_platform_device_count"
+    assert jax_setup.restricted("cpu", [4, 7], {"XLA_FLAGS": f"{flag}=8"}) == {"XLA_FLAGS": f"{flag}=8 {flag}=2"}
+    assert jax_setup.restricted("cpu", [0], {}) == {"XLA_FLAGS": f"{flag}=1"}
