@@ -73,6 +73,8 @@ def train(args: argparse.Namespace) -> None:
         run.prepare()
         run.run(lambda: False)
         counts = run.counts
+    if not run.trainer.step:
+        raise TengenError(f"{args.run}: {counts.rows:,} rows in {args.seconds:g} seconds, too few to learn from")
     told = {"games": counts.games, "rows": counts.rows, "steps": run.trainer.step, "evaluations": counts.evaluations}
     files.write_bytes(args.run / FIGURES, json.dumps({**told, **run.figures}).encode())
     print(

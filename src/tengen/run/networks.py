@@ -186,7 +186,8 @@ def find(text: str | Path, role: str | None = None) -> FoundNetwork:
     if not path.exists():
         if (file := shipped.path(str(text))) is not None:
             return _found(file)
-        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run")
+        known = ", ".join(shipped.names())
+        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run, or one of {known}")
     if path.is_file() and path.suffix != ".safetensors":
         raise TengenError(f"{path}: not a network, whose file ends in .safetensors; name that, its folder, or a run")
     found = _found(path)
