@@ -49,7 +49,7 @@ from tengen.run.part import Stop
 
 BASE = "base"  # the configuration without a change
 FIGURES = "figures.json"
-COSTS = ("games", "evaluations", "steps", "policy_loss", "value_loss", "score_loss", "ownership_loss")
+COSTS = ("games", "evaluations", "steps", "policy_loss", "value_loss", "score_mean_loss", "ownership_loss")
 
 
 class Timed(Fused):
@@ -76,7 +76,7 @@ def train(args: argparse.Namespace) -> None:
     if not run.trainer.step:
         raise TengenError(f"{args.run}: {counts.rows:,} rows in {args.seconds:g} seconds, too few to learn from")
     told = {"games": counts.games, "rows": counts.rows, "steps": run.trainer.step, "evaluations": counts.evaluations}
-    files.write_bytes(args.run / FIGURES, json.dumps({**told, **run.figures}).encode())
+    files.write_bytes(args.run / FIGURES, json.dumps({**run.figures, **told}).encode())
     print(
         f"{args.run.name}: {counts.games:,} games, {counts.rows:,} rows, {run.trainer.step:,} steps, "
         f"{counts.evaluations:,} evaluations, {run.figures}",
