@@ -4,6 +4,15 @@
     python benchmarks/changes.py train go9 runs/changes/muon --seconds 70 --set train.optimizer.kind=muon
     python benchmarks/changes.py compare runs/changes/base runs/changes/muon --games 400
 
+    python benchmarks/changes.py decide go9 runs/points --seconds 140 --seeds 11 12 13 \\
+        --change w4 search.score_weight=0.4 --change w2 search.score_weight=0.2 \\
+        --opponent base --opponent "gtp:gnugo --mode gtp --level 10" --opponent "gtp:katago gtp -model M -config C"
+
+`decide` trains the configuration as it is (`base`, with the settings of `--set`) and with each change, for every seed,
+plays matches of all of them against the opponents (those of `tengen match`; `base` is the unchanged network of the same
+seed), and prints one table with errors over the seeds. The same command goes on where it was stopped, and may have more
+seeds, changes, opponents or games.
+
 The budget is seconds of playing and learning: what a change costs to compile says nothing about what it is worth. The
 first of the compared runs is 0; with `--against N` the first N of them play all others, and nobody else does.
 """
@@ -11,12 +20,21 @@ first of the compared runs is 0; with `--against N` the first N of them play all
 import argparse
 import dataclasses
 import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
+import numpy as np
 
-from tengen import config, games, match
+from tengen import config, files, games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
@@ -27,6 +45,11 @@ from tengen.monitor.display import open_display
 from tengen.monitor.run_view import RunView
 from tengen.run import networks
 from tengen.run.counts import RunCounts
+from tengen.run.part import Stop
+
+BASE = "base"  # the configuration without a change
+FIGURES = "figures.json"
+COSTS = ("games", "evaluations", "steps", "policy_loss", "value_loss", "score_mean_loss", "ownership_loss")
 
 
 class Timed(Fused):
@@ -35,6 +58,10 @@ class Timed(Fused):
     def _now(self) -> RunCounts:
         session = getattr(self, "session", None)  # there is none until everything is built
         return dataclasses.replace(self.counts, seconds=self._playing + session.seconds if session else 0.0)
+
+    def _learn(self, stop: Stop) -> None:
+        self._compiling = 0.0  # by that clock
+        super()._learn(stop)
 
 
 def train(args: argparse.Namespace) -> None:
@@ -46,6 +73,10 @@ def train(args: argparse.Namespace) -> None:
         run.prepare()
         run.run(lambda: False)
         counts = run.counts
+    if not run.trainer.step:
+        raise TengenError(f"{args.run}: {counts.rows:,} rows in {args.seconds:g} seconds, too few to learn from")
+    told = {"games": counts.games, "rows": counts.rows, "steps": run.trainer.step, "evaluations": counts.evaluations}
+    files.write_bytes(args.run / FIGURES, json.dumps({**run.figures, **told}).encode())
     print(
         f"{args.run.name}: {counts.games:,} games, {counts.rows:,} rows, {run.trainer.step:,} steps, "
         f"{counts.evaluations:,} evaluations, {run.figures}",
@@ -69,6 +100,111 @@ def compare(args: argparse.Namespace) -> None:
     print(match.fit(results, entered[0].name))
 
 
+class Trial(NamedTuple):
+    """A run with one seed."""
+
+    change: str
+    seed: int
+    settings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.change}-s{self.seed}"
+
+
+def decide(args: argparse.Namespace) -> None:
+    """All runs, all matches, one table."""
+    changes = {BASE: (), **{name: tuple(settings) for name, *settings in args.change}}
+    trials = [Trial(name, seed, settings) for seed in args.seeds for name, settings in changes.items()]
+    for name, settings in changes.items():  # a mistake should not be found after an hour
+        config.load(args.config, [*args.set, *settings])
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+            raise TengenError(f"--change {name}: expected a name of letters, digits and _, then KEY=VALUE")
+    with ThreadPoolExecutor(args.at_once) as pool:
+        for done in [pool.submit(_train_trial, args, trial) for trial in trials]:
+            done.result()
+    for number, opponent in enumerate(args.opponent):
+        for trial in trials:
+            _match_trial(args, trial, number, opponent)
+    print(table(args.folder, trials, args.opponent))
+
+
+def _train_trial(args: argparse.Namespace, trial: Trial) -> None:
+    """In another process, so that its memory is free afterwards. What an interrupted one left is removed."""
+    run = args.folder / trial.name
+    if (run / FIGURES).exists():
+        return
+    shutil.rmtree(run, ignore_errors=True)
+    settings = (f"run.seed={trial.seed}", *args.set, *trial.settings)
+    words = [__file__, "train", args.config, run, "--seconds", args.seconds]
+    share = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / args.at_once:.2f}"} if args.at_once > 1 else {}
+    _python(*words, *(word for setting in settings for word in ("--set", setting)), environment=share)
+
+
+def _match_trial(args: argparse.Namespace, trial: Trial, number: int, opponent: str) -> None:
+    other = opponent
+    if opponent == BASE:
+        if trial.change == BASE:
+            return
+        other = str(networks.find(args.folder / Trial(BASE, trial.seed, ()).name).path)
+    words = ["-m", "tengen", "match", networks.find(args.folder / trial.name).path, other]
+    words += ["--games", args.games, "--simulations", args.simulations, "--opening-moves", args.opening_moves]
+    words += ["--set", f"search.algorithm={args.algorithm}", "--seed", trial.seed, "--parallel", args.jobs]
+    words += ["--out", _match_folder(args.folder, trial, opponent), "--json", _result(args.folder, trial, opponent)]
+    print(f"{trial.name} against {opponent}, {number + 1} of {len(args.opponent)} opponents", flush=True)
+    _python(*words)
+
+
+def _match_folder(folder: Path, trial: Trial, opponent: str) -> Path:
+    slug = re.sub(r"[^A-Za-z0-9]+", "_", opponent)[-60:].strip("_")
+    return folder / "matches" / f"{trial.name}-{slug}"
+
+
+def _result(folder: Path, trial: Trial, opponent: str) -> Path:
+    return _match_folder(folder, trial, opponent).with_suffix(".json")
+
+
+def _python(*words: object, environment: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run([sys.executable, *map(str, words)], env={**os.environ, **(environment or {})}, check=False)
+    if done.returncode:
+        raise TengenError(f"{' '.join(map(str, words[:4]))} failed; the same command goes on after what is done")
+
+
+def table(folder: Path, trials: Sequence[Trial], opponents: Sequence[str]) -> str:
+    """A row for each change: means over the seeds, with the standard errors of these means."""
+    changes = list(dict.fromkeys(trial.change for trial in trials))
+    lines = ["| | " + " | ".join([*opponents, *COSTS]) + " |", "|---" * (1 + len(opponents) + len(COSTS)) + "|"]
+    for change in changes:
+        mine = [trial for trial in trials if trial.change == change]
+        cells = []
+        for opponent in opponents:
+            shares = [_share(folder, trial, opponent) for trial in mine]
+            bases = [_share(folder, trial._replace(change=BASE), opponent) for trial in mine]
+            apart = [a - b for a, b in zip(shares, bases, strict=True) if a is not None and b is not None]
+            cell = mean_and_error([share for share in shares if share is not None])
+            cells.append(f"{cell} ({mean_and_error(apart)} to base)" if apart and change != BASE else cell)
+        figures = [json.loads((folder / trial.name / FIGURES).read_text()) for trial in mine]
+        costs = ([one[key] for one in figures if key in one] for key in COSTS)
+        lines.append(
+            "| " + " | ".join([change, *cells, *(f"{np.mean(cost):.4g}" if cost else "" for cost in costs)]) + " |"
+        )
+    seeds = len({trial.seed for trial in trials})
+    return "\n".join([*lines, f"(percent of the points, mean of {seeds} seeds with its standard error)"])
+
+
+def mean_and_error(shares: Sequence[float]) -> str:
+    """In percent; the error needs two seeds or more."""
+    if not shares:
+        return ""
+    error = f" +- {100 * np.std(shares, ddof=1) / len(shares) ** 0.5:.1f}" if len(shares) > 1 else ""
+    return f"{100 * np.mean(shares):.1f}{error}"
+
+
+def _share(folder: Path, trial: Trial, opponent: str) -> float | None:
+    file = _result(folder, trial, opponent)
+    return float(json.loads(file.read_text())["share"]) if file.exists() else None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     commands = parser.add_subparsers(required=True)
@@ -86,6 +222,21 @@ def main() -> int:
     many.add_argument("--against", type=int)
     many.add_argument("--seed", type=int, default=0)
     many.set_defaults(do=compare)
+    all_of_it = commands.add_parser("decide")
+    all_of_it.add_argument("config")
+    all_of_it.add_argument("folder", type=Path)
+    all_of_it.add_argument("--change", nargs="+", action="append", default=[], metavar=("NAME", "KEY=VALUE"))
+    all_of_it.add_argument("--set", action="append", default=[], help="a setting of all runs")
+    all_of_it.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13])
+    all_of_it.add_argument("--seconds", type=float, default=140.0, help="of playing and learning")
+    all_of_it.add_argument("--at-once", type=int, default=1, help="runs at a time on this device")
+    all_of_it.add_argument("--opponent", action="append", default=[], help="as for `tengen match`, or base")
+    all_of_it.add_argument("--games", type=int, default=100)
+    all_of_it.add_argument("--simulations", type=int, default=64)
+    all_of_it.add_argument("--algorithm", choices=("puct", "gumbel"), default="puct")
+    all_of_it.add_argument("--opening-moves", type=int, default=2)
+    all_of_it.add_argument("--jobs", type=int, default=2, help="processes of an opponent that think at once")
+    all_of_it.set_defaults(do=decide)
     args = parser.parse_args()
     keep_compiled()
     try:

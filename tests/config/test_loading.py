@@ -50,6 +50,7 @@ selfplay:
   halving_plies: 5
   komi_spread: 0.5
   opponents: []
+  stages: []
 search:
   {algorithm: puct, simulations: 12, leaves: 1, c_init: 1.5, c_base: 1e4, fpu_reduction: 0.2, root_fpu_reduction: 0,
    root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, considered: 16, gumbel_scale: 1,

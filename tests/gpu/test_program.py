@@ -45,10 +45,10 @@ def programs_of(function: Any, *inputs: Any) -> set[Program]:
 
 
 def all_programs() -> set[Program]:
-    """The programs of a search in 9x9 Go, one in a game with many moves, and those of a network."""
+    """The programs of a search in 9x9 Go with points, one in a game with many moves, and those of a network."""
     found: set[Program] = set()
-    for game, algorithm in ((games.make("go", size=9), "gumbel"), (games.make("hex", size=13), "puct")):
-        settings = SearchSettings(algorithm=algorithm, simulations=8)  # type: ignore[arg-type]
+    of_go, of_hex = SearchSettings(simulations=8, score_weight=0.4), SearchSettings(algorithm="puct", simulations=8)
+    for game, settings in ((games.make("go", size=9), of_go), (games.make("hex", size=13), of_hex)):
 
         def simulate(keys: Any, game: Any = game, settings: Any = settings) -> Any:
             tree = search.plant(game, settings, jax.vmap(game.init)(keys))

@@ -428,3 +428,18 @@ def test_it_takes_changed_settings_over_while_it_runs(tmp_path: Path) -> None:
     assert xml.parse(tmp_path / "chart.svg").getroot().findall(".//*[@class='change']")
     with prepared(tmp_path, GOAL, *changes[:1]) as again:
         assert again.trainer.step == loop.trainer.step
+
+
+def test_searches_and_learning_rate_follow_the_stages_of_the_run(tmp_path: Path) -> None:
+    most = tiny().search.simulations
+    with prepared(tmp_path, GOAL, 'selfplay.stages=["0.25:2/2:3.0"]', "selfplay.cheap_simulations=2") as loop:
+        assert loop._enter_stage() == (2, 2)
+        assert loop.trainer.stage_rate == 3.0
+        loop.counts = loop.counts.plus(10, 100, 1000.0)
+        assert loop._enter_stage() == loop.collector.visits == (most, 2)
+        assert loop.trainer.stage_rate == 1.0
+        loop._enter_stage()
+    assert [text for text in loop._display.said if "simulations" in text] == [
+        "self-play searches with 2 and 2 simulations from now on",
+        f"self-play searches with {most} and 2 simulations from now on",
+    ]

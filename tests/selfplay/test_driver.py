@@ -128,3 +128,18 @@ def test_games_go_on_with_other_settings(playing: SelfplayDriver) -> None:
         seen += numbers(rounds.play(weights))
     assert len(seen) == len(set(seen)) > 20
     assert {(7, int(number)) for number in running} <= set(seen)
+
+
+def test_fewer_simulations_need_no_other_program(playing: SelfplayDriver) -> None:
+    rounds = PlayRounds(playing.lanes, 7, jax.random.key(0))
+    weights, most = playing.no_weights(), playing.config.search.simulations
+    rounds.play(weights)
+    compiled = playing.selfplay.play._cache_size()
+    rounds.play(weights, budgets=(2, 2))
+    rounds.play(weights, budgets=(2, 2))
+    assert rounds._actors is not None
+    assert set(np.asarray(rounds._actors[0].tree.budget).tolist()) <= {1, 2}
+    rounds.play(weights, budgets=(most, 2))
+    rounds.play(weights)
+    assert most in np.asarray(rounds._actors[0].tree.budget)
+    assert playing.selfplay.play._cache_size() == compiled

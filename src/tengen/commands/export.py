@@ -12,6 +12,7 @@ from tengen.errors import TengenError
 _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
     "lc0": "lc0 --weights={out}",
+    "tengen": "tengen play {out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
@@ -35,7 +36,15 @@ def add(subparsers: Any) -> None:
         nargs=2,
         metavar=("FORMAT", "OUT"),
         help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
-        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx",
+        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx; "
+        "tengen: for Tengen, in half the size, with its configuration, as OUT.safetensors",
+    )
+    parser.add_argument(
+        "--about",
+        metavar="KEY=TEXT",
+        action="append",
+        default=[],
+        help="with --format tengen: what people should know, such as machine='one H200'; may be repeated",
     )
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
@@ -68,15 +77,30 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace) -> int:
     """Write one network for another program."""
-    from tengen.run import networks
+    from tengen.run import networks, shipped
 
     kind, out = args.format[0], Path(args.format[1])
     if kind not in _TRY:
         raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
-    exchange = importlib.import_module(f"tengen.interop.{kind}.exchange")
+    if args.about and kind != "tengen":
+        raise TengenError("--about is for --format tengen")
     found = networks.find(args.config)
-    for note in exchange.export(found.path, args.name or found.name, out):
-        print(f"note: {note}")
+    if kind == "tengen":
+        shipped.write(found.path, out, _about(args.about))
+    else:
+        exchange = importlib.import_module(f"tengen.interop.{kind}.exchange")
+        for note in exchange.export(found.path, args.name or found.name, out):
+            print(f"note: {note}")
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=out)}")
     return 0
+
+
+def _about(texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (equals and key.strip() and value.strip()):
+            raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
+        found[key.strip()] = value.strip()
+    return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tengen import config, nets, schema
 from tengen.errors import TengenError
+from tengen.run import shipped
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
@@ -18,8 +19,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "nets",
         help="list the networks with their size and cost",
-        description="Lists the named network architectures with their parameters and operations per position, "
-        "or shows one of them in detail.",
+        description="Lists the named network architectures with their parameters and operations per position, and the "
+        "trained networks that come with Tengen, or shows one of them in detail.",
         example="tengen nets b6c96-se --game go9",
     )
     parser.add_argument(
@@ -34,6 +35,9 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or what one network is made of."""
+    if args.net is not None and args.net in shipped.names():
+        _show_shipped(args.net)
+        return 0
     if args.net is not None:
         spec = nets.spec(args.net)
         game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.lc0 else "go9"))
@@ -48,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
     print("\nAny number of blocks and channels makes a name, as b3c32, b8c192nbt (nested) or mlp2x64. Endings:")
     for ending, meaning in nets.ENDINGS.items():
         print(f"  {ending:6} {meaning}")
+    if trained := shipped.names():
+        print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
+        print(f"(`tengen nets {trained[0]}` tells more about one)")
     return 0
 
 
@@ -71,6 +78,24 @@ def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
         if head not in known:
             raise TengenError(f"--heads {head}: {schema.unknown('head', head, known)}")
     return tuple(head for head in known if head in chosen)
+
+
+def _show_shipped(name: str) -> None:
+    """One of the trained networks: its game, its size, and how it was made."""
+    from tengen.run import networks
+
+    found = networks.find(name).saved
+    game, info = found.make_game(), found.info
+    options = ", ".join(f"{key} {value}" for key, value in found.options.items() if value is not None)
+    print(f"{name}: a trained network for {found.game}{f' ({options})' if options else ''}")
+    print(f"  parameters       {nets.parameter_count(nets.shapes(found.spec, game)):,}")
+    if "seconds" in info:
+        print(f"  trained for      {info['seconds'] / 60:.1f} minutes")
+    for key, text in info.get(shipped.ABOUT, {}).items():
+        print(f"  {key:16} {text}")
+    print(f"try it: tengen play {name}")
+    if text := info.get(shipped.CONFIGURATION):
+        print(f"\n{text.rstrip()}")
 
 
 def _label(game: "Game") -> str:

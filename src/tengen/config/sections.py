@@ -15,7 +15,7 @@ from tengen.config.settings.rating import RatingSection
 from tengen.config.settings.ring import PipelineSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings
-from tengen.config.settings.selfplay import SelfplaySettings, named, resized, size
+from tengen.config.settings.selfplay import SearchStage, SelfplaySettings, named, resized, size, stage, stage_at
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import TrainSettings
 from tengen.schema import REQUIRED, setting
@@ -65,8 +65,17 @@ class Config:
         yield from self._sizes()
         if self.selfplay.cheap_simulations > self.search.simulations:
             yield "selfplay.cheap_simulations", f"expected at most search.simulations, {self.search.simulations}"
+        for text in self.selfplay.stages:
+            if stage(text).simulations > self.search.simulations:
+                yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
+        if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
+            yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
+
+    def stage(self, progress: float) -> SearchStage:
+        """The searches of the run when that share of its goal is reached."""
+        return stage_at(progress, self.search.simulations, self.selfplay)
 
     def _sizes(self) -> Iterator[tuple[str, str]]:
         """Problems with the other board sizes."""

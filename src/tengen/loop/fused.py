@@ -80,7 +80,7 @@ class Fused(RatedRun):
         label = newest.name if newest else self.name
         self.collector = Collector(
             *(self.base, store, game, parts.form, writer, config.data, label, self.counts.sessions),
-            *(parts.playing.opponents, parts.playing.visits),
+            parts.playing.opponents,
         )
         self._show_rating(label)
         self.weights = parts.weights()
@@ -137,10 +137,11 @@ class Fused(RatedRun):
         first = self.config.data.first_rows
         waiting = f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
         self._show("playing" if rounds.compiled else "compiling the games", waiting)
+        budgets = self._enter_stage()
         began, compiled = time.monotonic(), rounds.compiled
         try:
             with safe_exit.possible(not compiled):
-                self._pending = rounds.play(self.weights, self._collect)
+                self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
@@ -153,6 +154,16 @@ class Fused(RatedRun):
             rows, games = jax.device_get((block.rows_count, block.games_count))
             self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
+
+    def _enter_stage(self) -> tuple[int, int]:
+        """The simulations of full and of cheap searches in the present stage of the run."""
+        progress = counting.progress(self.config.goal, self._planned(), self.trainer.step)
+        stage = self.config.stage(progress)
+        budgets = stage.simulations, stage.cheap
+        if self.config.selfplay.stages and budgets != self.collector.visits:
+            self.reporter.say(f"self-play searches with {budgets[0]} and {budgets[1]} simulations from now on")
+        self.collector.visits, self.trainer.stage_rate = budgets, stage.rate
+        return budgets
 
     def _learn(self, stop: Stop) -> None:
         """Learn as much as the rows so far allow, a second at a time."""

@@ -4,7 +4,6 @@ This is the one reader of such texts, for matches, ratings, references, opponent
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from tengen.match.engines.pool import EnginePool
 from tengen.nets.models import is_model
 from tengen.nets.saving import NetworkFile
 from tengen.nets.specs import Spec
-from tengen.run.networks import FoundNetwork, find
+from tengen.run.networks import FoundNetwork, exists, find
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
         return PlayerSpec(f"mcts:{int(count)}", f"mcts:{int(count)}")
     if kind == "random":
         return PlayerSpec(text, text)
-    if not os.path.exists(text):
+    if not exists(text):
         raise OptionError(
             f"{text or 'an empty name'}: there is no such file or folder; expected a network, a run, random, mcts:200, "
             "python:MODULE:FUNCTION, 'gtp:COMMAND' or 'uci:COMMAND'"
@@ -141,7 +140,7 @@ def parse_role(text: str, role: str, game: Game) -> PlayerSpec:
     names = players.fixed_rules(game, role)
     if text in names:
         return PlayerSpec(text, text, role=role)
-    if not os.path.exists(text):
+    if not exists(text):
         expected = f"expected one of {', '.join(names)}, or the path of a network or a run"
         raise OptionError(f"{schema.quote(text)}: no {role} has that name, {expected}")
     # Hironaka's game has different actions for the roles; in others a network plays both.

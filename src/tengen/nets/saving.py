@@ -38,6 +38,8 @@ _LISTED = 4  # names in a message
 _RANDOM = "#key"
 _KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
 
+_SMALLER = {"F32": "BF16"}
+
 
 @dataclass(frozen=True)
 class NetworkFile:
@@ -85,11 +87,14 @@ def first_not_finite(arrays: Mapping[str, Any]) -> str:
     return ""
 
 
-def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None) -> Path:
+def save(
+    net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None, *, small: bool = False
+) -> Path:
     """Writes the network and returns the file: `path` itself if it ends in .safetensors, else one in that folder.
 
-    `info` is JSON data. Raises OptionError for a network that cannot be saved, TengenError if it cannot be written or
-    has a parameter that is not finite: it could not be read back.
+    `info` is JSON data. A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
+    network that cannot be saved, TengenError if it cannot be written or has a parameter that is not finite: it could
+    not be read back.
     """
     if net.folded:
         raise OptionError("a folded network cannot be saved: save the one that it was folded from")
@@ -106,6 +111,9 @@ def save(net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | N
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
+    if small:
+        halves = {name: x.astype(jnp.bfloat16) for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
+        tensors |= halves
     if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     files.make_folder(file.parent)
@@ -233,11 +241,11 @@ def _tensor(file: Path, opened: Any, name: str, wanted: jax.ShapeDtypeStruct) ->
     found = opened.get_slice(name)
     kind, size = found.get_dtype(), tuple(found.get_shape())
     expected = _KINDS[wanted.dtype.name]
-    if kind != expected or size != wanted.shape:
+    if kind not in (expected, _SMALLER.get(expected)) or size != wanted.shape:
         raise TengenError(f"{file}: {name}: expected {expected} {list(wanted.shape)}, got {kind} {list(size)}")
     tensor = opened.get_tensor(name)
     _check_finite(file, name, tensor)
-    return tensor
+    return tensor.astype(wanted.dtype, copy=False)
 
 
 def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tengen import files, nets, schema
 from tengen.errors import TengenError
 from tengen.nets.specs import FILE_NAME
+from tengen.run import shipped
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
@@ -176,19 +177,28 @@ def _entries(folder: Path, whole: bool = True) -> list[NetworkEntry]:
 def find(text: str | Path, role: str | None = None) -> FoundNetwork:
     """The network at a path: its folder, its file, or a run, whose newest network (that plays `role`) is meant.
 
-    Raises TengenError if something else is there, the run has no network yet, or the network learned another role.
+    Where nothing has that path, it may be the name of a network that comes with Tengen. Raises TengenError if something
+    else is there, the run has no network yet, or the network learned another role.
     """
     path = Path(text)
     if path.is_dir() and not (path / FILE_NAME).exists():
         return _newest_found(path, role)
     if not path.exists():
-        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run")
+        if (file := shipped.path(str(text))) is not None:
+            return _found(file)
+        known = ", ".join(shipped.names())
+        raise TengenError(f"{path}: there is no such file or folder; expected a network or a run, or one of {known}")
     if path.is_file() and path.suffix != ".safetensors":
         raise TengenError(f"{path}: not a network, whose file ends in .safetensors; name that, its folder, or a run")
     found = _found(path)
     if not _plays(found, role):
         raise TengenError(f"{path}: a network that learned to play the {found.saved.info['role']}, not the {role}")
     return found
+
+
+def exists(text: str) -> bool:
+    """Whether something has that path, or a network that comes with Tengen has that name."""
+    return os.path.exists(text) or text in shipped.names()
 
 
 def usable(run: Path, role: str | None = None) -> list[FoundNetwork]:

@@ -42,7 +42,7 @@ class Collector:
         opponents: Sequence[Opponent] = (),
         visits: tuple[int, int] = (0, 0),
     ) -> None:
-        """`visits` are those of a full and of a cheap search, for files of KataGo."""
+        """`visits` are those of a full and of a cheap search, for files of KataGo; they may change."""
         self.network = network  # whose games they are
         self.written_rows = self.written_games = 0  # that are in files by now
         self.tally = GameTally()  # of all games
@@ -50,7 +50,7 @@ class Collector:
         self._base, self._store, self._writer, self._session = base, store, writer, session
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self.settings = data
-        self._opponents, self._visits = opponents, visits
+        self._opponents, self.visits = opponents, visits
         self._katago = data.format == "katago"
         self._rows: list[Rows] = []
         self._waiting = 0
@@ -135,7 +135,7 @@ class Collector:
         cut = np.any([end != game.num_actions - 1 for end in ends], 0)
         kept = (finished.number, finished.value, length, finished.opening, cut, finished.result, finished.extra["komi"])
         courses = katago_writing.GameCourses(*map(np.asarray, kept))
-        return katago_writing.arrays(finished.rows, courses, game.num_actions - 1, self._visits)
+        return katago_writing.arrays(finished.rows, courses, game.num_actions - 1, self.visits)
 
     def _write_records(self) -> None:
         if not self._records:

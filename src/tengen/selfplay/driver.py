@@ -47,11 +47,6 @@ class SelfplayDriver:
         self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self._played(self.game))
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
-    @property
-    def visits(self) -> tuple[int, int]:
-        """Simulations of a full and of a cheap search."""
-        return self.config.search.simulations, self.config.selfplay.cheap_simulations
-
     def no_weights(self) -> Any:
         """Parameters of a network to which all moves are equally good and all positions even, if it is Tengen's."""
         return jax.device_put(self._first, jax.local_devices()[0])
@@ -126,16 +121,22 @@ class PlayRounds:
         """Whether the first call, which compiles, is done."""
         return self._pace.calls > 0
 
-    def play(self, weights: Any, meanwhile: Callable[[], object] = lambda: None) -> list[PlayedRound]:
+    def play(
+        self,
+        weights: Any,
+        meanwhile: Callable[[], object] = lambda: None,
+        budgets: tuple[int, int] | None = None,
+    ) -> list[PlayedRound]:
         """One call, with one entry for each lane; `meanwhile` runs on the host while the device plays.
 
-        NoFiniteNumbers if the network gave other numbers; the games are dropped then.
+        `budgets` are the simulations of full and of cheap searches from now on, at most those of the settings; other
+        numbers need no other program. NoFiniteNumbers if the network gave other numbers; the games are dropped then.
         """
         if self._actors is None:
             start, self._key = jax.random.split(self._key)
             self._actors = self._lanes.begin(start, self._first)
         phases, began = self._pace.units, time.monotonic()
-        playing = self._lanes.play(weights, self._actors, phases, self._session)
+        playing = self._lanes.play(weights, self._actors, phases, self._session, budgets)
         meanwhile()
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):

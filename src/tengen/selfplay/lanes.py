@@ -98,16 +98,19 @@ class Lanes:
         return tuple(found)
 
     def play(
-        self, weights: Any, actors: Sequence[Actor], phases: int, session: int
+        self, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: tuple[int, int] | None = None
     ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
         """Start to play on for some phases, see `Selfplay.play`; the returned function waits for the end.
 
-        The actors are used up. Their evaluations are counted from 0, since a large float would lose count.
+        New searches have these `budgets` (simulations of full and of cheap ones), or the actors' own. The actors are
+        used up. Their evaluations are counted from 0, since a large float would lose count.
         """
 
         def one(number: int) -> tuple[Actor, Finished]:
             selfplay, device = self.lanes[number]
             counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
+            if budgets is not None:
+                counted = replace(counted, budgets=jax.device_put(jnp.array(budgets, jnp.int32), device))
             own = jax.device_put(weights, device)
             actor, finished = selfplay.play(own, counted, jnp.int32(phases), jnp.uint32(session))
             return actor, finished._replace(rows=self._widen[number](finished.rows))

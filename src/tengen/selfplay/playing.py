@@ -11,7 +11,7 @@ from jax import Array, lax
 
 from tengen import search
 from tengen.config.settings.search import SearchSettings
-from tengen.config.settings.selfplay import SelfplaySettings, stride
+from tengen.config.settings.selfplay import SelfplaySettings, stage_at, stride
 from tengen.data.format.rows import RowFormat
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
@@ -42,6 +42,7 @@ class Actor:
     lead: Array  # Int32[B]: searches in a row that were certain of a win of player 0; negative: of player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
     begun: Array  # UInt32: games so far
+    budgets: Array  # Int32[2]: simulations of a full and of a cheap search
     evaluations: Array  # Float32: positions evaluated for a search
     failed: Array  # Int32: searches without a value or a move, because the network gave no finite numbers
     key: Array
@@ -95,6 +96,7 @@ class Selfplay:
             lead=jnp.zeros(games, jnp.int32),
             number=jnp.arange(games, dtype=jnp.uint32),
             begun=jnp.uint32(games),
+            budgets=self._budgets,
             evaluations=jnp.float32(0),
             failed=jnp.int32(0),
             key=key,
@@ -107,8 +109,15 @@ class Selfplay:
         `actor` needs no tree. The number of games and the format of the rows must be the same.
         """
         begin, key = jax.random.split(actor.key)
-        actor = replace(actor, tree=search.plant(self.game, self.searching, states), key=key)
+        tree = search.plant(self.game, self.searching, states)
+        actor = replace(actor, tree=tree, budgets=self._budgets, key=key)
         return self._begin(actor, begin, jnp.ones(self.settings.games, bool))
+
+    @property
+    def _budgets(self) -> Array:
+        """Those of the first stage; whoever plays later ones changes them between two calls."""
+        first = stage_at(0.0, self.searching.simulations, self.settings)
+        return jnp.array([first.simulations, first.cheap], jnp.int32)
 
     def _empty(self) -> Finished:
         facts = jax.eval_shape(lambda: self._facts(self.game.init(jax.random.key(0)), jnp.int8(0)))
@@ -229,7 +238,7 @@ class Selfplay:
         decided = jnp.abs(actor.lead) >= _DECIDING
         share = settings.full_share * jnp.where(decided, settings.decided_full_share, 1.0)
         full = jax.random.uniform(draw, which.shape) < share
-        budget = jnp.where(full, self.searching.simulations, settings.cheap_simulations)
+        budget = jnp.where(full, *actor.budgets)
         # The evaluation of a new root is one of the steps, so that all searches end together with a phase.
         budget = jnp.maximum(budget - self.searching.leaves * _unevaluated(actor.tree), 1)
         tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which)

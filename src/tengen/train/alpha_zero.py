@@ -87,6 +87,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.plateau = schedules.Plateau()
         self.failed = 0  # steps in a row, up to now, that were not finite and changed nothing
         self.progress = 0.0  # share of the run's goal that is reached, set by the caller for schedules that need it
+        self.stage_rate = 1.0  # factor of the learning rate in the present stage of the run, set by the caller
         self.schedule: schedules.AnySchedule | None = None
         """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
@@ -232,7 +233,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def _scale_rate(self) -> None:
         """Set the factor of the learning rate that does not follow from the step."""
         settings = self.config.train
-        factor = settings.lr_scale * self.plateau.scale * schedules.fall_with_run(settings.schedule, self.progress)
+        factor = settings.lr_scale * self.stage_rate * self.plateau.scale
+        factor *= schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))
         self.state = self.learner.scaled(self.state, factor)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tengen.config.settings.selfplay import BoardSize, SelfplaySettings, resized, size, stride
+from tengen.config.settings.selfplay import BoardSize, SelfplaySettings, resized, size, stage_at, stride
 from tengen.errors import OptionError
 from tengen.schema import from_options
 
@@ -61,3 +61,26 @@ def test_other_sizes() -> None:
 def test_sizes_that_do_not_go_together(sizes: list[str], problem: str) -> None:
     with pytest.raises(OptionError, match=f"sizes.*: {problem}"):
         from_options(SelfplaySettings, {"sizes": sizes, "games": 100}, "selfplay")
+
+
+def test_stages_come_one_after_the_other_and_end_with_the_settings_themselves() -> None:
+    settings = SelfplaySettings(cheap_simulations=24, stages=(".25:32/8:2.5", "0.6:64/16"))
+    found = [stage_at(progress, 160, settings) for progress in (0.0, 0.24, 0.25, 0.59, 0.6, 1.0, 1.3)]
+    numbers = [(each.simulations, each.cheap, each.rate) for each in found]
+    assert numbers == [(32, 8, 2.5)] * 2 + [(64, 16, 1.0)] * 2 + [(160, 24, 1.0)] * 3
+    assert stride(160, settings) == 8, "searches of all stages end with a phase"
+    assert stride(160, SelfplaySettings(full_share=1.0, stages=("0.5:48/8",))) == 16
+
+
+@pytest.mark.parametrize(
+    ("stages", "problem"),
+    [
+        (("0.5:64/8", "0.2:32/8"), "one after the other"),
+        (("0.5:8/16",), "at most as many cheap simulations"),
+        (("1.5:8/4",), "expected UNTIL:SIMULATIONS/CHEAP"),
+        (("0.5:8",), "expected UNTIL:SIMULATIONS/CHEAP"),
+    ],
+)
+def test_stages_that_make_no_sense(stages: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
+        from_options(SelfplaySettings, {"stages": stages}, "selfplay")

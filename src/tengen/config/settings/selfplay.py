@@ -10,6 +10,7 @@ from tengen.errors import OptionError
 from tengen.schema import setting
 
 _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
+_STAGE = re.compile(r"(0?\.[0-9]+):([1-9][0-9]{0,4})/([1-9][0-9]{0,4})(?::([0-9]{1,3}(?:\.[0-9]+)?))?")
 _OPPONENT = re.compile(r"([a-z][a-z0-9_]*)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
 
 
@@ -28,6 +29,24 @@ def size(text: str) -> BoardSize:
         raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
     side, share, komi = found.groups()
     return BoardSize(int(side), float(share), None if komi is None else float(komi))
+
+
+class SearchStage(NamedTuple):
+    """A stage of the run, and the searches in it."""
+
+    until: float  # share of the run's goal at which it ends
+    simulations: int  # of full searches
+    cheap: int  # of the others
+    rate: float  # factor of the learning rate
+
+
+def stage(text: str) -> SearchStage:
+    """Parses an item of `SelfplaySettings.stages`."""
+    found = _STAGE.fullmatch(text)
+    if found is None:
+        raise OptionError(f"expected UNTIL:SIMULATIONS/CHEAP or UNTIL:SIMULATIONS/CHEAP:RATE, got {text!r}")
+    until, simulations, cheap, rate = found.groups()
+    return SearchStage(float(until), int(simulations), int(cheap), 1.0 if rate is None else float(rate))
 
 
 class NamedOpponent(NamedTuple):
@@ -99,6 +118,13 @@ class SelfplaySettings:
         words="ROLE=PLAYER:SHARE, as black=random:0.1, of a player of the game and a fixed player or a network's path",
         change="start",
     )
+    stages: tuple[str, ...] = setting(
+        (),
+        "earlier stages of the run with fewer simulations, each until a share of the goal is reached",
+        pattern=_STAGE.pattern,
+        words="UNTIL:SIMULATIONS/CHEAP or UNTIL:SIMULATIONS/CHEAP:RATE, as 0.4:32/8:2.0",
+        before=(),
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         sizes = [size(text) for text in self.sizes]
@@ -109,6 +135,12 @@ class SelfplaySettings:
         for each in sizes:
             if round(each.share * self.games) < 1:
                 yield "sizes", f"expected a share of at least one game in {self.games}, got {each.share:g}"
+        stages = [stage(text) for text in self.stages]
+        if [each.until for each in stages] != sorted({each.until for each in stages}):
+            yield "stages", f"expected stages that end one after the other, got {', '.join(self.stages)}"
+        for text, each in zip(self.stages, stages, strict=True):
+            if each.cheap > each.simulations:
+                yield "stages", f"{text}: expected at most as many cheap simulations as full ones"
         opponents = [named(text) for text in self.opponents]
         if sum(each.share for each in opponents) > 1 + 1e-9:
             yield "opponents", f"expected shares of at most 1 together, got {', '.join(self.opponents)}"
@@ -121,6 +153,18 @@ class SelfplaySettings:
 
 def stride(simulations: int, settings: SelfplaySettings, leaves: int = 1) -> int:
     """Steps, of `leaves` simulations each, after which searches may end, so that neither kind waits for the other."""
-    full, cheap = (-(-count // leaves) for count in (simulations, settings.cheap_simulations))
     always_full = settings.full_share == 1 and settings.decided_full_share == 1
-    return full if always_full else math.gcd(full, cheap)
+    counts = (each[1:2] if always_full else each[1:3] for each in all_stages(simulations, settings))
+    return math.gcd(*(-(-count // leaves) for pair in counts for count in pair))
+
+
+def all_stages(simulations: int, settings: SelfplaySettings) -> list[SearchStage]:
+    """The stages of a run, the last with the `simulations` of the section `search`."""
+    last = SearchStage(1.0, simulations, settings.cheap_simulations, 1.0)
+    return [*map(stage, settings.stages), last]
+
+
+def stage_at(progress: float, simulations: int, settings: SelfplaySettings) -> SearchStage:
+    """The stage of a run that has reached that share of its goal."""
+    stages = all_stages(simulations, settings)
+    return next((each for each in stages if progress < each.until), stages[-1])

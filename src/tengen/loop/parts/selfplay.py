@@ -24,6 +24,7 @@ from tengen.interop.katago import base as katago
 from tengen.loop.components import check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
+from tengen.run import counts as counting
 from tengen.run import networks, safe_exit, starting
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
@@ -65,6 +66,7 @@ class SelfplayPart(Part):
         self._bad: set[str] = set()  # networks that cannot be used
         self._pending: list[PlayedRound] = []
         self.evaluations = 0.0
+        self._progress = 0.0  # of the run towards its goal
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
         starting.local(config, base)  # it plays the first games
@@ -78,7 +80,7 @@ class SelfplayPart(Part):
         self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
         self._collector = Collector(
             *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
-            *(self.network, self._session, self._playing.opponents, self._playing.visits),
+            *(self.network, self._session, self._playing.opponents),
         )
         self._weights = self._playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
@@ -112,7 +114,7 @@ class SelfplayPart(Part):
             self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
         try:
             with safe_exit.possible(not self._rounds.compiled):
-                self._pending = self._rounds.play(self._weights, self._collect)
+                self._pending = self._rounds.play(self._weights, self._collect, self._enter_stage())
         except NoFiniteNumbers as error:
             with contextlib.suppress(TengenError):  # the error below matters more
                 self.flush()  # games that ended before
@@ -126,6 +128,12 @@ class SelfplayPart(Part):
         self._dump_tree()
         self._switch_when_ready()
         return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
+
+    def _enter_stage(self) -> tuple[int, int]:
+        """The simulations of full and of cheap searches in the present stage of the run."""
+        stage = self._config.stage(self._progress)
+        self._collector.visits = budgets = stage.simulations, stage.cheap
+        return budgets
 
     @property
     def evaluate(self) -> Any:
@@ -263,7 +271,15 @@ class SelfplayPart(Part):
         name, self._weights = self._next
         self._collector.under(name)
         self.network, self._next = name, None
+        self._progress = self._reached()
         self._say(f"playing with {name}")
+
+    def _reached(self) -> float:
+        """The share of the run's goal that was reached when the network that plays was saved."""
+        path = networks.known(self._base, self.network)
+        info = saving.read(path).info if path else {}
+        counts = counting.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
+        return counting.progress(self._config.goal, counts, info.get("steps", 0))
 
 
 class PatientWriter(Writer):

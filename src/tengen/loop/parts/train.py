@@ -26,7 +26,6 @@ from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.run import counts as counting
 from tengen.run import directory, networks, safe_exit, starting
-from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
@@ -179,8 +178,9 @@ class TrainPart(Part):
         steps = min(session.pace.units, self.epoch_steps - self._state.steps, self.trainer.affordable)
         if compiles:
             self.show(self._progress("compiling the learner"))
-        counts = RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
+        counts = counting.RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
         self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
+        self.trainer.stage_rate = self._config.stage(self.trainer.progress).rate
         began, waited = time.monotonic(), files.waited
         taken = session.learn(steps, lambda steps: self.trainer.learn(files.blocks(steps)))
         seconds = time.monotonic() - began

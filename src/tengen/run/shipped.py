@@ -1,0 +1,46 @@
+"""Trained networks that come with Tengen. Their names stand wherever the path of a network may: `tengen play go9`.
+
+Matrices and kernels are stored in bfloat16. The header of each file also has the configuration of its run, and tells
+where and how well the network was trained.
+"""
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from tengen import files
+from tengen.config.source import RUN_FILE
+from tengen.errors import TengenError
+
+ABOUT = "about"  # the key of `NetworkFile.info` for what people write about a network, such as its strength
+CONFIGURATION = "configuration"  # the key for the text of its run's configuration
+_SUFFIX = ".safetensors"
+
+
+def names() -> tuple[str, ...]:
+    """The names of the networks."""
+    found = (file.name for file in _folder().iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+
+
+def path(name: str) -> Path | None:
+    """The file of the network with this name."""
+    return _folder() / f"{name}{_SUFFIX}" if name in names() else None
+
+
+def _folder() -> Path:
+    return Path(str(resources.files("tengen.networks")))
+
+
+def write(source: Path, out: Path, about: Mapping[str, str]) -> Path:
+    """Writes the network at `source` as one of those files, with the configuration of its run and `about` it."""
+    from tengen.nets import saving  # which needs JAX
+
+    if out.suffix != _SUFFIX:
+        raise TengenError(f"{out}: expected a name that ends in {_SUFFIX}")
+    saved = saving.read(source)
+    folder = source if source.is_dir() else source.parent
+    file = folder.parent.parent / RUN_FILE
+    run = {CONFIGURATION: files.read_bytes(file).decode()} if file.exists() else {}
+    info = {**saved.info, **run, ABOUT: {**saved.info.get(ABOUT, {}), **about}}
+    return saving.save(saving.load(source), out, saved.make_game(), info, small=True)
