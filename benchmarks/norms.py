@@ -3,8 +3,8 @@
     python benchmarks/norms.py --batch 1024 4096
 
 Every line is one `norms_gpu.Shape` (bytes per read, threads, rows read at once, blocks, blocks per multiprocessor) for
-all passes; the numbers are us per call, and TB/s counting each array once. The norm follows an addition, and the sum has
-another use, as at the beginning of a residual block.
+all passes; the numbers are us per call, and TB/s counting each array once. The norm follows an addition, and the sum
+has another use, as at the beginning of a residual block.
 """
 
 import argparse
