@@ -15,6 +15,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.gpu import nvrtc, program
 from tengen.gpu.program import Program, call, defines
+from tengen.nets import building, saving
 
 AFFINE = Program(
     "nets/board.cu",
@@ -57,7 +58,7 @@ def all_programs() -> set[Program]:
             return search.expand(tree, leaves, nets.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
 
         found |= programs_of(simulate, jax.random.split(jax.random.key(0), 4))
-    return found | of_network("b3c96-mish", 9)
+    return found | of_network("b3c96-mish", 9) | of_training("b1c16-mish", 9) | of_training("b1c16", 5, full=False)
 
 
 def of_network(name: str, size: int) -> set[Program]:
@@ -70,11 +71,30 @@ def of_network(name: str, size: int) -> set[Program]:
     return programs_of(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs)
 
 
+def of_training(name: str, size: int, *, full: bool = True) -> set[Program]:
+    """The programs of the gradient of a network for Go."""
+    game = games.make("go", size=size)
+
+    def build() -> nets.Network:
+        net = nets.build(nets.spec(name), game, nnx.Rngs(0), dtype="bfloat16", full_board=full)
+        return building.with_training_programs(net)
+
+    graph, state = nnx.split(nnx.eval_shape(build))
+    tensors = jax.eval_shape(saving.named, state)
+    inputs = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
+
+    def loss(tensors: Any, *inputs: Any) -> Any:
+        return nnx.merge(graph, saving.unnamed(tensors))(*inputs, train=True).policy.sum()
+
+    return programs_of(jax.grad(loss), tensors, *inputs)
+
+
 @needs_nvrtc
 def test_every_program_compiles_for_the_oldest_and_the_newest_architecture() -> None:
     found = all_programs()
+    norms = {f"norm_{name}" for name in ("moments", "finish", "apply", "sums", "slopes", "gradient")}
     entries = {"go_move_and_look", "tree_walk", "tree_expand", "tree_plan", "affine", "pool_bias", "heads"}
-    assert {each.entry for each in found} == entries
+    assert {each.entry for each in found} == entries | norms
     for each in found:
         for capability in (program.OLDEST, 120):
             text = program.ptx(each, capability)
