@@ -42,7 +42,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if number > 2 else ()) for number, case in enumerate(CASES)]
+    "case", [pytest.param(case, marks=pytest.mark.slow if number > 1 else ()) for number, case in enumerate(CASES)]
 )
 def test_a_norm_is_the_same_as_by_xla(quick_jit: Any, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = CASES[case]

@@ -256,7 +256,7 @@ __device__ inline void total(const float* partials, float& one, float& two) {
   const int channel = blockIdx.x * 32 + threadIdx.x % 32;
   one = two = 0.0f;
   if (channel < CHANNELS)
-#pragma unroll 4
+#pragma unroll 8
     for (int part = threadIdx.x / 32; part < PARTS; part += THREADS / 32) {
       one += partials[part * 2 * CHANNELS + channel];
       two += partials[(part * 2 + 1) * CHANNELS + channel];

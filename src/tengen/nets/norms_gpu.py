@@ -20,7 +20,7 @@ from tengen.gpu.program import defines
 from tengen.nets.gpu import ACTIVATIONS, MOST_NUMBERS, TYPES
 from tengen.nets.specs import Activation
 
-_FINISH = 512  # threads of the small programs, which add up the sums of all blocks
+_FINISH = 1024  # threads of the small programs, which add up the sums of all blocks
 _MOST_CHANNELS = 1024
 
 
