@@ -2,9 +2,9 @@
 
     python benchmarks/norms.py --batch 1024 4096
 
-Every line is one `norms_gpu.Shape` (bytes per read, threads, rows read at once, blocks, blocks per multiprocessor) for
-all passes; the numbers are us per call, and TB/s counting each array once. The norm follows an addition, and the sum
-has another use, as at the beginning of a residual block.
+Every line is one `norms_gpu.PassShape` (bytes per read, threads, rows read at once, blocks, blocks per multiprocessor)
+for all passes; the numbers are us per call, and TB/s counting each array once. The norm follows an addition, and the
+sum has another use, as at the beginning of a residual block.
 """
 
 import argparse
@@ -16,21 +16,21 @@ import jax.numpy as jnp
 from tengen.bench.timing import kernel_times
 from tengen.nets import norms_gpu
 from tengen.nets.norms import EPSILON
-from tengen.nets.norms_gpu import NormPlan, Shape
+from tengen.nets.norms_gpu import NormPlan, PassShape
 
 # Arrays that each pass reads or writes.
 ARRAYS = {"norm_moments": 3, "norm_apply": 2, "norm_sums": 2, "norm_gradient": 4}
 SMALL = ("norm_finish", "norm_slopes")
 TRIED = [
-    *(Shape(16, threads, repeats, 132 * together, together) for threads, together in ((512, 1), (512, 2), (256, 3))
+    *(PassShape(16, threads, repeats, 132 * together, together) for threads, together in ((512, 1), (512, 2), (256, 3))
       for repeats in (1, 2, 4)),
-    *(Shape(8, threads, repeats, 132 * together, together) for threads, together in ((768, 2), (512, 3), (256, 5))
+    *(PassShape(8, threads, repeats, 132 * together, together) for threads, together in ((768, 2), (512, 3), (256, 5))
       for repeats in (1, 2, 4)),
-    *(Shape(8, 256, repeats, 10**6, 5) for repeats in (1, 2, 4)),
-    *(Shape(16, 256, repeats, 10**6, 3) for repeats in (1, 2, 4)),
-    Shape(16, 128, 1, 10**6, 6),
-    Shape(4, 768, 4, 264, 2),
-    Shape(4, 256, 4, 132 * 8, 8),
+    *(PassShape(8, 256, repeats, 10**6, 5) for repeats in (1, 2, 4)),
+    *(PassShape(16, 256, repeats, 10**6, 3) for repeats in (1, 2, 4)),
+    PassShape(16, 128, 1, 10**6, 6),
+    PassShape(4, 768, 4, 264, 2),
+    PassShape(4, 256, 4, 132 * 8, 8),
 ]  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def main() -> None:
             print(f"  {'as it is' if tried is None else str(tuple(tried)):26} {'  '.join(words)}", flush=True)
 
 
-def measure(shape: tuple[int, ...], tried: Shape | None, activation: Any) -> dict[str, float]:
+def measure(shape: tuple[int, ...], tried: PassShape | None, activation: Any) -> dict[str, float]:
     """The mean time of each pass in us."""
     kept = dict(norms_gpu.SHAPES)
     if tried is not None:

@@ -47,7 +47,7 @@ CASES = {
 def test_a_norm_is_the_same_as_by_xla(quick_jit: Any, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = CASES[case]
     if chosen.channels < 1024:  # fewer threads are emulated faster, and blocks have several rows to look at
-        small = dict.fromkeys(norms_gpu.SHAPES, norms_gpu.Shape(8, 96, 2, 3, 1))
+        small = dict.fromkeys(norms_gpu.SHAPES, norms_gpu.PassShape(8, 96, 2, 3, 1))
         monkeypatch.setattr(norms_gpu, "SHAPES", small)
     numbers = np.random.default_rng(0)
     size = {"points": SIDE, "boards": 1}

@@ -24,7 +24,7 @@ _FINISH = 1024  # threads of the small programs, which add up the sums of all bl
 _MOST_CHANNELS = 1024
 
 
-class Shape(NamedTuple):
+class PassShape(NamedTuple):
     """How a program divides its work."""
 
     bytes: int  # that a thread reads at once
@@ -36,10 +36,10 @@ class Shape(NamedTuple):
 
 # Measured on an H200, which has 132 multiprocessors. Those that add up leave two sums per channel and block.
 SHAPES = {
-    "norm_moments": Shape(8, 768, 4, 264, 2),
-    "norm_apply": Shape(16, 256, 2, 1056, 4),
-    "norm_sums": Shape(8, 768, 2, 264, 2),
-    "norm_gradient": Shape(8, 256, 2, 1056, 5),
+    "norm_moments": PassShape(8, 768, 4, 264, 2),
+    "norm_apply": PassShape(16, 256, 2, 1056, 4),
+    "norm_sums": PassShape(8, 768, 2, 264, 2),
+    "norm_gradient": PassShape(8, 256, 2, 1056, 5),
 }
 
 
