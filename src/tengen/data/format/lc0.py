@@ -3,7 +3,8 @@
 All values are from the side of the player to move. Records of older versions are widened to version 6, as Lc0 does.
 """
 
-import gzip
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tengen import files
-from tengen.data.format.chunk import CorruptChunk, ForeignChunk
-from tengen.errors import TengenError
+from tengen.data.format.chunk import ChunkError, CorruptChunk, ForeignChunk, UnreadableChunk
+from tengen.data.format.tars import TarFile, split_path
+from tengen.errors import OptionError, TengenError
 from tengen.files import packed
 from tengen.games import chess_lc0
 
@@ -42,6 +44,34 @@ _MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
 _ILLEGAL = np.float32(-1).view(np.uint32)
 _SLACK = 0.01  # in the sum of a policy
 HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the history of others
+
+
+# The beginning of a gzip stream with a comment: how many positions there are to learn from.
+_NOTED = re.compile(rb"\x1f\x8b\x08\x10.{6}positions: (\d{1,5})\0", re.DOTALL)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a chunk, which may lie in a tar (`training.tar/folder/training.1.gz`). Raises ChunkError."""
+    tar, member = split_path(path)
+    try:
+        return files.read_bytes(tar) if member is None else TarFile.of(tar).read(member)
+    except ChunkError:
+        raise
+    except OSError as error:
+        raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
+    except OptionError as error:
+        raise CorruptChunk(f"{path}: {error}") from error
+
+
+def count_positions(path: Path) -> int:
+    """How many positions of a game are to be learned from; its beginning says so if Tengen wrote it."""
+    try:
+        _, first, _ = files.read_ends(path, 64, 8)
+    except OSError as error:
+        raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
+    if found := _NOTED.match(first):
+        return int(found[1])
+    return int((unpack(read_bytes(path), path)["flags"] & HISTORY_ONLY == 0).sum())
 
 
 def unpack(data: bytes, where: object) -> np.ndarray:
@@ -149,5 +179,9 @@ def write(path: Path, records: np.ndarray) -> None:
     records = np.asarray(records, RECORD)
     if problem := is_whole(records):
         raise TengenError(f"{path}: not written: {problem}")
+    data, squeeze = records.tobytes(), zlib.compressobj(6, zlib.DEFLATED, -15)
     # Without a name and a time, so that the same game gives the same bytes.
-    files.write_bytes(path, gzip.compress(records.tobytes(), 6, mtime=0))
+    note = f"positions: {(records['flags'] & HISTORY_ONLY == 0).sum()}"
+    begin = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff" + note.encode() + b"\0"
+    end = zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+    files.write_bytes(path, b"".join((begin, squeeze.compress(data), squeeze.flush(), end)))
