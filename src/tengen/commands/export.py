@@ -12,6 +12,7 @@ from tengen.errors import TengenError
 _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
     "lc0": "lc0 --weights={out}",
+    "lc0-float32": "lc0 --weights={out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
@@ -35,7 +36,8 @@ def add(subparsers: Any) -> None:
         nargs=2,
         metavar=("FORMAT", "OUT"),
         help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
-        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx",
+        "lc0: for Lc0, as OUT.pb.gz, with 16 bits a weight; lc0-float32: with all bits, for Lc0 0.33 or newer; onnx: "
+        "for other languages and frameworks, as OUT.onnx",
     )
     parser.add_argument("--name", help="of one trainer (default: all of them)")
     parser.add_argument(
@@ -73,9 +75,10 @@ def _write(args: argparse.Namespace) -> int:
     kind, out = args.format[0], Path(args.format[1])
     if kind not in _TRY:
         raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
-    exchange = importlib.import_module(f"tengen.interop.{kind}.exchange")
+    program, _, encoding = kind.partition("-")
+    exchange = importlib.import_module(f"tengen.interop.{program}.exchange")
     found = networks.find(args.config)
-    for note in exchange.export(found.path, args.name or found.name, out):
+    for note in exchange.export(found.path, args.name or found.name, out, *filter(None, [encoding])):
         print(f"note: {note}")
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=out)}")

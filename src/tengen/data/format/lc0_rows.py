@@ -1,6 +1,7 @@
 """Rows from Lc0's training records, with its ways of choosing positions."""
 
 import math
+import threading
 from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
@@ -13,6 +14,7 @@ from tengen.data.format import lc0
 from tengen.data.format.chunk import CorruptChunk, ForeignChunk
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.errors import OptionError
+from tengen.files.packed import Room
 from tengen.games import chess_lc0
 
 _PLANES = (8, 8, chess_lc0.PLANES)
@@ -57,9 +59,12 @@ def reader(
     if others:
         raise OptionError(f"chunks of Lc0 have no {others[0]} to learn from")
 
+    memory = threading.local()  # a room for each thread
+
     def read(path: Path) -> Rows:
+        memory.room = getattr(memory, "room", None) or Room()
         digest = md5(path.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
-        records = lc0.unpack(lc0.read_bytes(path), path)
+        records = lc0.unpack(lc0.read_bytes(path), path, memory.room)
         problem = next(lc0.problems(records), "")
         if problem:
             raise CorruptChunk(f"{path}: {problem}")
