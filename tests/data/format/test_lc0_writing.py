@@ -1,19 +1,14 @@
 """Games as Lc0's records, against an independent reader."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tengen.data.format import chunk, lc0, lc0_writing
-from tengen.data.format.rows import pack_planes
 from tengen.games import chess_lc0
-from tests.helpers import chess_oracle, lc0_checker
-from tests.helpers.lc0_records import REAL, made
-
-FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
-MOVES = 20  # room in the tables
+from tests.helpers import lc0_checker
+from tests.helpers.lc0_records import FOOLS_MATE, REAL, made, searched
 
 
 def test_a_game_played_here_becomes_records(tmp_path: Path) -> None:
@@ -52,36 +47,6 @@ def test_a_game_played_here_becomes_records(tmp_path: Path) -> None:
     assert np.isnan(found["orig_q"]).all()
     assert [value > 0 for value in found["policy_kld"]] == [True, True, False, True]
     assert chunk.read_meta(tmp_path / "game.gz").rows == 3  # one is history only
-
-
-def searched(moves: tuple[str, ...], opening: int, full: list[bool]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The rows of a game as self-play makes them, each search certain of the move that follows; and its moves."""
-    chess: Any = pytest.importorskip("chess", reason="python-chess is not installed")
-    board, rows, played = chess.Board(), [], []
-    for ply, name in enumerate(moves):
-        move = chess.Move.from_uci(name)
-        action = chess_oracle.action_of(board, move)
-        played.append(action)
-        policy = np.full(chess_lc0.NUM_MOVES, -1, np.float16)
-        policy[[chess_oracle.action_of(board, other) for other in board.legal_moves]] = 0
-        policy[action] = 1
-        rights = np.ones(4, bool)  # nobody has moved a king or a rook
-        seen = chess_lc0.observation(
-            chess_oracle.planes_of(board), rights, np.bool_(not board.turn), np.int32(board.halfmove_clock)
-        )
-        board.push(move)
-        ends = float(board.is_game_over())
-        facts = {"network_value": 0.1, "network_draw": 0.3, "network_moves_left": 12, "visits": 9, "best": action}
-        facts |= {"best_value": 1.0 if ends else 0.2, "best_ends": ends, "policy_kld": 0.5}
-        facts |= {"played_value": facts["best_value"], "played_ends": ends}
-        row = {name: np.float32(value) for name, value in facts.items()}
-        row |= {"planes": pack_planes(np.asarray(seen.planes)), "scalars": np.asarray(seen.scalars)}
-        row |= {lc0_writing.POLICY: policy, "ply": np.int16(ply), "game": np.array([3, 7], np.uint32)}
-        row |= {"search_value": np.float32(0.25), "policy_weight": np.float32(full[ply])}
-        if ply >= opening:
-            rows.append(row)
-    table = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-    return table, np.array(played + [-1] * (MOVES - len(played)), np.int16)
 
 
 def test_an_independent_reader_accepts_a_game(tmp_path: Path) -> None:
