@@ -369,12 +369,12 @@ def test_an_independent_client_plays_a_game(chess_net: FoundNetwork) -> None:
         board = chess.Board()
         for number in range(16):
             limit = client.Limit(nodes=6) if number % 2 else client.Limit(white_clock=5, black_clock=5, white_inc=0.1)
-            played = engine.play(board, limit, info=client.INFO_ALL)
+            played = engine.play(board, limit, info=client.INFO_ALL, ponder=number % 3 > 0)
             assert played.move in board.legal_moves
             assert "score" in played.info
             board.push(played.move)
-        found = engine.analyse(chess.Board("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), client.Limit(nodes=6), multipv=2)
-        assert len(found) == 2
+        found = engine.analyse(chess.Board("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), client.Limit(nodes=6), multipv=3)
+        assert [line["multipv"] for line in found] == [1, 2, 3]
         promotes = chess.Board("8/P6k/8/8/8/8/8/K7 w - - 0 1")
         played = engine.play(promotes, client.Limit(nodes=6), root_moves=[chess.Move.from_uci("a7a8n")])
         assert played.move == chess.Move.from_uci("a7a8n")
