@@ -216,6 +216,7 @@ def test_an_empty_section(file: Path) -> None:
         ("simulations: 12", "simulations: 3", "selfplay.cheap_simulations: expected at most search.simulations, 3"),
         ("first_rows: 200", "first_rows: 5001", "data.first_rows: expected at most data.ring_rows, 5000"),
         ("format: tengen", "format: katago", "data.format: expected tengen, because KataGo trains on go with"),
+        ("format: tengen", "format: lc0", "data.format: expected tengen, because Lc0 trains on chess with"),
     ],
 )
 def test_settings_that_do_not_go_together(file: Path, old: str, new: str, problem: str) -> None:

@@ -4,12 +4,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tengen import games, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import engine as engine_module
+from tengen.engine import programs
 from tengen.engine.engine import Engine
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
@@ -226,3 +228,12 @@ def test_leaves_come_from_device_and_visits(noughts: FoundNetwork) -> None:
     assert Engine(noughts, settings=EngineSettings(visits=800, slots=64)).leaves >= 4
     with pytest.raises(TengenError, match="leaves"):
         Engine(noughts, settings=EngineSettings(leaves=0))
+
+
+def test_a_move_copies_no_table(engine: Engine) -> None:
+    """Tables have hundreds of megabytes: a copy of each for every move would take most of a second."""
+    moved = programs._read_move(engine.tree, jnp.int32(4))
+    text = programs._move.lower(engine.tree, moved).compile().as_text() or ""
+    _, slots, actions = engine.tree.child.shape
+    assert f"[1,{slots},{actions}]" in text
+    assert not [line for line in text.splitlines() if f"[1,{slots},{actions}]" in line and " copy(" in line]

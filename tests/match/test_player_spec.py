@@ -40,6 +40,10 @@ def test_who_is_meant(saved: Path) -> None:
     assert player_spec.parse(str(saved / "run")).name == "s10"
     told = (("Skill Level", "3"),)
     assert player_spec.parse("uci:stockfish", told).name == "uci:stockfish Skill Level=3"
+    assert player_spec.parse("uci@100:stockfish", told).name == "uci@100:stockfish Skill Level=3"
+    for wrong in ("uci@:stockfish", "uci@0:stockfish", "uci@x:stockfish", "gtp@100:gnugo"):
+        with pytest.raises(TengenError, match="as in uci@100:stockfish"):
+            player_spec.parse(wrong)
     assert player_spec.parse("gtp:gnugo", told).name == "gtp:gnugo"
 
 

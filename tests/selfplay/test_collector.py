@@ -7,21 +7,30 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 
-from tengen import games
+from tengen import games, nets
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings
-from tengen.data.format import katago_writing
+from tengen.data.format import katago_writing, lc0_writing
 from tengen.data.format.chunk import read_chunk
+from tengen.data.format.identity import GameIdentity
 from tengen.data.format.katago import games_of
+from tengen.data.format.rows import RowFormat
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
+from tengen.loop.resuming import since
+from tengen.nets import evaluators
+from tengen.run.counts import RunCounts
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.finished import Finished, on_host
 from tengen.selfplay.opponents import NOBODY, Opponent
 from tengen.selfplay.playing import Selfplay
+from tests.helpers import lc0_checker
 from tests.helpers.katago_files import VISITS, check_turns
+from tests.helpers.lc0_records import FOOLS_MATE, searched
+from tests.helpers.lc0_records import MOVES as MOST
 from tests.helpers.rows import PLAIN, joined, rows, same
 from tests.helpers.selfplay_plans import EVALUATOR, SESSION, evaluate
 from tests.helpers.tiny_runs import tiny
@@ -148,6 +157,61 @@ def test_a_stray_number_is_not_the_last_one(tmp_path: Path, store: Store) -> Non
         (path,) = (tmp_path / "selfplay").glob("*/*.npz")
         path.with_name("9999999999-x.npz").write_bytes(path.read_bytes())
         assert collector(tmp_path, Store(tmp_path / "selfplay"), writer).chunk == 0
+
+
+def test_games_for_lc0_are_files_that_a_run_reads_back(tmp_path: Path, store: Store) -> None:
+    chess = games.make("chess", max_moves=MOST)
+    table, actions = searched(FOOLS_MATE, opening=1, full=[False, True, False, True])
+    fields: dict[str, Any] = finished(1, 0, 0)._asdict() | {
+        "rows": table,
+        "rows_count": np.int32(2),
+        "others_count": np.int32(1),
+        "number": np.array([[3, 7]], np.uint32),
+        "action": actions[None],
+        "length": np.array([4], np.int32),
+        "result": np.array([-1.0], np.float32),
+    }
+    data = replace(tiny("data.chunk_rows=4", "data.record_share=0").data, format="lc0")
+    with Writer() as writer:
+        found = Collector(tmp_path, store, chess, RowFormat.of(chess), writer, data, "net", session=3)
+        for _ in range(3):
+            found.add(Finished(**fields), 5.0)
+        found.flush()
+        assert (found.written_rows, found.written_games, found.chunk) == (6, 3, 1)
+    names = [item.path.relative_to(store.folder).as_posix() for item in store.chunks()]
+    assert names == ["net/lc0/0000000000-a-00000.gz", "net/lc0/0000000000-a-00001.gz", "net/lc0/0000000001-a-00000.gz"]
+    assert {item.network for item in store.chunks()} == {"net"}
+    assert len(lc0_checker.check(store.folder / names[0])) == 3
+    loaded = store.read_newest(5, RowFormat.of(chess), GameIdentity.of(chess))
+    assert (loaded.count, loaded.rows["ply"].tolist()) == (5, [2, 0, 2, 0, 2])
+    assert since(RunCounts(), 0, store).rows == 2  # the second file alone
+    assert Store(store.folder, "b").reserve("other").name == "0000000002-b.npz"
+
+
+@pytest.mark.slow
+def test_self_play_of_chess_for_lc0(tmp_path: Path) -> None:
+    """An independent reader accepts what a search in real games gives."""
+    chess = games.make("chess", max_moves=60)
+    net = nets.fold(nets.build(nets.spec("b1c8", ("moves_left",)), chess, nnx.Rngs(0)))
+    evaluator, weights = evaluators.evaluator(net)
+    settings = SelfplaySettings(games=8, full_share=0.5, cheap_simulations=2, opening_moves=3)
+    form = lc0_writing.played_form(chess, ("moves_left",))
+    how = Selfplay(chess, evaluator, SearchSettings(simulations=6, considered=4), settings, form)
+    actor, store = how.start(jax.random.key(0)), Store(tmp_path / "selfplay")
+    data = replace(tiny().data, format="lc0")
+    with Writer() as writer:
+        found = Collector(tmp_path, store, chess, RowFormat.of(chess, ("moves_left",)), writer, data, "net", session=3)
+        for _ in range(6):
+            actor, done = how.play(weights, actor, np.int32(48), np.uint32(SESSION))
+            found.add(on_host(done), 0.0)
+        found.flush()
+    records = [record for item in store.chunks() for record in lc0_checker.check(item.path)]
+    learned = sum(not record.flags & 64 for record in records)
+    assert learned == found.written_rows
+    assert 0.3 < learned / len(records) < 0.7
+    assert len(records) > 500
+    assert all(record.floats["root_m"] == record.floats["orig_m"] > 0 for record in records)
+    assert len({record.floats["best_q"] for record in records}) > 100
 
 
 @pytest.mark.slow

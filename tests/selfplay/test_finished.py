@@ -17,16 +17,18 @@ ENDED, MOVES, ROWS, GAMES = 3, 5, 40, 9
 EXTRA = {"komi": jax.ShapeDtypeStruct((), jnp.float32)}
 
 
-def ended(rng: np.random.Generator) -> FinishedGames:
-    """Games full of random numbers, some of them not real."""
+def ended(rng: np.random.Generator, others: float) -> FinishedGames:
+    """Games full of random numbers, some of them not real; `others` is the share of rows that are only written."""
     real = rng.random(ENDED) < 0.6
+    learned = rng.random(ENDED * MOVES) < 0.5
     rows = {
         name: rng.integers(0, 100, (ENDED * MOVES, *field.shape)).astype(field.dtype)
         for name, field in FORM.fields.items()
     }
     return FinishedGames(
         rows=rows,
-        kept=np.repeat(real, MOVES) & (rng.random(ENDED * MOVES) < 0.5),
+        kept=np.repeat(real, MOVES) & learned,
+        others=np.repeat(real, MOVES) & ~learned & (rng.random(ENDED * MOVES) < others),
         number=rng.integers(0, 1000, (ENDED, 2)).astype(np.uint32),
         seed=rng.integers(0, 1000, (ENDED, 2)).astype(np.uint32),
         action=rng.integers(0, 4, (ENDED, MOVES)).astype(np.int16),
@@ -39,9 +41,9 @@ def ended(rng: np.random.Generator) -> FinishedGames:
     )
 
 
-def filled(seed: int, times: int) -> tuple[Finished, list[FinishedGames]]:
+def filled(seed: int, times: int, others: float = 0.0) -> tuple[Finished, list[FinishedGames]]:
     rng = np.random.default_rng(seed)
-    given = [ended(rng) for _ in range(times)]
+    given = [ended(rng, others) for _ in range(times)]
     finished, program = empty(FORM, ROWS, GAMES, MOVES, EXTRA), jit(add)
     for some in given:
         finished = program(finished, some)
@@ -63,6 +65,22 @@ def test_what_is_added_comes_out_in_order() -> None:
             assert found.rows[name].dtype == rows.dtype
         assert found.games_count == sum(some.real.sum() for some in given)
         assert found.rows_count == sum(some.kept.sum() for some in given)
+
+
+def test_rows_that_are_only_written_follow_the_others() -> None:
+    for seed in range(5):
+        finished, given = filled(seed, 3, others=0.8)
+        found = on_host(finished)
+        for name in FORM.fields:
+            learned = np.concatenate([some.rows[name][some.kept] for some in given])
+            written = np.concatenate([some.rows[name][some.others] for some in given])[::-1]
+            np.testing.assert_array_equal(found.rows[name], np.concatenate([learned, written]))
+            np.testing.assert_array_equal(np.asarray(finished.rows[name])[: len(learned)], learned)
+        assert found.others_count == sum(some.others.sum() for some in given) > 0
+        assert found.rows_count == sum(some.kept.sum() for some in given)
+        left = ROWS - int(found.rows_count) - int(found.others_count)
+        assert finished.room(left, 0)
+        assert not finished.room(left + 1, 0)
 
 
 def test_what_lies_behind_the_last_is_as_it_was() -> None:

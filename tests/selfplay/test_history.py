@@ -217,7 +217,7 @@ def test_rows_for_katago_hold_the_stones_of_later_turns() -> None:
         planes=jnp.asarray(np.stack(planes))[None],
     )
     last = jax.tree.map(lambda leaf: leaf[None], state)
-    rows, kept = make_rows(game, form, history, last, jnp.zeros((1, 2), jnp.uint32), 0.0)
+    rows, kept, _ = make_rows(game, form, history, last, jnp.zeros((1, 2), jnp.uint32), 0.0)
     assert bool(kept.all())
     for ply in range(9):
         sign = 1 - 2 * (ply % 2)

@@ -12,6 +12,7 @@ from tengen.errors import TengenError
 _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
     "lc0": "lc0 --weights={out}",
+    "lc0-float32": "lc0 --weights={out}",
     "tengen": "tengen play {out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
@@ -36,8 +37,9 @@ def add(subparsers: Any) -> None:
         nargs=2,
         metavar=("FORMAT", "OUT"),
         help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
-        "lc0: for Lc0, as OUT.pb.gz; onnx: for other languages and frameworks, as OUT.onnx; "
-        "tengen: for Tengen, in half the size, with its configuration, as OUT.safetensors",
+        "lc0: for Lc0, as OUT.pb.gz, with 16 bits a weight; lc0-float32: with all bits, for Lc0 0.33 or newer; onnx: "
+        "for other languages and frameworks, as OUT.onnx; tengen: for Tengen, in half the size, with its "
+        "configuration, as OUT.safetensors",
     )
     parser.add_argument(
         "--about",
@@ -88,8 +90,9 @@ def _write(args: argparse.Namespace) -> int:
     if kind == "tengen":
         shipped.write(found.path, out, _about(args.about))
     else:
-        exchange = importlib.import_module(f"tengen.interop.{kind}.exchange")
-        for note in exchange.export(found.path, args.name or found.name, out):
+        program, _, encoding = kind.partition("-")
+        exchange = importlib.import_module(f"tengen.interop.{program}.exchange")
+        for note in exchange.export(found.path, args.name or found.name, out, *filter(None, [encoding])):
             print(f"note: {note}")
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=out)}")

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
 is. All games are kept; Ctrl-C stops the match, and the same command goes on. Foreign engines are told the rules of
 the match if possible, and Tengen's own rules decide (docs/match.md)."""
-_WHO = "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go) or uci:stockfish (chess)"
+_WHO = (
+    "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go), uci:stockfish (chess), or "
+    "uci@100:stockfish with 100 nodes a move"
+)
 
 
 def add(subparsers: Any) -> None:

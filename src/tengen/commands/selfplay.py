@@ -8,9 +8,9 @@ from tengen.commands.part import add_part, drive, positive
 
 _ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
 teach. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that
-KataGo trains on. Ends with Ctrl-C."""
+KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the games. Ends with Ctrl-C."""
 
-_FORMATS = ("tengen", "katago")
+_FORMATS = ("tengen", "katago", "lc0")
 
 
 def add(subparsers: Any) -> None:
@@ -20,7 +20,8 @@ def add(subparsers: Any) -> None:
         help="a part of a run: play games with its newest accepted network",
         description=_ABOUT,
         example="tengen selfplay go9 --base runs/go9\n"
-        "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago",
+        "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago\n"
+        "tengen selfplay chess --base runs/chess --format lc0",
     )
     add_part(parser, "end when games have ended and are written")
     parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
@@ -28,7 +29,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--format",
         choices=_FORMATS,
-        help="of the files: Tengen's own, or KataGo's, in RUN/selfplay/NETWORK/tdata (default: data.format)",
+        help="of the files: Tengen's own; KataGo's, in RUN/selfplay/NETWORK/tdata; or Lc0's, one for each game, in "
+        "RUN/selfplay/NETWORK/lc0 (default: data.format)",
     )
     parser.add_argument(
         "--dump-trees",

@@ -58,6 +58,8 @@ class Config:
             yield "search.score_weight", f"expected 0, because {missing}"
         if self.data.format == "katago" and getattr(self.game.options, "observation", "") != "katago":
             yield "data.format", "expected tengen, because KataGo trains on go with game.observation=katago only"
+        if self.data.format == "lc0" and (self.game.name != "chess" or self.game.options.chess960):
+            yield "data.format", "expected tengen, because Lc0 trains on chess with game.chess960=false only"
         for text in self.train.loss.extra:
             name, others = text.partition("=")[0], [target.name for target in nets.extra_targets(spec, game)]
             if name not in others:

@@ -13,6 +13,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.games.core import Game, Observation
 from tengen.nets.evaluators import Evaluator
 from tengen.nets.models import PythonModel
+from tengen.search.roots import MovedRoots, move_roots, read_moves
 from tengen.search.walk import row_at
 
 LONGEST_LINE = 24
@@ -43,10 +44,19 @@ def restart(tree: search.Tree, state: Any) -> search.Tree:
     return search.restart(tree, _batch(state), jnp.ones(1, bool))
 
 
-@partial(jax.jit, donate_argnames="tree")
 def advance(tree: search.Tree, action: Array) -> search.Tree:
     """The tree after a move."""
-    return search.advance(tree, action[None], jnp.ones(1, bool))
+    return _move(tree, _read_move(tree, action))
+
+
+@jax.jit
+def _read_move(tree: search.Tree, action: Array) -> MovedRoots:
+    return read_moves(tree, action[None])
+
+
+@partial(jax.jit, donate_argnames="tree")
+def _move(tree: search.Tree, moved: MovedRoots) -> search.Tree:
+    return move_roots(tree, moved, jnp.ones(1, bool))
 
 
 @partial(jax.jit, donate_argnames="tree")

@@ -97,7 +97,8 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
     text = text.strip()
     kind, colon, count = text.partition(":")
     if engine.is_foreign(text):
-        options = "".join(f" {name}={value}" for name, value in uci_options) if kind == "uci" else ""
+        protocol = engine.split(text)[0]
+        options = "".join(f" {name}={value}" for name, value in uci_options) if protocol == "uci" else ""
         return PlayerSpec(text, text + options)
     if is_model(text):
         found = find_network(text) if "@" in text else None

@@ -1,13 +1,13 @@
 """Starting a search at the root, advancing the root with the real game, and freeing room in full trees."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float32, Int, Int32
+from jaxtyping import Array, Bool, Float16, Float32, Int, Int32
 
-from tengen.games.core import RandomKey
+from tengen.games.core import PositionInfo, RandomKey
 from tengen.search import points
 from tengen.search.tree import NONE, Tree, parts, stored
 from tengen.search.walk import row_at
@@ -103,26 +103,54 @@ def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
     )
 
 
+class MovedRoots(NamedTuple):
+    """What `advance` reads of the large tables, for each game of a batch."""
+
+    states: Any  # the positions after the moves
+    look: PositionInfo  # at them
+    root: Int32[Array, " batch"]  # the node of the new root, if it is in the tree
+    known: Bool[Array, " batch"]  # it is
+    children: Int[Array, "batch actions"]  # of that node
+    logits: Float16[Array, "batch actions"]
+
+
 def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
     """Plays `actions` in the games `which`: the subtree below the move becomes the tree, and the rest is freed.
 
     A move that is not in the tree leaves a root that waits for its evaluation. So does a move after which the expected
     score is far from the tree's centre, because all utilities of a tree refer to one. The search ends: see `begin`.
     """
-    game, slots = tree.game, tree.visits.shape[1]
-    states, look = game.step_and_look(tree.states(tree.root), actions)
-    nodes, kept = jax.vmap(game.split)(states)
+    return move_roots(tree, read_moves(tree, actions), which)
+
+
+def read_moves(tree: Tree, actions: Int32[Array, " batch"]) -> MovedRoots:
+    """The first half of `advance`, which reads.
+
+    On a CPU, XLA copies whole tables if one program reads some of their rows and writes others. Where trees are large,
+    the halves are programs of their own.
+    """
+    states, look = tree.game.step_and_look(tree.states(tree.root), actions)
     batch = jnp.arange(len(actions))
     child = tree.child[batch, tree.root, actions].astype(jnp.int32)
     known = (child >= 0) & (tree.visits[batch, tree.root] > 0)
     if parts(tree.settings):
         expected = tree.apart[batch, child, 1] / jnp.maximum(tree.visits[batch, child], 1)
-        known &= jnp.abs(points.centre(expected, game) - tree.centre) <= points.scale(game)
-    root = jnp.where(which & known, child, tree.root)
-    tree = _without_illegal(tree, root, which & known, look.legal)
+        known &= jnp.abs(points.centre(expected, tree.game) - tree.centre) <= points.scale(tree.game)
+    root = jnp.where(known, child, tree.root)
+    return MovedRoots(states, look, root, known, tree.child[batch, root], tree.logits[batch, root])
+
+
+def move_roots(tree: Tree, moved: MovedRoots, which: Bool[Array, " batch"]) -> Tree:
+    """The second half of `advance`, which writes."""
+    game, slots = tree.game, tree.visits.shape[1]
+    states, look, known = moved.states, moved.look, moved.known
+    nodes, kept = jax.vmap(game.split)(states)
+    batch = jnp.arange(len(which))
+    root = jnp.where(which, moved.root, tree.root)
+    tree = _without_illegal(tree, moved, which & known)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
     # Only the rows of roots are written, so that no table is copied; a root that is not in the tree is written anew.
-    unknown, moved = (jnp.where(games, root, slots) for games in (which & ~known, which))
+    unknown, at = (jnp.where(games, root, slots) for games in (which & ~known, which))
 
     def at_root(table: Array, value: Array) -> Array:
         return table.at[batch, unknown].set(value.astype(table.dtype), mode="drop")
@@ -136,7 +164,7 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
         root=root,
         free=chosen(jax.vmap(_kept_first)(keep, tree.free), tree.free),
         used=chosen(keep.sum(1, dtype=jnp.int32), tree.used),
-        parent=tree.parent.at[batch, moved].set(NONE, mode="drop"),
+        parent=tree.parent.at[batch, at].set(NONE, mode="drop"),
         child=at_root(tree.child, jnp.int32(NONE)),
         state=jax.tree.map(at_root, tree.state, stored(nodes)),
         over=at_root(tree.over, look.over),
@@ -152,20 +180,20 @@ def advance(tree: Tree, actions: Int32[Array, " batch"], which: Bool[Array, " ba
     )
 
 
-def _without_illegal(tree: Tree, root: Array, which: Array, legal: Bool[Array, "batch actions"]) -> Tree:
-    """Cuts off the moves of new roots that are not `legal` after all.
+def _without_illegal(tree: Tree, moved: MovedRoots, which: Array) -> Tree:
+    """Cuts off the moves of new roots that are not legal after all.
 
     A node deep in a tree knows only part of its history, and superko forbids more once all of it is known.
     """
-    batch, slots = jnp.arange(len(root)), tree.visits.shape[1]
-    children = tree.child[batch, root]
+    batch, slots = jnp.arange(len(which)), tree.visits.shape[1]
+    children, legal = moved.children, moved.look.legal
     gone = jnp.where(which[:, None] & ~legal & (children >= 0), children, slots)
-    at = batch, jnp.where(which, root, slots)
+    at = batch, jnp.where(which, moved.root, slots)
     return replace(
         tree,
         parent=tree.parent.at[batch[:, None], gone].set(NONE, mode="drop"),
         child=tree.child.at[at].set(jnp.where(legal, children, NONE).astype(tree.child.dtype), mode="drop"),
-        logits=tree.logits.at[at].set(jnp.where(legal, tree.logits[batch, root], -jnp.inf), mode="drop"),
+        logits=tree.logits.at[at].set(jnp.where(legal, moved.logits, -jnp.inf), mode="drop"),
     )
 
 

@@ -1,13 +1,13 @@
 """Finished games into files: chunks of rows and records of games, written in the background."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from tengen.config.settings.data import DataSection
-from tengen.data.format import katago, katago_writing
+from tengen.data.format import katago, katago_writing, lc0_writing
 from tengen.data.format.chunk import count_games, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
@@ -51,8 +51,9 @@ class Collector:
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self.settings = data
         self._opponents, self.visits = opponents, visits
-        self._katago = data.format == "katago"
+        self._format = data.format
         self._rows: list[Rows] = []
+        self._games: list[np.ndarray] = []  # records of Lc0
         self._waiting = 0
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
@@ -60,8 +61,12 @@ class Collector:
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
         """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
-        if count := len(finished.rows["ply"]):
-            self._rows.append(self._for_katago(finished, game or self._game) if self._katago else finished.rows)
+        if self._format == "lc0":
+            self._games += self._for_lc0(finished)
+            self._waiting += int(finished.rows_count)
+        elif count := len(finished.rows["ply"]):
+            for_katago = self._format == "katago"
+            self._rows.append(self._for_katago(finished, game or self._game) if for_katago else finished.rows)
             self._waiting += count
         self._finished += len(finished.length)
         self.tally = self.tally.plus(finished)
@@ -93,6 +98,8 @@ class Collector:
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
+        if self._games:
+            self._write_games()
         if not self._rows:
             return
         rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
@@ -108,25 +115,40 @@ class Collector:
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
         """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
-        path = self._store.reserve(self.network, foreign=self._katago)
+        path = self._store.reserve(self.network, self._format)
         more = {"session": self._session, "finished": finished, "evaluations": 0.0 if whole else self._evaluations}
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
-        if self._katago:
+        if self._format == "katago":
             write = partial(katago_writing.write, path, rows)
-        count = len(_numbers(rows))
-
-        def job() -> None:
-            write()
-            self.written_rows += count
-            self.written_games += finished
-
-        self._writer.put(job, path)
-        if not self._katago:
-            self.chunk = int(path.name.partition("-")[0])
+        self._put(write, path, len(_numbers(rows)), finished)
         if whole:
             self._finished = max(self._finished - finished, 0)
         else:
             self.counted()
+
+    def _write_games(self) -> None:
+        """Write games for Lc0 in the background."""
+        path = self._store.reserve(self.network, self._format)
+        write = partial(lc0_writing.write, path.parent, path.stem, self._games)
+        self._put(write, path, self._waiting, self._finished)
+        self._games, self._waiting = [], 0
+        self.counted()
+
+    def _put(self, write: Callable[[], object], path: Path, rows: int, games: int) -> None:
+        def job() -> None:
+            write()
+            self.written_rows += rows
+            self.written_games += games
+
+        self._writer.put(job, path)
+        if self._format != "katago":
+            self.chunk = int(path.name.partition("-")[0])
+
+    def _for_lc0(self, finished: Finished) -> Iterator[np.ndarray]:
+        """The games as Lc0's records."""
+        cut = (np.asarray(finished.length) >= self._game.max_moves) & (np.asarray(finished.result) == 0)
+        known = (finished.number, finished.action, finished.result, cut)
+        return lc0_writing.records_of(finished.rows, *map(np.asarray, known))
 
     def _for_katago(self, finished: Finished, game: Game) -> Rows:
         """The rows of finished games as KataGo's arrays."""

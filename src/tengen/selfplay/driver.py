@@ -12,7 +12,7 @@ from flax import nnx
 
 from tengen import nets, search
 from tengen.config.sections import Config
-from tengen.data.format import katago_writing
+from tengen.data.format import katago_writing, lc0_writing
 from tengen.data.format.rows import RowFormat
 from tengen.errors import TengenError
 from tengen.games.core import Game
@@ -35,7 +35,6 @@ class SelfplayDriver:
         self.game = config.game.make()
         self.spec = spec or config.net.architecture()
         self.form = RowFormat.of(self.game, config.net.heads)  # of rows to learn from
-        self._for_katago = config.data.format == "katago"
         net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))
         net.full_board = True  # every lane has boards of one size
         graph, state = nnx.split(net)
@@ -57,7 +56,10 @@ class SelfplayDriver:
 
     def _played(self, game: Game) -> RowFormat:
         """The format of the rows that self-play makes, which has at least the fields of those to learn from."""
-        return katago_writing.played_form(game) if self._for_katago else RowFormat.of(game, self.config.net.heads)
+        heads, kind = self.config.net.heads, self.config.data.format
+        if kind == "lc0":
+            return lc0_writing.played_form(game, heads)
+        return katago_writing.played_form(game) if kind == "katago" else RowFormat.of(game, heads)
 
     def _lanes(self, board: LaneBoard) -> list[Lane]:
         """The lanes of one board size."""

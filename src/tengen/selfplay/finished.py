@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tengen.data.format.rows import RowFormat, Rows, blank
@@ -16,10 +17,15 @@ from tengen.selfplay.history import History, make_rows
 
 
 class Finished(NamedTuple):
-    """Blocks of which the first `rows_count` rows and `games_count` games are real."""
+    """Blocks of which the first `rows_count` rows and `games_count` games are real.
+
+    On the device, the last `others_count` rows are real, too: they are written and not learned from. On the host, these
+    follow the others.
+    """
 
     rows: Rows  # [R, ...]
     rows_count: Array  # Int32
+    others_count: Array  # Int32
     number: Array  # UInt32[G, 2]: names of the games
     seed: Array  # UInt32[G, 2]: see `start_of`
     action: Array  # Int16[G, M]
@@ -32,7 +38,7 @@ class Finished(NamedTuple):
 
     def room(self, rows: int, games: int) -> Array:
         """Bool: whether this many more rows and games fit."""
-        enough = self.rows_count + rows <= len(self.rows["ply"])
+        enough = self.rows_count + self.others_count + rows <= len(self.rows["ply"])
         return enough & (self.games_count + games <= len(self.length))
 
 
@@ -41,6 +47,7 @@ class FinishedGames(NamedTuple):
 
     rows: Rows  # [E * M, ...]
     kept: Array  # Bool[E * M]
+    others: Array  # Bool[E * M]: only written
     number: Array
     seed: Array
     action: Array
@@ -63,13 +70,14 @@ def finish(
     cheap_weight: float = 0.0,
 ) -> FinishedGames:
     """E games that ended in the states `last` [E, ...]; without a row format, they have no rows."""
-    rows, kept = {}, jnp.zeros(0, bool)
+    rows, kept, others = {}, jnp.zeros(0, bool), jnp.zeros(0, bool)
     if row_format is not None:
-        rows, kept = make_rows(game, row_format, history, last, number, cheap_weight)
-        kept &= jnp.repeat(real, game.max_moves)
+        rows, kept, others = make_rows(game, row_format, history, last, number, cheap_weight)
+        kept, others = (which & jnp.repeat(real, game.max_moves) for which in (kept, others))
     return FinishedGames(
         rows=rows,
         kept=kept,
+        others=others,
         number=number,
         seed=history.seed,
         action=history.action,
@@ -109,6 +117,7 @@ def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[
     return Finished(
         rows=blank(row_format, rows, jnp),
         rows_count=nothing,
+        others_count=nothing,
         number=jnp.zeros((games, 2), jnp.uint32),
         seed=jnp.zeros((games, 2), jnp.uint32),
         action=jnp.full((games, moves), -1, jnp.int16),
@@ -127,7 +136,9 @@ def add(finished: Finished, ended: FinishedGames) -> Finished:
     def places(which: Array, start: Array, size: int) -> Array:
         return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # unwanted ones are dropped
 
-    row = places(ended.kept, finished.rows_count, len(finished.rows["ply"]))
+    size = len(finished.rows["ply"])
+    row = places(ended.kept, finished.rows_count, size)
+    row = jnp.where(ended.others, size - 1 - places(ended.others, finished.others_count, size), row)
     game = places(ended.real, finished.games_count, len(finished.length))
 
     def at(place: Array) -> Any:
@@ -138,6 +149,7 @@ def add(finished: Finished, ended: FinishedGames) -> Finished:
     return finished._replace(
         rows=jax.tree.map(at(row), finished.rows, ended.rows),
         rows_count=finished.rows_count + ended.kept.sum(dtype=jnp.int32),
+        others_count=finished.others_count + ended.others.sum(dtype=jnp.int32),
         games_count=finished.games_count + ended.real.sum(dtype=jnp.int32),
         **tables,
     )
@@ -145,19 +157,24 @@ def add(finished: Finished, ended: FinishedGames) -> Finished:
 
 def on_host(finished: Finished) -> Finished:
     """The real rows and games as NumPy arrays."""
-    rows, games = (int(count) for count in jax.device_get((finished.rows_count, finished.games_count)))
-    tables = finished._asdict()
-    del tables["rows_count"], tables["games_count"]
+    counts = {name: getattr(finished, name) for name in ("rows_count", "others_count", "games_count")}
+    rows, others, games = map(int, jax.device_get(list(counts.values())))
+    tables = {name: table for name, table in finished._asdict().items() if name not in counts}
     found = {"rows": _fetched(tables.pop("rows"), rows), **_fetched(tables, games)}
-    return Finished(**found, rows_count=jnp.int32(rows), games_count=jnp.int32(games))
+    if others:
+        last = _fetched(finished.rows, others, last=True)
+        found["rows"] = {name: np.concatenate([values, last[name]]) for name, values in found["rows"].items()}
+    return Finished(**found, rows_count=jnp.int32(rows), others_count=jnp.int32(others), games_count=jnp.int32(games))
 
 
-def _fetched(tables: Any, count: int) -> Any:
-    """The first `count` entries of each table, on the host."""
+def _fetched(tables: Any, count: int, *, last: bool = False) -> Any:
+    """The first or last `count` entries of each table, on the host."""
     size = 1 << max(count - 1, 0).bit_length()  # one of a few, so that few programs are compiled
-    return jax.tree.map(lambda table: table[:count], jax.device_get(_first(tables, size)))
+    own = slice(-count, None) if last else slice(count)
+    return jax.tree.map(lambda table: table[own], jax.device_get(_end(tables, -size if last else size)))
 
 
 @partial(jax.jit, static_argnums=1)
-def _first(tables: Any, size: int) -> Any:
-    return jax.tree.map(lambda table: table[:size], tables)
+def _end(tables: Any, size: int) -> Any:
+    """The first entries of each table, or the last ones for a negative size."""
+    return jax.tree.map(lambda table: table[:size] if size > 0 else table[size:], tables)

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from tengen.data.format.katago_writing import FUTURES
+from tengen.data.format.lc0_writing import FACTS, POLICY
 from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
 from tengen.selfplay.openings import PreparedGames
@@ -26,7 +27,8 @@ class History(NamedTuple):
     searched: Array  # Bool[B, M]: not in the opening
     planes: Array | None  # UInt8[B, M, bytes]: the player's observation, packed; None where no rows are wanted
     scalars: Array | None  # Float32[B, M, S]
-    policy: Array | None  # Float16[B, M, A]: the search's
+    policy: Array | None  # Float16[B, M, A]: the search's; -1 for illegal moves if rows need to know them
+    facts: dict[str, Array]  # Float32[B, M]: what else rows need to know of the searches, see lc0_writing.FACTS
 
 
 class Moment(NamedTuple):
@@ -38,6 +40,7 @@ class Moment(NamedTuple):
     full: Array
     observation: Observation
     policy: Array
+    facts: dict[str, Array]
 
 
 def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
@@ -59,6 +62,7 @@ def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
         planes=field("planes", jnp.uint8),
         scalars=field("scalars", jnp.float32),
         policy=field("policy", jnp.float16),
+        facts={name: jnp.zeros(table, jnp.float32) for name in FACTS if row_format and name in row_format.fields},
     )
 
 
@@ -99,13 +103,14 @@ def remember(history: History, moment: Moment, which: Array) -> History:
         planes=put(history.planes, pack_planes(moment.observation.planes)),
         scalars=put(history.scalars, moment.observation.scalars),
         policy=put(history.policy, moment.policy),
+        facts={name: put(known, moment.facts[name]) for name, known in history.facts.items()},
     )
 
 
 def make_rows(
     game: Game, row_format: RowFormat, history: History, last: Any, number: Array, cheap_weight: float
-) -> tuple[Rows, Array]:
-    """The rows [E * M, ...] of E finished games, and Bool[E * M]: which of them are real.
+) -> tuple[Rows, Array, Array]:
+    """The rows [E * M, ...] of E finished games; Bool[E * M]: which of them are learned from, and which only written.
 
     `last` are their final states, `number` UInt32[E, 2] their names.
     """
@@ -118,7 +123,8 @@ def make_rows(
     sign = 1 - 2 * history.player.astype(jnp.float32)
     result = jax.vmap(game.returns)(last)[:, :1] * sign
     outcome = jnp.stack([jnp.maximum(result, 0), 1 - jnp.abs(result), jnp.maximum(-result, 0)], -1)
-    policy = jnp.where(full[..., None], history.policy, 0)
+    searched = jnp.maximum(history.policy, 0)
+    policy = jnp.where(full[..., None], searched, 0)
     rows: Rows = {
         "planes": history.planes,
         "scalars": history.scalars,
@@ -134,20 +140,22 @@ def make_rows(
     }
     if "opponent_policy" in row_format.extras:
         other = full & (history.player != jnp.roll(history.player, 1, 1))  # the reply must be the opponent's
-        rows["opponent_policy"] = _next(jnp.where(other[..., None], history.policy, 0))
+        rows["opponent_policy"] = _next(jnp.where(other[..., None], searched, 0))
         rows["opponent_weight"] = _next(other.astype(jnp.float32))
     rows |= {name: jnp.ones((games, moves), jnp.float32) for name in TARGET_WEIGHTS if name in row_format.fields}
     if FUTURES.keys() & row_format.fields.keys():
         rows |= _futures(game, history, last, ply, sign)
+    rows |= history.facts | {POLICY: history.policy}
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
+    others = inside & ~kept if history.facts else jnp.zeros_like(kept)
     count = games * moves
     flat = {
         name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
     }
-    return flat, kept.reshape(-1)
+    return flat, kept.reshape(-1), others.reshape(-1)
 
 
 def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -> Rows:

@@ -21,6 +21,7 @@ from tengen.selfplay.finished import Finished, FinishedGames, finish
 from tengen.selfplay.history import History, Moment, begun, blank, remember
 from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
+from tengen.selfplay.search_facts import network_facts, search_facts
 
 MOST_PHASES = 48
 """The most phases of one call of `play`."""
@@ -159,11 +160,11 @@ class Selfplay:
         evaluated = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
         choose, begin, key = jax.random.split(actor.key, 3)
         actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + evaluated)
-        actor, moved = self._move(actor, choose)
+        actor, moved = self._move(parameters, actor, choose)
         actor, finished, replaced = self._end(actor, openings, session, finished)
         return self._begin(actor, begin, moved | replaced), finished
 
-    def _move(self, actor: Actor, key: Array) -> tuple[Actor, Array]:
+    def _move(self, parameters: Any, actor: Actor, key: Array) -> tuple[Actor, Array]:
         """Make the moves of the searches that are done; Bool[B] where."""
         game, settings, tree = self.game, self.settings, actor.tree
         states = tree.states(tree.root)
@@ -182,7 +183,13 @@ class Selfplay:
             full=actor.full & ~theirs,  # their moves are not learned from
             observation=look.observation,
             policy=result.policy,
+            facts={},
         )
+        if actor.history.facts:
+            facts = search_facts(tree, result.policy, action)
+            facts |= network_facts(self.evaluate, parameters, look.observation)
+            policy = jnp.where(look.legal, result.policy, -1)
+            moment = moment._replace(policy=policy, facts=facts)
         failed = actor.failed + (moves & ~(jnp.isfinite(result.value) & (result.action >= 0))).sum()
         history = remember(actor.history, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)

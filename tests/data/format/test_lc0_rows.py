@@ -68,36 +68,14 @@ def test_the_diff_focus_prefers_what_the_search_has_changed() -> None:
     assert 0 not in choose(records, np.random.default_rng(0))
 
 
-def test_a_game_played_here_becomes_records(tmp_path: Path) -> None:
-    records = made(4)
-    seen = chess_lc0.observation(
-        chess_lc0.unpack(records["planes"]),
-        records["castling"] != 0,
-        records["black"] != 0,
-        records["rule_50"].astype(int),
-    )
-    drifting = np.array([[1.001, 0.1, 20.0], [0.5, 0.7, 3.0], [-0.2, 0.1, 2.0], [0, 1.2, -0.1]], np.float32)
-    game = lc0_rows.Lc0Game(
-        planes=np.asarray(seen.planes),
-        scalars=np.asarray(seen.scalars),
-        legal=records["probabilities"] >= 0,
-        policy=np.maximum(records["probabilities"], 0),
-        played=records["played_idx"],
-        best=records["best_idx"],
-        visits=records["visits"],
-        root=drifting,
-        network=np.full((4, 3), np.nan, np.float32),
-        result=-1,
-        policy_kld=np.zeros(4, np.float32),
-    )
-    found = lc0_rows.to_records(game)
-    lc0.write(tmp_path / "game.gz", found)
-    for name in ("probabilities", "planes", "castling", "black", "rule_50", "played_idx", "best_idx", "visits"):
-        np.testing.assert_array_equal(found[name], records[name], name)
-    np.testing.assert_allclose(found["root_d"], [0, 0.5, 0.1, 1], atol=1e-6)
-    assert found["result_q"].tolist() == [-1, 1, -1, 1]
-    assert found["plies_left"].tolist() == [3, 2, 1, 0]
-    assert np.isnan(found["orig_q"]).all()
+def test_a_reply_that_is_not_learned_from_is_no_target(tmp_path: Path) -> None:
+    records = made(6)
+    records["flags"][3] = lc0.HISTORY_ONLY
+    lc0.write(tmp_path / "game.gz", records)
+    found = lc0_rows.reader(FORM)(tmp_path / "game.gz")
+    assert found["ply"].tolist() == [0, 1, 2, 4, 5]
+    assert found["opponent_weight"].tolist() == [1, 1, 0, 1, 0]
+    assert not found["opponent_policy"][2].any()
 
 
 def test_bad_chunks_are_named(tmp_path: Path) -> None:

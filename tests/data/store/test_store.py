@@ -244,8 +244,8 @@ def test_files_of_katago_are_chunks_by_their_times(tmp_path: Path) -> None:
     assert [item.path for item in store.chunks()] == [*places[:2], own, places[2]]
     assert [item.foreign for item in store.chunks()] == [True, True, False, True]
     assert own.name == "0000000000-a.npz"
-    assert re.fullmatch(r"[0-9A-F]{16}\.npz", store.reserve("net", foreign=True).name)
-    assert store.reserve("net", foreign=True).parent == tmp_path / "net" / "tdata"
+    assert re.fullmatch(r"[0-9A-F]{16}\.npz", store.reserve("net", "katago").name)
+    assert store.reserve("net", "katago").parent == tmp_path / "net" / "tdata"
 
 
 def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:

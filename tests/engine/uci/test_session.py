@@ -33,6 +33,8 @@ class Slow:
         self.asked: list[Any] = []
         self.engine: Any = self
         self.position = SimpleNamespace(over=False, player=0)
+        self.now = 0.0  # on the clock of the session
+        self.preparing = 0.0  # seconds before it thinks
 
     def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
         self.asked.append((fen, moves))
@@ -42,7 +44,7 @@ class Slow:
         self.asked.append("reset")
 
     def go_on(self) -> None:
-        pass
+        self.now += self.preparing
 
     def think(
         self, visits: Any = None, seconds: Any = None, stop: Any = None, each: Any = None, every: Any = None
@@ -70,10 +72,10 @@ class Slow:
 class Program:
     """A chess program for tests."""
 
-    def __init__(self, make: Callable[[], Any], play: PlaySettings) -> None:
+    def __init__(self, make: Callable[[], Any], play: PlaySettings, clock: Callable[[], float] = lambda: 0.0) -> None:
         self._to: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._from: queue.SimpleQueue[str] = queue.SimpleQueue()
-        running = UciSession(["id name x"], make, play, iter(self._to.get, None), self._put)
+        running = UciSession(["id name x"], make, play, iter(self._to.get, None), self._put, clock)
         self.thread = threading.Thread(target=running.run, daemon=True)
         self.thread.start()
 
@@ -104,7 +106,7 @@ class Program:
 @pytest.fixture
 def slow() -> Iterator[tuple[Program, Slow]]:
     board = Slow()
-    program = Program(lambda: board, PlaySettings(visits=77))
+    program = Program(lambda: board, PlaySettings(visits=77), lambda: board.now)
     yield program, board
     program.end()
 
@@ -147,6 +149,25 @@ def test_limits(slow: tuple[Program, Slow]) -> None:
         program.send(line)
         program.until("bestmove")
         assert board.asked[-1] == pytest.approx(wanted)
+
+
+def test_the_time_runs_from_the_arrival_of_go(slow: tuple[Program, Slow]) -> None:
+    program, board = slow
+    board.preparing = 0.25
+    for line, seconds in (("go nodes 9 movetime 1100", 0.75), ("go nodes 9 movetime 200", 0.0)):
+        program.send(line)
+        program.until("bestmove")
+        assert board.asked[-1] == pytest.approx((9, seconds))
+
+
+def test_the_time_of_pondering_is_the_opponents(slow: tuple[Program, Slow]) -> None:
+    program, board = slow
+    program.send("go ponder nodes 9 movetime 1100")
+    program.until("info depth")
+    board.now += 60
+    program.send("ponderhit")
+    program.until("bestmove")
+    assert board.asked[-1] == pytest.approx((9, 1.0))
 
 
 def test_pondering(slow: tuple[Program, Slow]) -> None:
@@ -348,12 +369,12 @@ def test_an_independent_client_plays_a_game(chess_net: FoundNetwork) -> None:
         board = chess.Board()
         for number in range(16):
             limit = client.Limit(nodes=6) if number % 2 else client.Limit(white_clock=5, black_clock=5, white_inc=0.1)
-            played = engine.play(board, limit, info=client.INFO_ALL)
+            played = engine.play(board, limit, info=client.INFO_ALL, ponder=number % 3 > 0)
             assert played.move in board.legal_moves
             assert "score" in played.info
             board.push(played.move)
-        found = engine.analyse(chess.Board("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), client.Limit(nodes=6), multipv=2)
-        assert len(found) == 2
+        found = engine.analyse(chess.Board("4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"), client.Limit(nodes=6), multipv=3)
+        assert [line["multipv"] for line in found] == [1, 2, 3]
         promotes = chess.Board("8/P6k/8/8/8/8/8/K7 w - - 0 1")
         played = engine.play(promotes, client.Limit(nodes=6), root_moves=[chess.Move.from_uci("a7a8n")])
         assert played.move == chess.Move.from_uci("a7a8n")

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tengen.commands import main
 from tengen.interop.lc0 import weights_file
+from tengen.interop.lc0.network import to_lc0
 from tengen.nets import saving
 from tests.oracles import lc0_network as oracle
 
 
 def test_in_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    weights_file.write({**oracle.network(0), "training_params": {"training_steps": 70}}, tmp_path / "theirs.pb.gz")
+    theirs = {**oracle.network(0), "training_params": {"training_steps": 70}}
+    weights_file.write(theirs, tmp_path / "theirs.pb.gz", "float32")
     assert main(["import", "lc0", str(tmp_path / "theirs.pb.gz"), str(tmp_path / "net")]) == 0
     assert "theirs.pb.gz: 2 blocks of 8 channels, policy by convolution, moves left" in capsys.readouterr().out
     saved = saving.read(tmp_path / "net")
@@ -21,6 +24,14 @@ def test_in_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = weights_file.read(tmp_path / "mine.pb.gz")
     assert found["training_params"] == {"training_steps": 70}
     assert found["min_version"] == {"major": 0, "minor": 21, "patch": 0}
+    assert main(["export", str(tmp_path / "net"), "--format", "lc0-float32", str(tmp_path / "exact.pb.gz")]) == 0
+    assert "the file needs Lc0 0.33 or newer" in capsys.readouterr().out
+    exact = weights_file.read(tmp_path / "exact.pb.gz")
+    assert exact["min_version"] == {"major": 0, "minor": 33, "patch": 0}
+    game = saved.make_game()
+    made = to_lc0(saving.load(tmp_path / "net", game, dtype="float32"), "net")
+    np.testing.assert_array_equal(exact["weights"]["policy"]["weights"], made["weights"]["policy"]["weights"].ravel())
+    assert (exact["weights"]["policy"]["weights"] != found["weights"]["policy"]["weights"]).any()
 
 
 @pytest.mark.parametrize(

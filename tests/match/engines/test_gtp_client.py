@@ -97,6 +97,7 @@ def test_engines_play_their_own_game() -> None:
     with pytest.raises(TengenError, match="there is no such program"):
         engine.check("gtp:no-such-engine", GAME)
     assert engine.is_foreign("gtp:gnugo --mode gtp")
+    assert engine.is_foreign("uci@100:stockfish")
     assert not engine.is_foreign("mcts:200")
     assert not engine.is_foreign(str(Path("runs/gtp")))
 

@@ -35,6 +35,16 @@ def test_a_game_with_a_well_behaved_engine() -> None:
     player.close()
 
 
+def test_nodes_may_be_part_of_the_name() -> None:
+    player = engine.start(fake("uci", "fine").replace("uci:", "uci@7:", 1), GAME, Terms(seconds=LONG, nodes=100))
+    assert isinstance(player, UciEngine)
+    sent: list[str] = []
+    player._send, send = lambda line: (sent.append(line), send(line))[1], player._send  # pyright: ignore
+    assert player.choose(0) == "e2e4"
+    assert sent[-1].startswith("go nodes 7 ")
+    player.close()
+
+
 @pytest.mark.parametrize(
     ("behaviour", "kind", "words"),
     [

@@ -37,8 +37,11 @@ class DataSection:
     max_chunk_rows: int = setting(
         REQUIRED, "larger files are not read", low=10_000, high=10**8, before=1_000_000, change="start"
     )
-    format: Literal["tengen", "katago"] = setting(
-        REQUIRED, "files of self-play: Tengen's own, or those that KataGo trains on", before="tengen", change="start"
+    format: Literal["tengen", "katago", "lc0"] = setting(
+        REQUIRED,
+        "files of self-play: Tengen's own, or those that KataGo or Lc0 train on",
+        before="tengen",
+        change="start",
     )
     record_share: float = setting(REQUIRED, "share of the games saved as game records", low=0, high=1)
 

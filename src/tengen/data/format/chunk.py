@@ -2,7 +2,7 @@
 
 A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It contains no
 pickles, and the reader supports none. Everything is checked before it is used, because files are cut short, mixed up
-and written by other programs. Files of KataGo (format/katago.py) are read as chunks, too.
+and written by other programs. Files of KataGo (format/katago.py) and Lc0 (format/lc0_rows.py) are read as chunks, too.
 """
 
 import dataclasses
@@ -30,6 +30,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.schema import REQUIRED, setting
 
 SCHEMA = 1
+_LC0 = ".gz"  # the ending of Lc0's games
 _META = "meta"
 _META_NAME = b"meta.npy"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
@@ -151,7 +152,7 @@ def read_meta(path: Path, *, count: bool = False) -> Meta:
             meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
         return meta
 
-    return _reading(path, read)
+    return _of_lc0(path) if path.suffix == _LC0 else _reading(path, read)
 
 
 def peek_meta(path: Path) -> Meta:
@@ -160,6 +161,8 @@ def peek_meta(path: Path) -> Meta:
     Only the two ends of the file are read: `meta` is the first array, and the list of arrays must end where the file
     does. `read_meta` reads everything that is not exactly as `pack` writes it.
     """
+    if path.suffix == _LC0:
+        return _of_lc0(path)
     try:
         size, first, last = files.read_ends(path, _FIRST, _END.size)
         text = _first_array(first) if _ends_well(last, size) else None
@@ -201,6 +204,13 @@ def read_chunk(
         missing = {name: np.ones(meta.rows, np.float32) for name in row.TARGET_WEIGHTS if name not in rows}
         return {name: (rows | missing)[name] for name in wanted}, meta
 
+    if path.suffix == _LC0:
+        from tengen.data.format import lc0_rows  # here, because it needs JAX
+
+        meta = _of_lc0(path)
+        check_wanted(path, meta, form, game, limit)
+        rows = lc0_rows.reader(form or meta.form)(path)
+        return rows, dataclasses.replace(meta, rows=len(rows["ply"]))
     return _reading(path, read)
 
 
@@ -241,6 +251,14 @@ def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
         raise CorruptChunk(f"{path}: not a good chunk: {error}") from error
 
 
+def _of_lc0(path: Path) -> Meta:
+    """The description of a game in Lc0's format. Raises ChunkError."""
+    from tengen.data.format import lc0, lc0_rows  # here, because they need JAX
+
+    game = GameIdentity("chess", 0, {"chess960": False}, partial=True)
+    return Meta(game, lc0_rows.FORM, katago.network_of(path), lc0.count_positions(path), 1)
+
+
 def _read_meta(archive: Archive, path: Path) -> Meta:
     """The description of a chunk, after checking that there is one array of the right size for each field."""
     if katago.is_katago(archive):
@@ -270,7 +288,8 @@ def check_wanted(
         )
     difference = "" if game is None else game.difference(meta.game)
     if difference:
-        advice = "; rows of KataGo need game.observation=katago and a board of their size" if meta.game.partial else ""
+        of_katago = meta.game.partial and path.suffix != _LC0
+        advice = "; rows of KataGo need game.observation=katago and a board of their size" if of_katago else ""
         raise ForeignChunk(f"{path}: rows of another game: {difference}{advice}")
     odd = None if form is None else meta.form.lacking(form)
     if odd is not None:

@@ -87,8 +87,8 @@ def describe(archive: Archive) -> tuple[int, RowFormat, GameIdentity]:
 
 
 def network_of(path: Path) -> str:
-    """The network whose games are in a file, by KataGo's folders: selfplay/<network>/tdata/."""
-    return (path.parent.parent if path.parent.name == FOLDER else path.parent).name
+    """The network whose games are in a file, by the folders: selfplay/<network>/, and in it tdata/ or lc0/."""
+    return (path.parent.parent if path.parent.name in (FOLDER, "lc0") else path.parent).name
 
 
 def read(archive: Archive, rows: int, form: RowFormat) -> Rows:

@@ -3,7 +3,8 @@
 All values are from the side of the player to move. Records of older versions are widened to version 6, as Lc0 does.
 """
 
-import gzip
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tengen import files
-from tengen.data.format.chunk import CorruptChunk, ForeignChunk
-from tengen.errors import TengenError
+from tengen.data.format.chunk import ChunkError, CorruptChunk, ForeignChunk, UnreadableChunk
+from tengen.data.format.tars import TarFile, split_path
+from tengen.errors import OptionError, TengenError
 from tengen.files import packed
 from tengen.games import chess_lc0
 
@@ -36,6 +38,8 @@ VERSIONS = {
 }
 """The records of each version: 8,276, 8,292, 8,308 and 8,356 bytes."""
 RECORD = VERSIONS[6]
+_SMALL = np.dtype([*_BOARD[1:], *_FLOATS, *_MORE, *_LAST])
+_SMALL_AT = RECORD.itemsize - _SMALL.itemsize
 CLASSICAL, CASTLING_PLANE = 1, 2  # input formats with the planes that Tengen's chess has
 _KNOWN_FORMATS = (1, 2, 3, 4, 5, 132, 133)
 _MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
@@ -44,10 +48,41 @@ _SLACK = 0.01  # in the sum of a policy
 HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the history of others
 
 
-def unpack(data: bytes, where: object) -> np.ndarray:
-    """The records in the bytes of a file, which may be a gzip stream, as RECORD[N]. Raises ChunkError."""
+# The beginning of a gzip stream with a comment: how many positions there are to learn from.
+_NOTED = re.compile(rb"\x1f\x8b\x08\x10.{6}positions: (\d{1,5})\0", re.DOTALL)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a chunk, which may lie in a tar (`training.tar/folder/training.1.gz`). Raises ChunkError."""
+    tar, member = split_path(path)
     try:
-        data = packed.unpack(data, _MOST_BYTES)
+        return files.read_bytes(tar) if member is None else TarFile.of(tar).read(member)
+    except ChunkError:
+        raise
+    except OSError as error:
+        raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
+    except OptionError as error:
+        raise CorruptChunk(f"{path}: {error}") from error
+
+
+def count_positions(path: Path) -> int:
+    """How many positions of a game are to be learned from; its beginning says so if Tengen wrote it."""
+    try:
+        _, first, _ = files.read_ends(path, 64, 8)
+    except OSError as error:
+        raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
+    if found := _NOTED.match(first):
+        return int(found[1])
+    return int((unpack(read_bytes(path), path)["flags"] & HISTORY_ONLY == 0).sum())
+
+
+def unpack(packed_data: bytes, where: object, room: packed.Room | None = None) -> np.ndarray:
+    """The records in the bytes of a file, which may be a gzip stream, as RECORD[N]. Raises ChunkError.
+
+    With `room`, the records are only good until that is used again.
+    """
+    try:
+        data = packed.unpack(packed_data, _MOST_BYTES, room)
     except ValueError as error:
         raise CorruptChunk(f"{where}: {error}") from None
     version = int.from_bytes(data[:4], "little")
@@ -84,7 +119,12 @@ def _widened(old: np.ndarray) -> np.ndarray:
 
 def problems(records: np.ndarray) -> Iterator[str]:
     """What Lc0's own tools would refuse in a game, apart from whether each move leads to the next position."""
-    r = records
+    kinds = records["input_format"]
+    odd = [kind for kind in kinds.tolist() if kind not in _KNOWN_FORMATS]
+    if odd:
+        yield f"input_format: expected one that Lc0 knows, which {len(odd)} of {len(records)} records are not"
+    # Records are large: their small fields are read once, instead of a piece of memory for each field.
+    r = records.view(np.uint8).reshape(len(records), RECORD.itemsize)[:, _SMALL_AT:].copy().view(_SMALL)[:, 0]
 
     def share(name: str) -> np.ndarray:
         return (r[name] >= 0) & (r[name] <= 1)
@@ -95,13 +135,12 @@ def problems(records: np.ndarray) -> Iterator[str]:
     limits = {name: (share(name), "from 0 to 1") for name in ("root_d", "best_d", "result_d", "played_d")}
     limits |= {name: (value(name), "from -1 to 1") for name in ("root_q", "best_q", "result_q", "played_q")}
     limits |= {name: (r[name] >= 0, "at least 0") for name in ("root_m", "best_m", "plies_left", "played_m")}
-    classical = r["input_format"] == CLASSICAL
+    classical = kinds == CLASSICAL
     one_bit = (r["castling"] & (r["castling"] - 1)) == 0
     castling: np.ndarray = np.where(classical[:, None], r["castling"] <= 1, one_bit)
     limits["castling"] = (castling[:, 0] & castling[:, 1] & castling[:, 2] & castling[:, 3], "0 or 1, or one bit")
-    limits["black"] = ((r["black"] <= 1) | (r["input_format"] > CASTLING_PLANE), "0 or 1")
+    limits["black"] = ((r["black"] <= 1) | (kinds > CASTLING_PLANE), "0 or 1")
     limits["rule_50"] = (r["rule_50"] <= 100, "at most 100")
-    limits["input_format"] = (np.isin(r["input_format"], _KNOWN_FORMATS), "one that Lc0 knows")
     for name, (good, words) in limits.items():
         if not good.all():
             yield f"{name}: expected {words}, which {(~good).sum()} of {len(r)} records are not"
@@ -149,5 +188,9 @@ def write(path: Path, records: np.ndarray) -> None:
     records = np.asarray(records, RECORD)
     if problem := is_whole(records):
         raise TengenError(f"{path}: not written: {problem}")
+    data, squeeze = records.tobytes(), zlib.compressobj(6, zlib.DEFLATED, -15)
     # Without a name and a time, so that the same game gives the same bytes.
-    files.write_bytes(path, gzip.compress(records.tobytes(), 6, mtime=0))
+    note = f"positions: {(records['flags'] & HISTORY_ONLY == 0).sum()}"
+    begin = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff" + note.encode() + b"\0"
+    end = zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+    files.write_bytes(path, b"".join((begin, squeeze.compress(data), squeeze.flush(), end)))

@@ -1,24 +1,25 @@
-"""Rows from Lc0's training records, with its ways of choosing positions, and records of games played here."""
+"""Rows from Lc0's training records, with its ways of choosing positions."""
 
 import math
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, UInt8
+from jaxtyping import UInt8
 
-from tengen import files
 from tengen.config.settings.data import DiffFocusSettings
 from tengen.data.format import lc0
-from tengen.data.format.chunk import ChunkError, CorruptChunk, ForeignChunk, UnreadableChunk
+from tengen.data.format.chunk import CorruptChunk, ForeignChunk
 from tengen.data.format.rows import RowFormat, Rows
-from tengen.data.format.tars import TarFile, split_path
 from tengen.errors import OptionError
+from tengen.files.packed import Room
 from tengen.games import chess_lc0
 
 _PLANES = (8, 8, chess_lc0.PLANES)
+FORM = RowFormat(_PLANES, chess_lc0.SCALARS, chess_lc0.NUM_MOVES, ("opponent_policy",))
+"""The rows that records give."""
 _GROUPS = math.ceil(chess_lc0.PLANES / 8)
 # Steps of the transposition of 8 x 8 bits: shift, and the bits that change places.
 _SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
@@ -58,9 +59,12 @@ def reader(
     if others:
         raise OptionError(f"chunks of Lc0 have no {others[0]} to learn from")
 
+    memory = threading.local()  # a room for each thread
+
     def read(path: Path) -> Rows:
+        memory.room = getattr(memory, "room", None) or Room()
         digest = md5(path.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
-        records = lc0.unpack(_bytes(path), path)
+        records = lc0.unpack(lc0.read_bytes(path), path, memory.room)
         problem = next(lc0.problems(records), "")
         if problem:
             raise CorruptChunk(f"{path}: {problem}")
@@ -75,18 +79,6 @@ def reader(
             raise CorruptChunk(f"{path}: {error}") from None
 
     return read
-
-
-def _bytes(path: Path) -> bytes:
-    tar, member = split_path(path)
-    try:
-        return files.read_bytes(tar) if member is None else TarFile.of(tar).read(member)
-    except ChunkError:
-        raise
-    except OSError as error:
-        raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
-    except OptionError as error:
-        raise CorruptChunk(f"{path}: {error}") from error
 
 
 def to_rows(records: np.ndarray, which: np.ndarray, form: RowFormat, game: np.ndarray) -> Rows:
@@ -107,8 +99,9 @@ def to_rows(records: np.ndarray, which: np.ndarray, form: RowFormat, game: np.nd
         "game": np.tile(game, (count, 1)),
     }
     if "opponent_policy" in form.extras:
-        there = which + 1 < len(records)
-        rows["opponent_policy"] = _policy(records[np.minimum(which + 1, len(records) - 1)])
+        replies = records[np.minimum(which + 1, len(records) - 1)]
+        there = (which + 1 < len(records)) & (replies["flags"] & lc0.HISTORY_ONLY == 0)
+        rows["opponent_policy"] = _policy(replies)
         rows["opponent_policy"][~there] = 0
         rows["opponent_weight"] = there.astype(np.float32)
     return {name: rows[name] for name in form.fields}
@@ -144,48 +137,3 @@ def planes(records: np.ndarray) -> UInt8[np.ndarray, "rows bytes"]:
     by_file = bits.astype("<u8").view(np.uint8).reshape(count, 8, _GROUPS, 8)[..., ::-1].transpose(0, 1, 3, 2)
     wide = np.unpackbits(np.ascontiguousarray(by_file), axis=-1)
     return np.packbits(wide[..., : chess_lc0.PLANES].reshape(count, -1), axis=-1)
-
-
-@dataclass(frozen=True)
-class Lc0Game:
-    """A finished game of chess as arrays, one entry for each of its N moves; values are those of the player to move."""
-
-    planes: Bool[np.ndarray, "moves 8 8 110"]  # Tengen's observation
-    scalars: Float32[np.ndarray, "moves 1"]
-    legal: Bool[np.ndarray, "moves 1858"]
-    policy: Float32[np.ndarray, "moves 1858"]  # shares of the visits
-    played: Int[np.ndarray, " moves"]
-    best: Int[np.ndarray, " moves"]
-    visits: Int[np.ndarray, " moves"]
-    root: Float32[np.ndarray, "moves 3"]  # value, chance of a draw, and moves left, after the search
-    network: Float32[np.ndarray, "moves 3"]  # the same before it; NaN if unknown
-    result: int  # 1 if the player of the first move has won, 0 for a draw, -1
-    policy_kld: Float32[np.ndarray, " moves"]  # of the visits from the network's policy; 0 if unknown
-
-
-def to_records(game: Lc0Game) -> np.ndarray:
-    """The game as Lc0's records (RECORD[N]), for `lc0.write`. The best and the played move have the root's value."""
-    count = len(game.planes)
-    records = np.zeros(count, lc0.RECORD)
-    records["version"], records["input_format"] = 6, lc0.CLASSICAL
-    records["probabilities"] = np.where(game.legal, game.policy, np.float32(-1))
-    by_plane = np.moveaxis(game.planes, -1, 1)
-    records["planes"] = chess_lc0.pack(by_plane[:, 1:105])
-    records["castling"], records["black"] = by_plane[:, 105:109, 0, 0], by_plane[:, 109, 0, 0]
-    records["rule_50"] = np.rint(game.scalars[:, 0] * chess_lc0.RULE_50_SCALE).clip(0, 100)
-    for source, names in ((game.root, ("root", "best", "played")), (game.network, ("orig",))):
-        q = source[:, 0].clip(-1, 1)
-        for name in names:
-            records[f"{name}_q"] = q
-            records[f"{name}_d"] = np.minimum(
-                source[:, 1].clip(0, 1), 1 - np.abs(q)
-            )  # wins and losses are no less than 0
-            records[f"{name}_m"] = source[:, 2].clip(0)
-    records["plies_left"] = np.arange(count)[::-1]
-    # In chess the players move in turn.
-    records["result_q"] = game.result * (1 - 2 * (np.arange(count) % 2))
-    records["result_d"] = float(game.result == 0)
-    records["visits"], records["played_idx"], records["best_idx"] = game.visits, game.played, game.best
-    # Lc0 adds the smallest number, so that 0 means unknown.
-    records["policy_kld"] = np.where(game.policy_kld > 0, game.policy_kld + np.finfo(np.float32).tiny, 0)
-    return records

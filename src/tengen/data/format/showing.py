@@ -34,7 +34,8 @@ def show(path: Path, count: int) -> Lines:
 
 def _header(path: Path, meta: Meta, rows: Mapping[str, np.ndarray]) -> Lines:
     yield f"{path}: {meta.rows:,} rows of {meta.games:,} games, {meta.form.row_bytes:,} bytes each"
-    rules = "in KataGo's format, by the rules in the scalars" if meta.game.partial else f"version {meta.game.version}"
+    foreign = "in Lc0's format" if path.suffix == ".gz" else "in KataGo's format, by the rules in the scalars"
+    rules = foreign if meta.game.partial else f"version {meta.game.version}"
     yield f"game:     {meta.game.name} ({rules}) {json.dumps(dict(meta.game.options))}"
     yield f"network:  {meta.network}"
     if meta.more:

@@ -1,5 +1,7 @@
 """The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz, and <network>/tdata/*.npz, which KataGo wrote.
 
+Games in Lc0's format are RUN/selfplay/<network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
+
 Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
 chunks were made. Each worker lists the folders before it takes a number; if two take the same one at the same moment,
 their names still differ, and their order does not matter. A foreign file with a number far beyond the others is used,
@@ -22,10 +24,11 @@ from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.errors import OptionError
 
 KATAGO = "katago"  # the worker of its files
+LC0 = "lc0"  # the folder of its games
 GAMES = "games"  # the worker of rows of games that others played
 CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
-_NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})\.npz")
-_TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}\.npz")  # also hidden, half-written or set aside
+_NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})(?:\.npz|-\d{5,9}\.gz)")
+_TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}(?:\.npz|-\d{5,9}\.gz)")  # also hidden, half-written or set aside
 _NUMBERS = 10**10  # that the names of chunks have room for
 _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
@@ -84,14 +87,18 @@ class Store:
         self._last = -1  # the last number that was taken here
         self._rows: dict[Path, int] = {}
 
-    def reserve(self, network: str, *, foreign: bool = False) -> Path:
-        """The path for the next chunk with games of `network`, or the next file for KataGo."""
+    def reserve(self, network: str, kind: str = "tengen") -> Path:
+        """The path for the next chunk with games of `network`, by `data.format`.
+
+        For Lc0, the names of the games are the path without its ending, a hyphen, and a number of five digits.
+        """
         if not is_network(network):
             raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
-        if foreign:
+        if kind == "katago":
             return self.folder / network / katago.FOLDER / f"{secrets.token_hex(8).upper()}.npz"
         self._last = self.last() + 1
-        return self.folder / network / f"{self._last:010d}-{self.worker}.npz"
+        name = f"{self._last:010d}-{self.worker}"
+        return self.folder / network / (f"{LC0}/{name}.gz" if kind == LC0 else f"{name}.npz")
 
     def last(self) -> int:
         """The number of the last chunk, which may still be in the making; -1 if there is none."""
@@ -201,7 +208,7 @@ class Store:
         for folder in files.inside(self.folder):
             if is_network(folder.name) and folder.is_dir():
                 for path in files.inside(folder):
-                    yield from files.inside(path) if path.name == katago.FOLDER else (path,)
+                    yield from files.inside(path) if path.name in (katago.FOLDER, LC0) else (path,)
 
 
 def _chunk(path: Path) -> Chunk | None:

@@ -7,6 +7,8 @@ from tengen.games import chess_names
 from tengen.games.chess import Chess
 from tengen.games.chess_position import ChessState
 
+_ANY = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+
 
 class UciPosition:
     """Keeps the engine's tree wherever the new position follows from the old one by moves.
@@ -39,6 +41,13 @@ class UciPosition:
                 return problem
             self._moves = (*self._moves, move)
         return None
+
+    def warm_up(self) -> None:
+        """Compile what positions and moves will need, so that no clock runs meanwhile."""
+        self.set(_ANY, ("e2e4",))
+        self.names(tuple(self.legal()[:1]))
+        self.game.resumed(self.engine.state)
+        self.set(None, ())
 
     def go_on(self) -> None:
         """Be at a position in which the engine can think, if there is any move."""

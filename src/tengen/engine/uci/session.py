@@ -3,6 +3,7 @@
 import math
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable
 
@@ -40,6 +41,7 @@ class UciSession:
         play: PlaySettings,
         source: Iterable[bytes],
         write: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._about, self._make, self._settings = about, make, play
         self._lines = InputLines(source)
@@ -49,6 +51,7 @@ class UciSession:
         self._stop, self._hit = threading.Event(), threading.Event()
         self._thinking: threading.Thread | None = None
         self._bounded = True  # whether the present search ends by itself
+        self._clock, self._began = clock, 0.0  # when our clock in the game began to run
 
     def run(self) -> None:
         """Answer until there is nothing more to answer."""
@@ -87,11 +90,13 @@ class UciSession:
                     if (problem := self._board.set(*protocol.parse_position(command.words))) is not None:
                         self._say(f"info string {_one_line(problem)}")
                 case "go":
+                    self._began = self._clock()
                     self._halt()
                     self._go(protocol.parse_go(command.words))
                 case "stop":
                     self._halt()
                 case "ponderhit":
+                    self._began = self._clock()
                     self._hit.set()
         except (ValueError, TengenError) as error:
             self._say(f"info string {_one_line(str(error))}")
@@ -154,6 +159,8 @@ class UciSession:
         if go.ponder:
             engine.think(visits=_FOR_EVER, stop=_Either(self._stop, self._hit), each=each, every=_EVERY)  # pyright: ignore
         if not (go.ponder and self._stop.is_set()):
+            if seconds is not None:
+                seconds = max(seconds - (self._clock() - self._began), 0.0)
             report = engine.think(visits=visits, seconds=seconds, stop=self._stop, each=each, every=_EVERY)
         else:
             report = engine.think(visits=1)
@@ -264,8 +271,10 @@ def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
     print(f"{found.name}: compiling", file=sys.stderr, flush=True)
     engine = Engine(found, settings=settings)
     engine.warm_up()
+    board = UciPosition(engine)
+    board.warm_up()
     print("ready", file=sys.stderr, flush=True)
-    return UciPosition(engine)
+    return board
 
 
 def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:

@@ -16,7 +16,7 @@ FILE_NAME = "lc0.pb.gz"  # beside the file of a network that Lc0 can compute
 _SMALLEST = 500_000  # bytes of a file that Lc0 finds by itself
 
 
-def export(network: Path, name: str, out: Path) -> list[str]:
+def export(network: Path, name: str, out: Path, encoding: weights_file.Encoding = "linear16") -> list[str]:
     """Writes the network as a file for Lc0. Returns what its user should know, line by line."""
     if not out.name.endswith(ENDINGS):
         raise TengenError(f"{out}: expected a name that ends in {' or '.join(ENDINGS)}, as Lc0 wants it")
@@ -25,8 +25,8 @@ def export(network: Path, name: str, out: Path) -> list[str]:
     steps = saved.info.get("step")
     if isinstance(steps, int) and steps >= 0:
         made["training_params"] = {"training_steps": steps}
-    weights_file.write(made, out)
-    notes = []
+    weights_file.write(made, out, encoding)
+    notes = ["the file needs Lc0 0.33 or newer"] if encoding == "float32" else []
     if "moves_left" not in saved.spec.heads:
         notes.append("the network has no head for moves left, which Lc0 uses to win soon and to lose late")
     if out.stat().st_size < _SMALLEST:

@@ -93,7 +93,13 @@ def read(path: Path | str) -> dict[str, Any]:
 
 
 def write(net: Mapping[str, Any], path: Path, encoding: Encoding = "linear16") -> None:
-    """Writes a network, the dictionary that `read` gives; gzipped if the name ends in .gz."""
+    """Writes a network, the dictionary that `read` gives; gzipped if the name ends in .gz.
+
+    `linear16` rounds each layer to 65,536 steps between its lowest and its highest number. `float32` is exact, twice as
+    large, and needs version 0.33 of Lc0: the file says so, because older ones would read nonsense.
+    """
+    if encoding == "float32":
+        net = {**net, "min_version": {"major": 0, "minor": 33, "patch": 0}}
     data = protobuf.message([(1, np.uint32(MAGIC)), *_fields("Net", net, encoding)])
     files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
 

@@ -1,10 +1,10 @@
 """The interface to foreign engines of either protocol, and how they are started."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.match.engines.faults import Fault
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RESIGN = "resign"
 PROTOCOLS = ("gtp", "uci")
+_MOST_NODES = 10**9
 
 
 @dataclass(frozen=True)
@@ -77,16 +78,27 @@ class ForeignEngine(Protocol):
         ...
 
 
+def split(text: str) -> tuple[str, int | None, str]:
+    """(protocol, nodes per move, command) of the text of an engine, such as `uci@100:stockfish`. OptionError."""
+    kind, _, line = text.partition(":")
+    protocol, at, nodes = kind.partition("@")
+    if not at:
+        return protocol, None, line
+    if protocol != "uci" or not (nodes.isascii() and nodes.isdigit() and 0 < int(nodes) <= _MOST_NODES):
+        raise OptionError(f"{text}: expected the nodes per move of an engine that speaks UCI, as in uci@100:stockfish")
+    return protocol, int(nodes), line
+
+
 def is_foreign(text: str) -> bool:
-    """Whether a text names an engine, as `gtp:gnugo --mode gtp` does."""
-    return text.partition(":")[0] in PROTOCOLS and ":" in text
+    """Whether a text names an engine, as `gtp:gnugo --mode gtp` and `uci@100:stockfish` do."""
+    return text.partition(":")[0].partition("@")[0] in PROTOCOLS and ":" in text
 
 
 def check(text: str, game: "Game") -> None:
     """TengenError if that engine cannot play the game, or there is no such program."""
     from tengen.match.engines import process
 
-    protocol, _, line = text.partition(":")
+    protocol, _, line = split(text)
     fits = game.name == "go" if protocol == "gtp" else game.name == "chess"
     if not fits:
         plays = "Go (--game go)" if protocol == "gtp" else "chess (--game chess)"
@@ -105,7 +117,8 @@ def start(
     """
     from tengen.match.engines import gtp_client, process, uci_client
 
-    protocol, _, line = text.partition(":")
+    protocol, nodes, line = split(text)
+    terms = terms if nodes is None else replace(terms, nodes=nodes)
     running = process.Process(process.command(line))
     made(running)
     try:

@@ -1,0 +1,44 @@
+"""Unpacking gzip, with and without memory that is used again."""
+
+import gzip
+
+import pytest
+
+from tengen.files.packed import Room, unpack
+
+DATA = bytes(range(256)) * 1000
+MOST = 1 << 24
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, len(DATA)])
+def test_data_comes_back(size: int) -> None:
+    room = Room()
+    packed = gzip.compress(DATA[:size])
+    for _ in range(2):
+        assert bytes(unpack(packed, MOST)) == bytes(unpack(packed, MOST, room)) == DATA[:size]
+    assert unpack(b"not packed", MOST, room) == b"not packed"
+
+
+def test_a_room_grows_while_a_result_is_in_use() -> None:
+    room = Room()
+    small = unpack(gzip.compress(b"abc"), MOST, room)
+    many = DATA * 10
+    assert bytes(unpack(gzip.compress(many), MOST, room)) == many
+    assert len(small) == 3  # a view of the memory before
+    assert bytes(unpack(gzip.compress(b"xyz"), MOST, room)) == b"xyz"
+
+
+@pytest.mark.parametrize("room", [None, Room()])
+def test_what_is_damaged_or_too_large_is_refused(room: Room | None) -> None:
+    packed = gzip.compress(DATA)
+    with pytest.raises(ValueError, match="unpacks to more than 1,000 bytes"):
+        unpack(packed, 1000, room)
+    with pytest.raises(ValueError, match="unpacks to more than 255,999 bytes"):
+        unpack(packed, len(DATA) - 1, room)
+    assert bytes(unpack(packed, len(DATA), room)) == DATA
+    with pytest.raises(ValueError, match="cut off"):
+        unpack(packed[:-9], MOST, room)
+    with pytest.raises(ValueError, match="not a good gzip file"):
+        unpack(packed[:50] + b"\0\0\0\0" + packed[54:], MOST, room)
+    with pytest.raises(ValueError, match="not a good gzip file"):
+        unpack(packed[:-6] + b"\1\2" + packed[-4:], MOST, room)
