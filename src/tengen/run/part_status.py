@@ -28,14 +28,16 @@ from tengen.run import safe_exit
 from tengen.run.part import Progress
 
 FOLDER = "parts"
-DRIVERS = ("fused", "roles", "sync", "async", "daemon")
+DRIVERS = ("fused", "roles", "sync", "async", "cluster", "daemon")
 """Kinds that stand for a whole run; the others are parts of one."""
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds after which a part on another machine, or from before a restart of this one, counts as dead
 _FORGOTTEN = 86_400.0  # seconds after which its files are removed; the clocks of two machines may differ by less
-_NAME = re.compile(r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|daemon)-([A-Za-z0-9-]{1,80})\.json")
+_NAME = re.compile(
+    r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
+)
 
 # Errors of files with unexpected content.
 _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)

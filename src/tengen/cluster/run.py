@@ -1,0 +1,91 @@
+"""A run on a cluster: the fused loop's learner, whose games are played by actors on other devices and machines."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from tengen.cluster.connection import RayCluster
+from tengen.cluster.fleet import Delivery, Fleet
+from tengen.cluster.packing import unpack
+from tengen.errors import Diverged
+from tengen.loop.fused import Fused
+from tengen.monitor.display import Display
+from tengen.run.part import Stop
+from tengen.selfplay.driver import NoFiniteNumbers
+
+_BLOCK = 4096  # rows that go to the device at once
+_PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
+
+
+class ClusterRun(Fused):
+    """One run in the directory `base`, which this process alone reads and writes."""
+
+    kind = "cluster"
+    plays = False
+
+    def __init__(self, config: Any, base: Path, display: Display, *, cluster: RayCluster, **options: Any) -> None:
+        super().__init__(config, base, display, **options)
+        self._cluster = cluster
+        self._published = -1  # step of the network that self-play has
+
+    def _start_playing(self) -> None:
+        self._block = min(_BLOCK, self.components.capacity)
+        self.fleet = Fleet(self._cluster, self.config, self.counts.sessions, self.reporter.say)
+        self._publish()
+        self.fleet.start()
+        self._closing.callback(self.fleet.finish)
+
+    def _play(self) -> None:
+        """Take the games that have arrived; wait for some if there is nothing to learn."""
+        busy = self.trainer.affordable and not self._waiting
+        self._show("learning" if busy else "waiting for games", self._waiting)
+        self._receive(0.0 if busy else _PATIENCE)
+
+    def _between_steps(self) -> None:
+        self._receive(0.0)
+        self._publish()
+
+    def _receive(self, patience: float) -> None:
+        """Take all games that have arrived, after waiting for the first for at most so long."""
+        before = self.counts.rows
+        try:
+            delivery = self.fleet.take(patience)
+            while delivery is not None:
+                self._add(delivery)
+                delivery = self.fleet.take()
+        except NoFiniteNumbers as error:
+            raise Diverged.at(self.trainer.step, str(error)) from error
+        if self.counts.rows > before:
+            self._feed(self.counts.rows - before)
+
+    def _add(self, delivery: Delivery) -> None:
+        """Games to the files and to the buffer."""
+        evaluations = delivery.played.evaluations
+        for chunk in delivery.played.chunks:
+            finished = unpack(chunk)
+            self.collector.add(finished, evaluations, self.components.playing.boards[chunk.board].game)
+            if chunk.rows:
+                self.buffer = self.components.load(self.buffer, finished.rows, chunk.rows, self._block)
+            self.counts = self._now().plus(chunk.games, chunk.rows, evaluations)
+            evaluations = 0.0  # counted with the first
+
+    def _publish(self) -> None:
+        """Send the network to self-play, if it is time."""
+        step = self.trainer.step
+        if self._published < 0 or step - self._published >= self.config.cluster.stale_steps:
+            self.weights = self.components.weights()
+            self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)))
+            self._published = step
+
+    def _change(self, config: Any) -> None:
+        super(Fused, self)._change(config)
+        self.collector.settings = config.data
+        self.components.trainer.change(config.train)
+        self.fleet.change(config)
+
+    def _finish(self, stop: Stop) -> None:
+        self._show("ending self-play")
+        self.fleet.finish()
+        self._receive(0.0)
+        super()._finish(stop)
