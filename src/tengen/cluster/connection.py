@@ -36,6 +36,7 @@ class RayCluster:
     def __init__(self, ray: Any, settings: ClusterSettings) -> None:
         self.ray, self.own = ray, ray.get_runtime_context().get_node_id()
         self.excluded: dict[str, str] = {}  # nodes that cannot take part, and why
+        self.names: dict[str, str] = {}  # of nodes, for people
         self._good = {self.own}
         self._asked: dict[str, Any] = {}
         self._check_all()
@@ -44,7 +45,7 @@ class RayCluster:
 
     def nodes(self) -> list[ClusterNode]:
         """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
-        found = read_nodes(self.ray.nodes())
+        found = read_nodes(self.ray.nodes(), self.names)
         for node in found:
             if node.id not in self._good and node.id not in self.excluded and self._answered(node):
                 self._good.add(node.id)
@@ -84,7 +85,7 @@ class RayCluster:
 
     def _check_all(self) -> None:
         """TengenError if a node that is there now cannot take part."""
-        nodes = [node for node in read_nodes(self.ray.nodes()) if node.id != self.own]
+        nodes = [node for node in read_nodes(self.ray.nodes(), self.names) if node.id != self.own]
         for node in nodes:
             self._ask(node)
         self.ray.wait([*self._asked.values()] or [self.ray.put(0)], num_returns=max(len(nodes), 1), timeout=_ANSWER)

@@ -67,7 +67,9 @@ class Fleet:
         self.members: list[Member] = []
         self.error: BaseException | None = None
         self.lost: dict[str, int] = {}  # node -> actors that died or hung there
+        self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
         self.published: dict[int, float] = {}  # version -> when, of the newest ones
+        self.names = cluster.names  # of nodes, for people
         self._ray, self._cluster, self._config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
         self._session, self._started = session * SESSIONS, 0
@@ -97,7 +99,7 @@ class Fleet:
         """Use other settings from now on."""
         with self._lock:
             self._config = config
-            for member in self.members:
+            for member in list(self.members):
                 member.handle.change.remote(config)
 
     def take(self, patience: float = 0.0) -> Delivery | None:
@@ -221,7 +223,8 @@ class Fleet:
             refs = list(self._fetching)
             if self._ray.wait(refs, num_returns=1, timeout=_WAIT)[0]:
                 for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
-                    self._arrive(self._fetching.pop(ref), ref)
+                    if (member := self._fetching.pop(ref, None)) is not None:  # else it was given up just now
+                        self._arrive(member, ref)
 
     def _arrive(self, member: Member, ref: Any) -> None:
         errors = self._ray.exceptions
@@ -233,13 +236,15 @@ class Fleet:
         except errors.RayError as error:
             self._lose(member, error)
             return
-        if ref not in member.plays:  # it was given up
-            return
         member.plays.remove(ref)
         member.delivered += 1
         self._failures = 0
         if played.chunks:
-            self._arrived.append(Delivery(member.status.node if member.status else "", played))
+            node = member.status.node if member.status else ""
+            games, rows = self.received.get(node, (0, 0))
+            new = (sum(chunk.games for chunk in played.chunks), sum(chunk.rows for chunk in played.chunks))
+            self.received[node] = games + new[0], rows + new[1]
+            self._arrived.append(Delivery(node, played))
             self._news.set()
 
     def _explained(self, member: Member, error: Any) -> BaseException:
@@ -280,11 +285,7 @@ class Fleet:
     def _name(self, member: Member) -> str:
         if member.status is None:
             return "a node that it had not reached"
-        return self.node_names().get(member.status.node, member.status.node[:8])
-
-    def node_names(self) -> dict[str, str]:
-        """Names of the living nodes for people, by Ray's."""
-        return {node.id: node.name for node in self._cluster.nodes()}
+        return self.names.get(member.status.node, member.status.node[:8])
 
     def _tell(self, text: str) -> None:
         if text not in self._told:

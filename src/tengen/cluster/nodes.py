@@ -37,17 +37,20 @@ class NodeShares:
         return max(int(min(found) + _ROUNDING), 0)
 
 
-def read_nodes(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
-    """The living nodes among those of `ray.nodes()`; nodes of one machine have numbers in their names."""
+def read_nodes(found: Iterable[Mapping[str, Any]], names: dict[str, str]) -> list[ClusterNode]:
+    """The living nodes among those of `ray.nodes()`.
+
+    `names` keeps their names for people, by Ray's: that of the machine, with a number if it has had other nodes.
+    """
     nodes: list[ClusterNode] = []
-    seen: dict[str, int] = {}
     for node in found:
-        name = str(node["NodeManagerHostname"])
-        seen[name] = seen.get(name, 0) + 1
-        name = name if seen[name] == 1 else f"{name}-{seen[name]}"
-        if node["Alive"]:
-            resources = node["Resources"]
-            nodes.append(ClusterNode(node["NodeID"], name, resources.get("CPU", 0.0), resources.get("GPU", 0.0)))
+        if not node["Alive"]:
+            continue
+        id, machine, resources = str(node["NodeID"]), str(node["NodeManagerHostname"]), node["Resources"]
+        if id not in names:
+            before = sum(name.rpartition("/")[0] == machine or name == machine for name in names.values())
+            names[id] = f"{machine}/{before + 1}" if before else machine
+        nodes.append(ClusterNode(id, names[id], resources.get("CPU", 0.0), resources.get("GPU", 0.0)))
     return nodes
 
 

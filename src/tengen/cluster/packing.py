@@ -50,4 +50,5 @@ def unpack(chunk: GamesChunk) -> Finished:
                 fields[field][key] = tables[name]
             else:
                 fields[field] = tables[name]
-    return Finished(**fields, rows_count=np.int32(chunk.rows), games_count=np.int32(chunk.games))
+    fields |= {"rows_count": np.int32(chunk.rows), "games_count": np.int32(chunk.games)}
+    return Finished(**fields)

@@ -1,5 +1,7 @@
 """A run on a cluster: the fused loop's learner, whose games are played by actors on other devices and machines."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +10,12 @@ import jax
 from tengen.cluster.connection import RayCluster
 from tengen.cluster.fleet import Delivery, Fleet
 from tengen.cluster.packing import unpack
+from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged
 from tengen.loop.fused import Fused
 from tengen.monitor.display import Display
 from tengen.run.part import Stop
+from tengen.run.status import RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
 
 _BLOCK = 4096  # rows that go to the device at once
@@ -27,6 +31,7 @@ class ClusterRun(Fused):
     def __init__(self, config: Any, base: Path, display: Display, *, cluster: RayCluster, **options: Any) -> None:
         super().__init__(config, base, display, **options)
         self._cluster = cluster
+        self.fleet: Any = None  # once it plays
         self._published = -1  # step of the network that self-play has
 
     def _start_playing(self) -> None:
@@ -77,6 +82,14 @@ class ClusterRun(Fused):
             self.weights = self.components.weights()
             self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)))
             self._published = step
+
+    def _standing(self) -> RunStatus:
+        found = super()._standing()
+        if self.fleet is None:
+            return found
+        steps, train = self.session.steps_per_second, self.config.train
+        appetite = None if steps is None else steps * train.batch / train.samples_per_row
+        return replace(found, parts=of_nodes(self.fleet, time.monotonic()), appetite=appetite)
 
     def _change(self, config: Any) -> None:
         super(Fused, self)._change(config)

@@ -36,7 +36,8 @@ def add(subparsers: Any) -> None:
         choices=_MODES,
         metavar="MODE",
         help="fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
-        "async: each part as a process; cluster: self-play on many machines, by Ray (docs/cluster.md). If CONFIG is a run, the default is the mode that it was last run in",
+        "async: each part as a process; cluster: self-play on many machines, by Ray (docs/cluster.md). "
+        "If CONFIG is a run, the default is the mode that it was last run in",
     )
     parser.add_argument(
         "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"

@@ -30,6 +30,9 @@ from tengen.run.part import Progress
 FOLDER = "parts"
 DRIVERS = ("fused", "roles", "sync", "async", "cluster", "daemon")
 """Kinds that stand for a whole run; the others are parts of one."""
+NODE = "node"
+"""The kind of the nodes of a cluster, which are in the status of its driver, under NODES."""
+NODES = "nodes"
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
@@ -41,6 +44,8 @@ _NAME = re.compile(
 
 # Errors of files with unexpected content.
 _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+_NODE_FIELDS: dict[str, Any] = {"words": str, "waiting": bool, "seconds": float, "figures": dict, "restarts": int}
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,15 @@ class PartStatus:
     def values(self) -> dict[str, Any]:
         """For programs, without what only its driver knows."""
         return {name: value for name, value in vars(self).items() if name != "restarts"}
+
+    def nodes(self) -> "list[PartStatus]":
+        """The nodes that the status of a cluster's driver describes; the file may hold anything."""
+        found = []
+        for name, about in dict(self.figures.get(NODES) or {}).items():
+            with contextlib.suppress(*_GARBAGE):
+                known = {key: kind(about[key]) for key, kind in _NODE_FIELDS.items()}
+                found.append(PartStatus(NODE, str(name), self.alive, str(name), self.process, **known))
+        return found
 
 
 class StatusWriter:
@@ -196,7 +210,8 @@ def look(base: Path) -> list[PartStatus]:
                     figures=dict(about["figures"]),
                 )
             )
-    order = (*DRIVERS, "selfplay", "shuffle", "train", "export", "gate")
+    found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
+    order = (*DRIVERS, NODE, "selfplay", "shuffle", "train", "export", "gate")
     return sorted(found, key=lambda part: (order.index(part.kind), part.name))
 
 

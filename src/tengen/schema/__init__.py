@@ -9,11 +9,11 @@ The same declaration serves the options of a game (`from_options`: defaults appl
 problem, not only the first, and say what was expected.
 
 Supported annotations: int, float, bool, str, Literal[...], T | None, tuple[T, ...], dict[str, T], Any, dataclasses
-declared in the same way, and a word instead of a number: int | Literal["auto"]. Limits apply to each item of a tuple. A class may define
-`check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its settings; a key inside
-one of its sections is `section.key`. It is called only when each setting is valid by itself. A class attribute `moved`
-maps keys of earlier versions to `section.key`, where those settings are now. A classmethod `key_names(source)` gives
-the keys (`KeyNames`) of settings that files do not call by the names of their fields.
+declared in the same way, and a word instead of a number: int | Literal["auto"]. Limits apply to each item of a tuple.
+A class may define `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its
+settings; a key inside one of its sections is `section.key`. It is called only when each setting is valid by itself. A
+class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now. A classmethod
+`key_names(source)` gives the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
 from tengen.schema.checking import Problem, check, from_data, from_options
