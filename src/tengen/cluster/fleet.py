@@ -29,7 +29,7 @@ _LAST = 10.0  # seconds that actors have to hand over their last games
 
 
 @dataclass
-class Member:
+class FleetActor:
     """One actor, and the calls to it that are under way."""
 
     handle: Any
@@ -64,7 +64,7 @@ class Fleet:
         silent: float = _SILENT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.members: list[Member] = []
+        self.members: list[FleetActor] = []
         self.error: BaseException | None = None
         self.lost: dict[str, int] = {}  # node -> actors that died or hung there
         self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
@@ -75,7 +75,7 @@ class Fleet:
         self._session, self._started = session * SESSIONS, 0
         self._version, self._network = -1, None
         self._arrived: deque[Delivery] = deque()
-        self._fetching: dict[Any, Member] = {}
+        self._fetching: dict[Any, FleetActor] = {}
         self._scaled = self._pause_until = float("-inf")
         self._failures = 0  # actors in a row that died without a result
         self._told: set[str] = set()
@@ -170,9 +170,9 @@ class Fleet:
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
         handle = self._cluster.start(SelfplayActor, self._config, place)
-        self.members.append(Member(handle, number, now))
+        self.members.append(FleetActor(handle, number, now))
 
-    def _send(self, member: Member) -> None:
+    def _send(self, member: FleetActor) -> None:
         """The newest network, if it has taken the one before, and calls to play."""
         if self._network is None:
             return
@@ -226,7 +226,7 @@ class Fleet:
                     if (member := self._fetching.pop(ref, None)) is not None:  # else it was given up just now
                         self._arrive(member, ref)
 
-    def _arrive(self, member: Member, ref: Any) -> None:
+    def _arrive(self, member: FleetActor, ref: Any) -> None:
         errors = self._ray.exceptions
         try:
             played = self._ray.get(ref)
@@ -247,14 +247,14 @@ class Fleet:
             self._arrived.append(Delivery(node, played))
             self._news.set()
 
-    def _explained(self, member: Member, error: Any) -> BaseException:
+    def _explained(self, member: FleetActor, error: Any) -> BaseException:
         """The error that an actor raised: the same would happen to the next one."""
         cause = getattr(error, "cause", None)
         if isinstance(cause, TengenError):
             return cause
         return TengenError(f"self-play on {self._name(member)} failed: {last_line(error)}")
 
-    def _lose(self, member: Member, error: BaseException | None) -> None:
+    def _lose(self, member: FleetActor, error: BaseException | None) -> None:
         """Give up an actor that died, or that hangs; another takes its place."""
         node = member.status.node if member.status else ""
         self.lost[node] = self.lost.get(node, 0) + 1
@@ -266,14 +266,14 @@ class Fleet:
         self._dismiss(member)
         self._scaled = float("-inf")
 
-    def _dismiss(self, member: Member) -> None:
+    def _dismiss(self, member: FleetActor) -> None:
         self.members.remove(member)
         for ref in member.plays:
             self._fetching.pop(ref, None)
         member.plays.clear()
         self._kill(member)
 
-    def _kill(self, member: Member) -> None:
+    def _kill(self, member: FleetActor) -> None:
         try:
             self._ray.kill(member.handle)
         except Exception as error:  # Ray has no common class for these
@@ -282,7 +282,7 @@ class Fleet:
     def _is_done(self, ref: Any) -> bool:
         return bool(self._ray.wait([ref], timeout=0, fetch_local=False)[0])
 
-    def _name(self, member: Member) -> str:
+    def _name(self, member: FleetActor) -> str:
         if member.status is None:
             return "a node that it had not reached"
         return self.names.get(member.status.node, member.status.node[:8])

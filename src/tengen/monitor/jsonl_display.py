@@ -86,9 +86,7 @@ class JsonlDisplay(Display):
             run=self._run,
             uptime=now - self._began,
             schedule=schedule,
-            loader=None
-            if status.networks is None and not status.parts
-            else LoaderStatus(tuple(map(_part, status.parts))),
+            loader=None if status.networks is None and not stages else LoaderStatus(stages),
             training=_training(status),
             networks=tuple(replace(network, seconds=now - came) for came, network in self._networks),
             selfplay=_selfplay(status),
