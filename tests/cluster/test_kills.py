@@ -151,15 +151,14 @@ def survive(cluster: TestCluster, driver: Driver, kills: int, seed: int) -> dict
         time.sleep(chance.uniform(0.05, 8.0))
         seen |= {path.name for path in (driver.base / "selfplay").glob("*/??????????-*.npz")}
         victim = chance.choice(["actor", "actor", "node", "driver"])
-        if victim == "actor" and (actors := cluster.actors()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(chance.choice(actors), signal.SIGKILL)
+        if victim == "actor":
+            driver.wait_for(lambda: bool(cluster.actors()), "an actor")
+            with contextlib.suppress(ProcessLookupError, IndexError):
+                os.kill(chance.choice(cluster.actors()), signal.SIGKILL)
         elif victim == "node":
             cluster.replace(chance.randrange(len(cluster.nodes)))
-        elif victim == "driver":
-            driver.kill()
         else:
-            victim = "none, for there was no actor"
+            driver.kill()
         killed[victim] += 1
         assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
     goes_on(driver)

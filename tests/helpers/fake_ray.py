@@ -1,5 +1,6 @@
 """A stand-in for Ray in one process: calls to actors run when the test says so, and actors die or hang on command."""
 
+import concurrent.futures
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -96,3 +97,51 @@ class FakeCluster:
     def start(self, actor: type, config: Any, place: Any) -> FakeActor:
         self.started.append(FakeActor(place, f"n{1 + len(self.started) % 2}"))
         return self.started[-1]
+
+
+class InlineRay:
+    """Real actors in threads of this process, with as much of the module `ray` as the fleet uses."""
+
+    exceptions = FakeRay.exceptions
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def kill(self, actor: "InlineActor") -> None:
+        actor.threads.shutdown(wait=False, cancel_futures=True)
+
+    def wait(self, refs: list[Any], num_returns: int = 1, timeout: float = 0, fetch_local: bool = True) -> Any:
+        wait_for = concurrent.futures.FIRST_COMPLETED if num_returns == 1 else concurrent.futures.ALL_COMPLETED
+        done, _ = concurrent.futures.wait(refs, timeout, wait_for)
+        return [ref for ref in refs if ref in done][:num_returns], [ref for ref in refs if ref not in done]
+
+    def get(self, ref: Any) -> Any:
+        try:
+            return ref.result()
+        except Exception as error:
+            found = RayTaskError(str(error))
+            found.cause = error
+            raise found from error
+
+
+class InlineActor:
+    """The handle of an actor in threads."""
+
+    def __init__(self, actor: Any) -> None:
+        self.threads = concurrent.futures.ThreadPoolExecutor(4)
+        self._actor = actor
+
+    def __getattr__(self, method: str) -> Any:
+        return SimpleNamespace(remote=lambda *words: self.threads.submit(getattr(self._actor, method), *words))
+
+
+class InlineCluster(FakeCluster):
+    """One node with room for `size` such actors."""
+
+    def __init__(self, size: int) -> None:
+        ray: Any = InlineRay()
+        super().__init__(ray, size)
+        self.names = {"": "here"}
+
+    def start(self, actor: type, config: Any, place: Any) -> Any:
+        return InlineActor(actor(config, place))

@@ -1,0 +1,59 @@
+"""A whole run whose actors are threads of this process: its directory is that of a fused run, in every respect."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tengen.cluster.run import ClusterRun
+from tengen.cores import LIMIT
+from tengen.run import metrics, part_status
+from tests.helpers.fake_ray import InlineCluster
+from tests.helpers.run_audit import audit_learner
+from tests.helpers.tiny_runs import Listener, never, prepared, tiny
+
+SETTINGS = ("cluster.stale_steps=4", "rating.minutes=1000", "goal.rows=300")
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(LIMIT, "1")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setattr("tengen.cluster.actor._SECONDS", 0.5)
+    return tmp_path / "run"
+
+
+def run(base: Path, *overrides: str, stop: Any = never) -> ClusterRun:
+    cluster: Any = InlineCluster(2)
+    with ClusterRun(tiny(*SETTINGS, *overrides), base, Listener(), cluster=cluster) as loop:
+        loop.prepare()
+        loop.run(stop)
+    return loop
+
+
+def test_a_run_reaches_its_goal_and_any_mode_goes_on_with_it(base: Path) -> None:
+    (base).mkdir()
+    (base / "config.yaml").write_text("batch: 16\n")
+    seen: list[part_status.PartStatus] = []
+
+    def stop() -> bool:
+        seen.extend(part for part in part_status.look(base) if part.kind == part_status.NODE)
+        return False
+
+    loop = run(base, stop=stop)
+    assert loop.reason == "300 rows are played"
+    assert loop.trainer.step > 0
+    assert loop.network_path is not None
+    found = audit_learner(base)
+    assert found.chunks > 0
+    assert [text for text in found.problems if "more samples" not in text] == []
+    assert found.rows == loop.counts.rows >= 300
+    # Two actors have played, each with numbers of its own.
+    (line,) = (line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == "session")
+    assert line["mode"] == "cluster"
+    last = metrics.last(base / metrics.NAME, "progress") or {}
+    assert last["rows"] == found.rows
+    assert any(part.figures["actors"] == 2 and part.name == "here" for part in seen)
+    # The fused loop goes on with the same rows, steps and sessions.
+    with prepared(base, *SETTINGS) as again:
+        assert (again.counts.rows, again.trainer.step, again.counts.sessions) == (found.rows, loop.trainer.step, 2)
