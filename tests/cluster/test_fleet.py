@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tengen.cluster.actor import ActorStatus, PlayedChunks
-from tengen.cluster.fleet import SESSIONS, Fleet
+from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
 from tengen.cluster.packing import GamesChunk
 from tengen.errors import TengenError
 from tests.helpers.fake_ray import FakeActor, FakeCluster, FakeRay, RayTaskError
@@ -85,10 +85,8 @@ def test_an_actor_that_dies_is_replaced_and_its_games_are_not_taken() -> None:
     assert len(setting.actors) == 2
     assert "self-play actor 1 on first died" in setting.said[0]
     assert setting.fleet.lost == {"n1": 1}
-    found = setting.fleet.take()
-    assert found is not None
-    assert (found.node, found.played) == ("n2", RESULT)
-    assert setting.fleet.take() is None
+    assert setting.fleet.take() == [Delivery("n2", RESULT)]
+    assert setting.fleet.take() == []
 
 
 def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
@@ -120,8 +118,8 @@ def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
         calls = [ref for ref in actor.calls if ref.method == "play"]
         assert sum(not (ref.done and ref not in setting.fleet._fetching) for ref in calls) <= 2
     taken = 0
-    while setting.fleet.take() is not None:
-        taken += 1
+    while found := setting.fleet.take():
+        taken += len(found)
         setting.step()
     assert taken == 8
 

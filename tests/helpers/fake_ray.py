@@ -1,7 +1,8 @@
 """A stand-in for Ray in one process: calls to actors run when the test says so, and actors die or hang on command."""
 
-import concurrent.futures
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,39 +101,49 @@ class FakeCluster:
 
 
 class InlineRay:
-    """Real actors in threads of this process, with as much of the module `ray` as the fleet uses."""
+    """Real actors in this thread, with as much of the module `ray` as the fleet uses."""
 
     exceptions = FakeRay.exceptions
 
     def put(self, value: Any) -> Any:
         return value
 
-    def kill(self, actor: "InlineActor") -> None:
-        actor.threads.shutdown(wait=False, cancel_futures=True)
+    def kill(self, actor: Any) -> None:
+        pass
 
-    def wait(self, refs: list[Any], num_returns: int = 1, timeout: float = 0, fetch_local: bool = True) -> Any:
-        wait_for = concurrent.futures.FIRST_COMPLETED if num_returns == 1 else concurrent.futures.ALL_COMPLETED
-        done, _ = concurrent.futures.wait(refs, timeout, wait_for)
-        return [ref for ref in refs if ref in done][:num_returns], [ref for ref in refs if ref not in done]
+    def wait(self, refs: list["InlineRef"], num_returns: int = 1, timeout: float = 0, fetch_local: bool = True) -> Any:
+        if not any(ref.done for ref in refs):
+            refs[0].run()
+        ready = [ref for ref in refs if ref.done][:num_returns]
+        return ready, [ref for ref in refs if ref not in ready]
 
-    def get(self, ref: Any) -> Any:
-        try:
-            return ref.result()
-        except Exception as error:
-            found = RayTaskError(str(error))
-            found.cause = error
-            raise found from error
+    def get(self, ref: "InlineRef") -> Any:
+        return ref.value
+
+
+class InlineRef:
+    """A call, which is made when somebody waits for its result."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call, self.done, self.value = call, False, None
+
+    def run(self) -> "InlineRef":
+        self.done, self.value = True, self._call()
+        return self
 
 
 class InlineActor:
-    """The handle of an actor in threads."""
+    """The handle of an actor in this thread. Only `play` is called later."""
 
     def __init__(self, actor: Any) -> None:
-        self.threads = concurrent.futures.ThreadPoolExecutor(4)
         self._actor = actor
 
     def __getattr__(self, method: str) -> Any:
-        return SimpleNamespace(remote=lambda *words: self.threads.submit(getattr(self._actor, method), *words))
+        def remote(*arguments: Any) -> InlineRef:
+            ref = InlineRef(partial(getattr(self._actor, method), *arguments))
+            return ref if method == "play" else ref.run()
+
+        return SimpleNamespace(remote=remote)
 
 
 class InlineCluster(FakeCluster):

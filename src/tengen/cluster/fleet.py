@@ -102,15 +102,15 @@ class Fleet:
             for member in list(self.members):
                 member.handle.change.remote(config)
 
-    def take(self, patience: float = 0.0) -> Delivery | None:
-        """The games that arrived first, if there are any within that many seconds. Raises `error` if there is one."""
+    def take(self, patience: float = 0.0) -> list[Delivery]:
+        """All games that have arrived; if there are none, those that do within that many seconds. Raises `error`."""
         if patience and not self._arrived:
             self._news.clear()
             if not self._arrived:
                 self._news.wait(patience)
         if self.error is not None:
             raise self.error
-        return self._arrived.popleft() if self._arrived else None
+        return [self._arrived.popleft() for _ in range(len(self._arrived))]
 
     @property
     def waiting(self) -> int:

@@ -27,6 +27,7 @@ class ClusterRun(Fused):
 
     kind = "cluster"
     plays = False
+    _all_at_once = False  # games arrive while it learns
 
     def __init__(self, config: Any, base: Path, display: Display, *, cluster: RayCluster, **options: Any) -> None:
         super().__init__(config, base, display, **options)
@@ -47,18 +48,16 @@ class ClusterRun(Fused):
         self._show("learning" if busy else "waiting for games", self._waiting)
         self._receive(0.0 if busy else _PATIENCE)
 
-    def _between_steps(self) -> None:
-        self._receive(0.0)
+    def _learn(self, stop: Stop) -> None:
+        super()._learn(stop)
         self._publish()
 
     def _receive(self, patience: float) -> None:
         """Take all games that have arrived, after waiting for the first for at most so long."""
         before = self.counts.rows
         try:
-            delivery = self.fleet.take(patience)
-            while delivery is not None:
+            for delivery in self.fleet.take(patience):
                 self._add(delivery)
-                delivery = self.fleet.take()
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if self.counts.rows > before:
@@ -101,4 +100,6 @@ class ClusterRun(Fused):
         self._show("ending self-play")
         self.fleet.finish()
         self._receive(0.0)
+        self._all_at_once = True  # these were the last games
+        self._learn(stop)
         super()._finish(stop)

@@ -38,6 +38,7 @@ class Fused(RatedRun):
 
     kind = "fused"
     plays = True  # whether this process plays the games too
+    _all_at_once = True  # whether all that may be learned is learned before the next games are looked at
 
     def __init__(self, config: Any, base: Path, display: Any, **options: Any) -> None:
         super().__init__(config, base, display, **options)
@@ -183,12 +184,10 @@ class Fused(RatedRun):
             self.trainer.progress = counting.progress(self.config.goal, planned, self.trainer.step)
             session.learn(steps)
             self.counts = self._now()
-            self._between_steps()
             self.reporter.report(self._standing())
+            if not self._all_at_once:
+                break
         self.weights = self.components.weights()
-
-    def _between_steps(self) -> None:
-        """After each second of learning."""
 
     def _feed(self, rows: int) -> None:
         """Tell the trainer that `rows` more rows are in the buffer."""
