@@ -61,9 +61,11 @@ class Fleet:
         session: int,
         say: Callable[[str], object],
         *,
+        reserved: int = 0,
         silent: float = _SILENT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """With `reserved`, room for that many other processes is left, if the number of actors is `auto`."""
         self.members: list[FleetActor] = []
         self.error: BaseException | None = None
         self.lost: dict[str, int] = {}  # node -> actors that died or hung there
@@ -72,6 +74,7 @@ class Fleet:
         self.names = cluster.names  # of nodes, for people
         self._ray, self._cluster, self._config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
+        self._reserved = reserved
         self._session, self._started = session * SESSIONS, 0
         self._version, self._network = -1, None
         self._arrived: deque[Delivery] = deque()
@@ -156,7 +159,7 @@ class Fleet:
         room = self._cluster.room()
         for why in self._cluster.excluded.values():
             self._tell(f"left out: {why}")
-        wanted = room if settings.actors == "auto" else settings.actors
+        wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
         for member in [member for member in self.members if member.status is None][: len(self.members) - wanted]:
             self._dismiss(member)  # for these there is no room any more
         if settings.actors != "auto":

@@ -8,17 +8,21 @@ from typing import Any
 import jax
 
 from tengen.cluster.connection import RayCluster
-from tengen.cluster.fleet import Delivery, Fleet
+from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
 from tengen.cluster.packing import unpack
+from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged
 from tengen.loop.fused import Fused
+from tengen.loop.rating import UNTRAINED
+from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
 
 _BLOCK = 4096  # rows that go to the device at once
+_ROOM_FOR_RATING = 4  # actors: with fewer places, none is given up for ratings
 _PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
 
 
@@ -33,11 +37,17 @@ class ClusterRun(Fused):
         super().__init__(config, base, display, **options)
         self._cluster = cluster
         self.fleet: Any = None  # once it plays
+        self._rating: RatingElsewhere | None = None  # if there is room for it
         self._published = -1  # step of the network that self-play has
 
     def _start_playing(self) -> None:
         self._block = min(_BLOCK, self.components.capacity)
-        self.fleet = Fleet(self._cluster, self.config, self.counts.sessions, self.reporter.say)
+        session, room, actors = self.counts.sessions, self._cluster.room(), self.config.cluster.actors
+        elsewhere = room >= _ROOM_FOR_RATING if actors == "auto" else room > actors
+        if elsewhere:
+            self._rating = RatingElsewhere(self._cluster, self.config, session * SESSIONS)
+            self._closing.callback(self._rating.close)
+        self.fleet = Fleet(self._cluster, self.config, session, self.reporter.say, reserved=int(elsewhere))
         self._publish()
         self.fleet.start()
         self._closing.callback(self.fleet.finish)
@@ -47,6 +57,7 @@ class ClusterRun(Fused):
         busy = self.trainer.affordable and not self._waiting
         self._show("learning" if busy else "waiting for games", self._waiting)
         self._receive(0.0 if busy else _PATIENCE)
+        self._hear_rating()
 
     def _learn(self, stop: Stop) -> None:
         super()._learn(stop)
@@ -90,11 +101,38 @@ class ClusterRun(Fused):
         appetite = None if steps is None else steps * train.batch / train.samples_per_row
         return replace(found, parts=of_nodes(self.fleet, time.monotonic()), appetite=appetite)
 
+    def _rate(self, name: str, seconds: float, stop: Stop) -> None:
+        """On another node, if there is room; at the end the result is waited for."""
+        if self._rating is None or name == UNTRAINED:
+            super()._rate(name, seconds, stop)
+            return
+        end = time.monotonic() + seconds
+        if not self._rating.busy:
+            opponents = [saved.name for saved in self.networks.saved if saved.name in self.rater.opponents(name)]
+            models = {network: self.networks.path(network) for network in (name, *opponents)}
+            self._rating.begin(name, self.rater.path, models, seconds)
+            self._rated_at = self._now().seconds
+        while self._all_at_once and self._rating.busy and time.monotonic() < end and not stop():
+            self._show(f"waiting for the rating of {name}")
+            self._hear_rating(_PATIENCE)
+
+    def _hear_rating(self, patience: float = 0.0) -> None:
+        """Take the result of a rating that has ended on another node."""
+        found = None if self._rating is None else self._rating.take(patience)
+        if found is not None:
+            for result in found.results:
+                results.append(self.rater.path, result)
+            self.rater.refresh()
+            self.rater.notes.extend(found.notes)
+            self._note_matches(found.name, found.results)
+
     def _change(self, config: Any) -> None:
         super(Fused, self)._change(config)
         self.collector.settings = config.data
         self.components.trainer.change(config.train)
         self.fleet.change(config)
+        if self._rating is not None:
+            self._rating.change(config)
 
     def _finish(self, stop: Stop) -> None:
         self._show("ending self-play")
