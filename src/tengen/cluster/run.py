@@ -23,6 +23,7 @@ from tengen.selfplay.driver import NoFiniteNumbers
 
 _BLOCK = 4096  # rows that go to the device at once
 _ROOM_FOR_RATING = 4  # actors: with fewer places, none is given up for ratings
+_LONGEST_RATING = 3600.0  # seconds on another node, if the run goes on for longer
 _PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
 
 
@@ -106,14 +107,22 @@ class ClusterRun(Fused):
         if self._rating is None or name == UNTRAINED:
             super()._rate(name, seconds, stop)
             return
-        end = time.monotonic() + seconds
+        end, last = time.monotonic() + seconds, self._all_at_once
+        if last:
+            self._wait_for_rating(end, stop)
         if not self._rating.busy:
             opponents = [saved.name for saved in self.networks.saved if saved.name in self.rater.opponents(name)]
             models = {network: self.networks.path(network) for network in (name, *opponents)}
-            self._rating.begin(name, self.rater.path, models, seconds)
-            self._rated_at = self._now().seconds
-        while self._all_at_once and self._rating.busy and time.monotonic() < end and not stop():
-            self._show(f"waiting for the rating of {name}")
+            left = end - time.monotonic() if last else min(max(self._left, seconds), _LONGEST_RATING)
+            self._rating.begin(name, self.rater.path, models, left)
+            self.reporter.say(f"{name} is being rated on another node")
+        self._rated_at = self._now().seconds
+        if last:
+            self._wait_for_rating(end, stop)
+
+    def _wait_for_rating(self, end: float, stop: Stop) -> None:
+        while self._rating is not None and self._rating.busy and time.monotonic() < end and not stop():
+            self._show("waiting for a rating on another node")
             self._hear_rating(_PATIENCE)
 
     def _hear_rating(self, patience: float = 0.0) -> None:
@@ -135,9 +144,10 @@ class ClusterRun(Fused):
             self._rating.change(config)
 
     def _finish(self, stop: Stop) -> None:
-        self._show("ending self-play")
-        self.fleet.finish()
-        self._receive(0.0)
-        self._all_at_once = True  # these were the last games
-        self._learn(stop)
+        self._all_at_once = True
+        if self.fleet is not None:
+            self._show("ending self-play")
+            self.fleet.finish()
+            self._receive(0.0)
+            self._learn(stop)
         super()._finish(stop)

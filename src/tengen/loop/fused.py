@@ -109,7 +109,8 @@ class Fused(RatedRun):
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
         try:
             with self.session.watching():
-                self._start_playing()
+                if not self.reason:
+                    self._start_playing()
                 while not stop() and not self.reason:
                     self._play()
                     if self._untrained:  # this also compiles the matches, so that their time is known when it is short
