@@ -2,8 +2,8 @@
 
     python benchmarks/cluster_speed.py connect_four --minutes 2
 
-Both modes run the same configuration for as long, one after the other. Compared are the rows per second from the middle of each
-run on, without compiling. All further words go to `tengen run`.
+Both modes run the same configuration for as long, one after the other. Compared are the rows per second in the second
+half of the time in which there are games, without compiling. All further words go to `tengen run`.
 """
 
 import argparse
