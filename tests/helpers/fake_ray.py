@@ -6,7 +6,11 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from tengen.cluster.actor import ActorStatus, PlayedChunks
+from tengen.cluster.fleet import Fleet
 from tengen.cluster.nodes import NodeShares
+from tengen.cluster.packing import GamesChunk
+from tests.helpers.tiny_runs import tiny
 
 
 class RayError(Exception):
@@ -156,3 +160,31 @@ class InlineCluster(FakeCluster):
 
     def start(self, actor: type, config: Any, place: Any) -> Any:
         return InlineActor(actor(config, place))
+
+
+RESULT = PlayedChunks((GamesChunk(0, 10, 2, b""),), 50.0)
+
+
+class FleetSetting:
+    """A fleet with a clock that the test moves."""
+
+    def __init__(self, size: int, *overrides: str) -> None:
+        self.now, self.said = 0.0, []
+        self.ray = FakeRay(lambda actor: ActorStatus(actor.node, 1, "playing", version=max(actor.versions, default=-1)))
+        self.cluster = FakeCluster(self.ray, size)
+        cluster: Any = self.cluster
+        self.fleet = Fleet(cluster, tiny(*overrides), 3, self.said.append, silent=30.0, clock=lambda: self.now)
+        self.fleet._over.set()  # so that no step waits
+
+    def step(self, seconds: float = 2.0) -> None:
+        self.now += seconds
+        self.fleet.step()
+
+    @property
+    def actors(self) -> list[FakeActor]:
+        return [member.handle for member in self.fleet.members]
+
+    def begin(self) -> None:
+        self.fleet.publish([1.0])
+        for _ in range(3):
+            self.step()
