@@ -4,7 +4,7 @@ import pytest
 
 from tengen.cluster.fleet import SESSIONS, Delivery
 from tengen.errors import TengenError
-from tests.helpers.fake_ray import RESULT, RayTaskError, FleetSetting
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError
 from tests.helpers.tiny_runs import tiny
 
 

@@ -17,6 +17,7 @@ from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
+from tengen.run import safe_exit
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
@@ -51,6 +52,7 @@ class ClusterRun(Fused):
         self.fleet = Fleet(self._cluster, self.config, session, self.reporter.say, reserved=int(elsewhere))
         self._publish()
         self.fleet.start()
+        self._closing.enter_context(safe_exit.before(self._keep_arrived))
         self._closing.callback(self.fleet.finish)
 
     def _play(self) -> None:
@@ -75,16 +77,21 @@ class ClusterRun(Fused):
         if self.counts.rows > before:
             self._feed(self.counts.rows - before)
 
-    def _add(self, delivery: Delivery) -> None:
-        """Games to the files and to the buffer."""
+    def _add(self, delivery: Delivery, *, learn: bool = True) -> None:
+        """Games to the files and, to `learn` from them, to the buffer."""
         evaluations = delivery.played.evaluations
         for chunk in delivery.played.chunks:
             finished = unpack(chunk)
             self.collector.add(finished, evaluations, self.components.playing.boards[chunk.board].game)
-            if chunk.rows:
+            if chunk.rows and learn:
                 self.buffer = self.components.load(self.buffer, finished.rows, chunk.rows, self._block)
             self.counts = self._now().plus(chunk.games, chunk.rows, evaluations)
             evaluations = 0.0  # counted with the first
+
+    def _keep_arrived(self) -> None:
+        """Games that have arrived are written, too, if the process must end at once."""
+        for delivery in self.fleet.take():
+            self._add(delivery, learn=False)
 
     def _publish(self) -> None:
         """Send the network to self-play, if it is time."""
