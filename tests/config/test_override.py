@@ -36,7 +36,7 @@ def test_values_are_read_as_in_a_file() -> None:
         (
             "size=5",
             "size: unknown key, expected one of run, game, net, search, selfplay, data, train, shuffle, ring, gate, "
-            "daemon, rating, goal (--set size=5)",
+            "cluster, daemon, rating, goal (--set size=5)",
         ),
         (
             "train.optimizer.learning_rate=0",

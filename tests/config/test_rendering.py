@@ -14,6 +14,7 @@ from tengen.config import load, render
 from tengen.config.reader import parse
 from tengen.config.rendering import render_value
 from tengen.config.sections import Config
+from tengen.config.settings.cluster import ClusterSettings
 from tengen.config.settings.daemon import DaemonSettings, UploadSettings
 from tengen.config.settings.data import DataSection, WindowSettings
 from tengen.config.settings.gate import GateSettings
@@ -158,6 +159,7 @@ _configs = st.builds(
     shuffle=st.builds(ShuffleSettings),
     ring=st.builds(PipelineSettings, selfplay_games=_or_none(_counts), switch_in_game=st.booleans()),
     gate=st.builds(GateSettings, kind=st.sampled_from(["none", "share", "sprt"])),
+    cluster=st.builds(ClusterSettings, actors=st.just("auto") | st.integers(1, 100_000), gpus=st.floats(0, 1)),
     daemon=_daemons,
     rating=_ratings,
     goal=_goals,
@@ -226,7 +228,7 @@ def test_every_key_is_explained_in_one_column() -> None:
                 assert f"# {setting.help}\n" in text
             else:
                 assert f"# {setting.help}: {setting.expected}\n" in text
-    assert len(sections) == 22  # Config, its thirteen, data.window, four of train, ring.devices, two of daemon
+    assert len(sections) == 23  # Config, its fourteen, data.window, four of train, ring.devices, two of daemon
     game = text.partition("\ngame:\n")[2].partition("\n\n")[0].splitlines()
     assert len({line.index("#") for line in game}) == 1
 

@@ -21,6 +21,7 @@ CHUNK = re.compile(r"(\d{10})-([A-Za-z0-9_]+)\.npz")
 NETWORK = re.compile(r".+-[A-Za-z0-9]+-s\d+-d\d+")
 SHUFFLE = re.compile(r"\d{8}-[0-9a-f]{8}")
 STEP = re.compile(r"step_(\d{9})")
+_BUCKET = ("batch", "samples_per_row")
 FOLDERS = ("candidates", "models", "rejected", "extra")
 
 
@@ -32,6 +33,7 @@ class Audit:
     rows: int = 0  # in chunks
     chunks: int = 0
     rows_by_worker: dict[str, int] = field(default_factory=dict)
+    rows_by_number: dict[int, int] = field(default_factory=dict)  # of chunks
     shuffles: int = 0
     shuffled_rows: int = 0
     networks: dict[str, str] = field(default_factory=dict)  # name -> folder
@@ -53,6 +55,30 @@ class _Rows:
     keys: np.ndarray  # [N] of 80 bits: game, ply
     content: np.ndarray  # UInt8[N, bytes]
     validation: np.ndarray  # Float[N]: where the chunk's name lies in [0, 1)
+
+
+def audit_learner(base: Path) -> Audit:
+    """The same for a run whose learner takes rows from memory: fused, or on a cluster."""
+    found = Audit()
+    _chunks(base, found)
+    for folder in _folders(base / "models"):
+        if not folder.name.startswith("."):
+            found.networks[folder.name] = "models"
+            _weights(folder, found)
+    batch, per_row = (float(_setting((base / "config.yaml").read_text(), name) or 0) for name in _BUCKET)
+    for path in sorted(_folders(base / "train" / "main")):
+        if STEP.fullmatch(path.name) is None or (about := _json(path / "about" / "metadata", found)) is None:
+            continue
+        content = json.loads(about["content"])
+        step, bucket, extras = content["step"], content["about"]["bucket"], content["about"]["extras"]
+        on_disk = sum(rows for number, rows in found.rows_by_number.items() if number <= extras["chunk"])
+        found.check(extras["counts"]["rows"] == on_disk, f"{path}: counts {extras['counts']['rows']} of {on_disk} rows")
+        found.check(bucket["rows"] <= on_disk, f"{path}: learned from more rows than there are")
+        found.check(bucket["samples"] == step * batch, f"{path}: {bucket['samples']} samples in {step} steps")
+        found.check(bucket["samples"] <= bucket["rows"] * per_row, f"{path}: more samples than the rows allow")
+        found.steps, found.samples = step, bucket["samples"]
+    _files(base, found)
+    return found
 
 
 def audit(base: Path) -> Audit:
@@ -86,6 +112,7 @@ def _chunks(base: Path, found: Audit) -> _Rows:
         found.check(meta["network"] == path.parent.name, f"{path}: network {meta['network']}")
         found.chunks += 1
         found.rows += len(arrays["ply"])
+        found.rows_by_number[int(match[1])] = found.rows_by_number.get(int(match[1]), 0) + len(arrays["ply"])
         found.rows_by_worker[match[2]] = found.rows_by_worker.get(match[2], 0) + len(arrays["ply"])
         keys.append(_keys(arrays))
         content.append(_content(arrays))
@@ -164,11 +191,7 @@ def _networks(base: Path, found: Audit) -> None:
             found.check(NETWORK.fullmatch(folder.name) is not None, f"{folder}: not the name of a network")
             found.check(folder.name not in found.networks, f"{folder}: also in {found.networks.get(folder.name)}")
             found.networks[folder.name] = place
-            try:
-                tensors = load_file(folder / "model.safetensors")
-                found.check(all(np.isfinite(value).all() for value in tensors.values()), f"{folder}: not finite")
-            except Exception as error:
-                found.problems.append(f"{folder}: {error!r}")
+            _weights(folder, found)
             _json(folder / "made.json", found)
             if place in ("candidates", "extra"):
                 continue
@@ -177,6 +200,14 @@ def _networks(base: Path, found: Audit) -> None:
                 found.check(verdict["accepted"] is (place == "models"), f"{folder}: the verdict says otherwise")
                 numbers += [verdict["number"]] if verdict["accepted"] else []
     found.check(sorted(numbers) == list(range(1, len(numbers) + 1)), f"accepted networks have the numbers {numbers}")
+
+
+def _weights(folder: Path, found: Audit) -> None:
+    try:
+        tensors = load_file(folder / "model.safetensors")
+        found.check(all(np.isfinite(value).all() for value in tensors.values()), f"{folder}: not finite")
+    except Exception as error:
+        found.problems.append(f"{folder}: {error!r}")
 
 
 def _results(base: Path, found: Audit) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.loop.estimate import Estimate, describe, describe_disk, describe_memory
+from tengen.loop.estimate import Estimate, describe, describe_cluster, describe_disk, describe_memory
 from tests.helpers.tiny_runs import tiny
 
 # A game takes 0.1 s to play, and gives 5 rows, of which 20 samples take another 0.1 s.
@@ -70,3 +70,19 @@ def test_memory_and_disk() -> None:
     ]
     assert list(describe_memory({"rows": 2**40}, None))[-1] == "together  1.1 TB"
     assert describe_disk(1024) == "100,000 rows take 102.4 MB on the disk"
+
+
+def test_a_cluster_and_where_it_saturates() -> None:
+    # A device plays 50 rows/s, and a learner uses 200 samples/s, 4 for a row: those of a single one.
+    lines = dict(line.split("  ", 1) for line in describe_cluster(FOUND, tiny(), 2, 4))
+    assert [text.strip() for text in lines.values()] == [
+        "7 for self-play, 1 for the learner, each like this device",
+        "350 rows/s",
+        "at most 50.0 rows/s (train.samples_per_row: 4)",
+        "1 GPUs for self-play: more GPUs for self-play would wait for the learner",
+        "05:33:20",
+    ]
+    hungry = replace(FOUND, samples_per_second=20_000.0)
+    *_, saturates, time = describe_cluster(hungry, tiny(), 2, 4)
+    assert saturates.endswith("100 GPUs for self-play: add GPUs for self-play")
+    assert time.endswith("00:47:37")

@@ -421,3 +421,21 @@ def test_a_panel_with_parts(width: int) -> None:
 def test_jax_is_not_needed() -> None:
     code = "import sys, tengen.monitor.jsonl_display, tengen.monitor.summary; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_nodes_of_a_cluster_have_lines_below_the_figures() -> None:
+    now = itertools.count(0, 20)
+    view = RunView(every=10, now=lambda: next(now))
+    node = PartStatus("node", "box", words="playing (2 actors)", restarts=1)
+    view.update(replace(SOME, parts=(node,), appetite=3_400.0))
+    *_, line = view.lines()
+    first, second = line.splitlines()
+    assert "learner could use 3,400 rows/s" in first
+    assert "box" not in first
+    assert second == "         node box: playing (2 actors)"
+    console = Console(file=io.StringIO(), width=100, height=40)
+    console.print(RunPanel(replace(SOME, parts=(node,), appetite=3_400.0)))
+    drawn = console.file.getvalue()
+    assert "node box" in drawn
+    assert "playing (2 actors) (1 restart)" in drawn
+    assert "learner could use" in drawn

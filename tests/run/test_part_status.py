@@ -164,3 +164,13 @@ def test_names(tmp_path: Path) -> None:
     for kind, name in (("cook", "a"), ("train", ""), ("train", "a/b"), ("train", "a b")):
         with pytest.raises(ValueError, match="no name for a part"):
             StatusWriter(tmp_path, kind, name)
+
+
+def test_the_nodes_of_a_cluster_are_parts(tmp_path: Path) -> None:
+    node = {"words": "playing", "waiting": False, "seconds": 2.0, "figures": {"games": 3}, "restarts": 1}
+    with StatusWriter(tmp_path, "cluster", "cluster") as notice:
+        notice.show(Progress("learning", figures={part_status.NODES: {"box": node, "bad": {"words": 1}}}))
+        until(tmp_path, "learning")
+        driver, box = look(tmp_path)
+    assert (driver.kind, box.part, box.words, box.restarts) == ("cluster", "node box", "playing", 1)
+    assert (box.figures, box.alive) == ({"games": 3}, True)

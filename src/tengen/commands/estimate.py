@@ -16,11 +16,19 @@ def add(subparsers: Any) -> None:
         help="how long a run will take here, and how much memory",
         description="Measures the parts of a run on this machine for about a minute, and says how long the "
         "whole run would take and how much memory it needs. Nothing is written.",
-        example="tengen estimate go9 --seconds 30",
+        example="tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4",
     )
     add_config(parser)
     parser.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"
+    )
+    parser.add_argument("--nodes", type=_whole, metavar="N", help="also estimate a cluster of that many machines")
+    parser.add_argument(
+        "--gpus-per-node",
+        type=_whole,
+        default=1,
+        metavar="G",
+        help="of that cluster, each like this device (%(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -44,7 +52,16 @@ def run(args: argparse.Namespace) -> int:
         parts.check_memory()
         found = measure.measure(parts, config, args.seconds, _show)
     print("\n".join(estimate.describe(found, config)))
+    if args.nodes is not None:
+        print("\non a cluster")
+        print("\n".join(estimate.describe_cluster(found, config, args.nodes, args.gpus_per_node)))
     return 0
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 100,000, got {text!r}")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

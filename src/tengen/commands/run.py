@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
 everything is written, and the same command goes on where it stopped."""
-_MODES = ("fused", "sync", "async")
+_MODES = ("fused", "sync", "async", "cluster")
 _PROGRESS = ("auto", "jsonl")
 
 
@@ -36,10 +36,16 @@ def add(subparsers: Any) -> None:
         choices=_MODES,
         metavar="MODE",
         help="fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
-        "async: each part as a process. If CONFIG is a run, the default is the mode that it was last run in",
+        "async: each part as a process; cluster: self-play on many machines, by Ray (docs/cluster.md). "
+        "If CONFIG is a run, the default is the mode that it was last run in",
     )
     parser.add_argument(
         "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="cluster: the Ray cluster, or auto for that of this machine (default: Ray is started here)",
     )
     parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
     parser.add_argument(
@@ -64,13 +70,22 @@ def run(args: argparse.Namespace) -> int:
     mode = args.mode or _last_mode(args.config)
     if args.parts is not None and mode != "async":
         raise OptionError("--parts: only --mode async has parts to choose from")
+    if args.address is not None and mode != "cluster":
+        raise OptionError("--address: only --mode cluster runs on one")
     if isinstance(config, configuration.TrainerConfig) and mode != "fused":
         raise OptionError(f"--mode {mode}: a training of roles ({args.config}) runs in one process; leave it out")
     from tengen.loop.launching import RunRequest, launch
 
     jsonl, overrides = args.progress == "jsonl", tuple(args.overrides)
-    request = RunRequest(config, base, mode, args.parts, args.tensorboard, jsonl, overrides, began)
-    return _dashboard(args, request) if args.tui else launch(request, partial(_advise, config))
+    request = RunRequest(config, base, mode, args.parts, args.tensorboard, jsonl, overrides, began, args.address)
+    if args.tui:
+        return _dashboard(args, request)
+    advise = partial(_advise, config)
+    if mode == "cluster":
+        from tengen.cluster.launching import launch_cluster
+
+        return launch_cluster(request, advise)
+    return launch(request, advise)
 
 
 def _last_mode(config: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from tengen import nets, schema
+from tengen.config.settings.cluster import ClusterSettings
 from tengen.config.settings.daemon import DaemonSettings
 from tengen.config.settings.data import DataSection
 from tengen.config.settings.gate import GateSettings
@@ -37,6 +38,9 @@ class Config:
     )
     ring: PipelineSettings = setting(REQUIRED, "sync, async: how the parts work together", change="now")
     gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted", change="now")
+    cluster: ClusterSettings = setting(
+        REQUIRED, "cluster: many machines, by Ray", before=ClusterSettings(), change="now"
+    )
     daemon: DaemonSettings = setting(REQUIRED, "daemon: training on data that other programs write", change="now")
     rating: RatingSection = setting(REQUIRED, "matches that measure strength during the run", change="now")
     goal: GoalSection = setting(REQUIRED, "the run ends at whichever comes first", change="now")

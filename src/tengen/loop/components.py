@@ -51,18 +51,18 @@ class Components:
         self.playing, self.lanes, self.selfplay = playing, playing.lanes, playing.selfplay
         return True
 
-    def memory(self) -> dict[str, int]:
-        """Bytes on the device, by purpose."""
+    def memory(self, plays: bool = True) -> dict[str, int]:
+        """Bytes on the device, by purpose; without `plays`, the games are on other devices."""
         return {
-            "games and their trees": self.lanes.bytes_needed(),
+            "games and their trees": self.lanes.bytes_needed() if plays else 0,
             "rows": buffer.bytes_needed(self.form, self.capacity),
             "network and optimiser": sum(leaf.nbytes for leaf in jax.tree.leaves(self.trainer.state)),
         }
 
-    def check_memory(self) -> None:
+    def check_memory(self, plays: bool = True) -> None:
         """OptionError if the device has too little memory."""
-        advice = "lower selfplay.games, search.simulations or data.ring_rows"
-        check_fits("this run", sum(self.memory().values()), advice)
+        advice = "lower selfplay.games, search.simulations or data.ring_rows" if plays else "lower data.ring_rows"
+        check_fits("this run" if plays else "the learner", sum(self.memory(plays).values()), advice)
 
     def weights(self) -> Any:
         """The current network's weights, folded, for self-play and matches."""
@@ -77,9 +77,9 @@ class Components:
         learned = {name: new[name] for name in self.form.fields}
         return self._append(rows, *jax.device_put((learned, count), self._everywhere))
 
-    def load(self, rows: RowBuffer, old: Rows, count: int) -> RowBuffer:
-        """The buffer, which is used up, with `count` rows from the host, oldest first."""
-        block = self.selfplay.rows_room  # as self-play's, so that there is one program
+    def load(self, rows: RowBuffer, old: Rows, count: int, block: int | None = None) -> RowBuffer:
+        """The buffer, which is used up, with `count` rows from the host, oldest first, a `block` at a time."""
+        block = block or self.selfplay.rows_room  # as self-play's, so that there is one program
         for start in range(0, count, block):
             part = {name: values[start : start + block] for name, values in old.items()}
             size = len(part["ply"])

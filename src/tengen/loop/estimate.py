@@ -74,6 +74,33 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
     return _aligned(lines)
 
 
+def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_node: int) -> Iterator[str]:
+    """What a cluster of devices like the measured one would give, and where it saturates, a line each.
+
+    Self-play and learning are on different devices there, so their times do not add up.
+    """
+    each = estimate.games_per_second * estimate.rows_per_game
+    appetite = estimate.samples_per_second / estimate.samples_per_row  # of a learner with one device
+    wanted = config.cluster.learner_gpus
+    total = nodes * gpus_per_node
+    learner = min(1.0 if wanted == "auto" else wanted, gpus_per_node) or 1.0
+    players = max(total - learner, 0.5 if total == 1 else 0.0)
+    played, used = players * each, appetite * learner
+    enough = math.ceil(used / each)
+    per_row, advice = f"train.samples_per_row: {estimate.samples_per_row:g}", "add GPUs for self-play"
+    if players > enough:
+        advice = "more GPUs for self-play would wait for the learner"
+    split = f"{players:g} for self-play, {learner:g} for the learner"
+    lines = {
+        f"{nodes} x {gpus_per_node} GPUs": f"{split}, each like this device",
+        "self-play gives": rate(played).replace("/s", " rows/s"),
+        "the learner uses": f"at most {rate(used).replace('/s', ' rows/s')} ({per_row})",
+        "it saturates at": f"{enough:,} GPUs for self-play: {advice}",
+        "1,000,000 rows": clock(1e6 / max(min(played, used), 1e-9)),
+    }
+    return _aligned(lines)
+
+
 def describe_memory(parts: Mapping[str, int], there: int | None) -> Iterator[str]:
     """What is needed on the device against what there is, a line each."""
     total = sum(parts.values())

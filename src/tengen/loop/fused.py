@@ -37,6 +37,8 @@ class Fused(RatedRun):
     """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` plays and learns."""
 
     kind = "fused"
+    plays = True  # whether this process plays the games too
+    _all_at_once = True  # whether all that may be learned is learned before the next games are looked at
 
     def __init__(self, config: Any, base: Path, display: Any, **options: Any) -> None:
         super().__init__(config, base, display, **options)
@@ -51,7 +53,7 @@ class Fused(RatedRun):
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
         self.components = parts = Components(starting.local(config, self.base))
-        parts.check_memory()
+        parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)
         for note in self.networks.notes:
@@ -70,7 +72,7 @@ class Fused(RatedRun):
             self.reporter.say(note)
         self.buffer = parts.load(parts.make_buffer(), found.rows, found.kept)
         self._feed(max(self.counts.rows - self.trainer.bucket.rows, 0))
-        about = {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"}
+        about = {"session": self.counts.sessions, "steps": self.trainer.step, "mode": self.kind}
         self.reporter.write(SESSION, about)
         newest = self.networks.newest
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
@@ -105,12 +107,12 @@ class Fused(RatedRun):
 
     def run(self, stop: Stop) -> None:
         """Play and learn until the goal is reached or `stop` says so; then write everything."""
-        start, self.key = jax.random.split(self.key)
-        self._rounds = rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
         try:
             with self.session.watching():
+                if not self.reason:
+                    self._start_playing()
                 while not stop() and not self.reason:
-                    self._play(rounds)
+                    self._play()
                     if self._untrained:  # this also compiles the matches, so that their time is known when it is short
                         self._untrained = False
                         self._rate(UNTRAINED, self._for_rating(), stop)
@@ -132,11 +134,20 @@ class Fused(RatedRun):
         except OptionError as error:
             self.reporter.say(f"self-play stays as it is: {error}")
 
-    def _play(self, rounds: PlayRounds) -> None:
-        """One call to the games; the host deals with what the call before gave while the device plays."""
+    def _start_playing(self) -> None:
+        start, self.key = jax.random.split(self.key)
+        self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
+
+    @property
+    def _waiting(self) -> str:
+        """What learning waits for before its first step, in words."""
         first = self.config.data.first_rows
-        waiting = f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
-        self._show("playing" if rounds.compiled else "compiling the games", waiting)
+        return f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
+
+    def _play(self) -> None:
+        """One call to the games; the host deals with what the call before gave while the device plays."""
+        rounds = self._rounds
+        self._show("playing" if rounds.compiled else "compiling the games", self._waiting)
         budgets = self._enter_stage()
         began, compiled = time.monotonic(), rounds.compiled
         try:
@@ -186,6 +197,8 @@ class Fused(RatedRun):
             session.learn(steps)
             self.counts = self._now()
             self.reporter.report(self._standing())
+            if not self._all_at_once:
+                break
         self.weights = self.components.weights()
 
     def _feed(self, rows: int) -> None:

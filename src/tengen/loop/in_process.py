@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,7 @@ import jax
 from tengen.analysis import run_chart
 from tengen.errors import TengenError
 from tengen.loop.rating import UNTRAINED, Rater
+from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import counts as counting
@@ -161,6 +162,10 @@ class RatedRun(InProcessRun):
         end = self._metrics.elapsed + seconds
         key, self.key = jax.random.split(self.key)
         matches = self.rater.rate(name, weights, key, left=lambda: end - self._metrics.elapsed, show=show, stop=stop)
+        self._note_matches(name, matches)
+
+    def _note_matches(self, name: str, matches: Iterable[MatchResult]) -> None:
+        """Report the matches of a network and its rating."""
         for match in matches:
             self.reporter.say(str(match))
         for note in self.rater.notes:

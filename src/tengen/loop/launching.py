@@ -44,12 +44,14 @@ class RunRequest:
     jsonl: bool = False  # progress as lines of the daemon's protocol
     overrides: tuple[str, ...] = ()
     began: float | None = None  # when the process began, by `time.monotonic`
+    address: str | None = None  # cluster: where it is
 
     def command(self, config: str | None = None) -> list[str]:
         """The command that goes on with the run, or begins it from a configuration, without settings."""
         words = ["run", as_config(self.base)] if config is None else ["run", config, "--base", str(self.base)]
         words += ["--mode", self.mode] if self.mode != "fused" else []
-        return words + (["--parts", self.parts] if self.parts is not None else [])
+        words += ["--parts", self.parts] if self.parts is not None else []
+        return words + (["--address", self.address] if self.address is not None else [])
 
     def going_on(self, counts: RunCounts, steps: int) -> dict[str, str]:
         """The command to type next, by its purpose.
@@ -61,8 +63,12 @@ class RunRequest:
         return {"train further" if longer else "go on": shlex.join(words)}
 
 
-def launch(request: RunRequest, advise: Advise) -> int:
-    """Run until the goal is reached or the user stops it; the exit code."""
+Make = Callable[[RunRequest, Display], Any]
+"""Builds the loop of a request, for `launch`."""
+
+
+def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int:
+    """Run until the goal is reached or the user stops it; the exit code. `make` builds the loop, if not one of here."""
     from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
     config, notes = directory.settled(request.config, request.base, request.overrides)
@@ -87,7 +93,7 @@ def launch(request: RunRequest, advise: Advise) -> int:
         _write_directory(request)
         if request.mode == "sync":
             directory.write(request.config, request.base / "train" / "main", provenance.lines())
-        return _in_one_process(request, advise)
+        return _in_one_process(request, advise, make or _make)
 
 
 def _check_brought(request: RunRequest) -> None:
@@ -121,7 +127,7 @@ def _write_directory(request: RunRequest) -> None:
     provenance.keep_changes(request.base)
 
 
-def _in_one_process(request: RunRequest, advise: Advise) -> int:
+def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
     import jax
 
     from tengen.jax_setup import explaining_memory
@@ -129,7 +135,7 @@ def _in_one_process(request: RunRequest, advise: Advise) -> int:
 
     roles = isinstance(request.config, TrainerConfig)
     memory = ("games, batch or buffer.capacity of the roles",) if roles else ()
-    with _watched(request) as (shown, stopping), explaining_memory(*memory), _make(request, shown) as loop:
+    with _watched(request) as (shown, stopping), explaining_memory(*memory), make(request, shown) as loop:
         stopping.on_leave = lambda: _left(request, shown)
         advise(shown.say, jax.default_backend)
         with safe_exit.possible():

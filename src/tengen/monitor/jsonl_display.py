@@ -81,11 +81,12 @@ class JsonlDisplay(Display):
             cycle_seconds=now - (self._networks[0][0] if self._networks else self._began),
             previous_cycle_seconds=self._cycle,
         )
+        stages = tuple(map(_part, status.parts))
         return TrainingStatus(
             run=self._run,
             uptime=now - self._began,
             schedule=schedule,
-            loader=None if status.networks is None else LoaderStatus(tuple(map(_part, status.parts))),
+            loader=None if status.networks is None and not stages else LoaderStatus(stages),
             training=_training(status),
             networks=tuple(replace(network, seconds=now - came) for came, network in self._networks),
             selfplay=_selfplay(status),

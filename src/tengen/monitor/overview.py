@@ -40,7 +40,7 @@ from tengen.run.time_budget import TimeBudget
 SCHEMA = 1
 State = Literal["new", "running", "stopped", "killed", "diverged"]
 _CONFIG = "config.yaml"
-_RATED = ("fused", "sync")  # kinds of runs that rate their networks now and then
+_RATED = ("fused", "sync", "cluster")  # kinds of runs that rate their networks now and then
 _T = TypeVar("_T")
 
 

@@ -9,7 +9,7 @@ from tengen.config.sections import GoalSection
 from tengen.monitor.display import Display
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress
-from tengen.run.part_status import StatusWriter
+from tengen.run.part_status import NODES, StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
 
 _EVERY = 5.0  # seconds between two lines of metrics
@@ -45,8 +45,12 @@ class RunReporter:
         self._status = replace(status, stage=stage, waiting=waiting, **known)
         self._display.update(self._status)
         if self._notice is not None:
-            counts = {"games": status.counts.games, "rows": status.counts.rows, "steps": status.steps}
-            self._notice.show(Progress(self._status.doing, figures=counts))
+            figures: dict[str, Any] = {"games": status.counts.games, "rows": status.counts.rows, "steps": status.steps}
+            if status.parts:
+                names = ("words", "waiting", "seconds", "figures", "restarts")
+                nodes = {part.name: {name: getattr(part, name) for name in names} for part in status.parts}
+                figures |= {"appetite_rows_per_second": status.appetite, NODES: nodes}
+            self._notice.show(Progress(self._status.doing, figures=figures))
 
     def goal(self, goal: GoalSection) -> None:
         """Show this goal from now on."""

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -83,6 +83,7 @@ def totals(status: RunStatus) -> dict[str, str]:
     found = {
         "games": _total(counts.games, speeds.get("games")),
         "rows": _total(counts.rows, speeds.get("rows")),
+        "learner could use": rate(status.appetite).replace("/s", " rows/s"),
         "evaluations": rate(speeds.get("evaluations")),
         "window": _total(status.window),
         "steps": _total(status.steps, speeds.get("steps")),
@@ -115,12 +116,13 @@ def _long(part: PartStatus) -> str:
 
 def _line(status: RunStatus, changes: Mapping[str, str]) -> str:
     outlook = str(status.outlook() or "")
-    if status.networks is None:
-        waiting = f"waiting: {status.waiting}" if status.waiting else ""
-        return "; ".join(filter(None, (" ".join(changes.values()) or f"still {status.stage}", outlook, waiting)))
     parts = _part_lines(status)
     first = [words for name, words in changes.items() if name not in parts]
-    total = "; ".join(filter(None, (*first, outlook))) or f"still {status.stage}"
+    if status.networks is None:
+        waiting = f"waiting: {status.waiting}" if status.waiting else ""
+        total = "; ".join(filter(None, (" ".join(first) or f"still {status.stage}", outlook, waiting)))
+    else:
+        total = "; ".join(filter(None, (*first, outlook))) or f"still {status.stage}"
     return "\n         ".join((total, *(words for name, words in changes.items() if name in parts)))
 
 
@@ -148,6 +150,8 @@ class RunPanel:
         if outlook := status.outlook():
             head.append(_left_and_right(ProgressBar(total=1.0, completed=outlook.share), str(outlook)))
         body = _figures(status) if status.networks is None else _parts(status)
+        if status.networks is None and status.parts:
+            body = [_part_table(status.parts), Text(), *body]
         return Panel(Group(*head, Text(), *body), title=Text(status.network or "tengen"), width=width)
 
 
@@ -163,22 +167,29 @@ def _figures(status: RunStatus) -> list[RenderableType]:
     table.add_row("window", f"{status.window:,}", "", "learning rate", _learning_rate(status), "")
     if evaluations := speeds.get("evaluations"):
         table.add_row("evaluations", "", evaluations)
+    if status.appetite is not None:
+        table.add_row("learner could use", "", rate(status.appetite))
     return [table, Text(), *(Text(known[name]) for name in ("loss", "rating") if name in known)]
 
 
-def _parts(status: RunStatus) -> list[RenderableType]:
+def _part_table(parts: Iterable[PartStatus]) -> Table:
+    """What each part does, for how long, and how much of it is done."""
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column(width=_BAR)
     table.add_column(justify="right", no_wrap=True)
-    for part in status.parts:
+    for part in parts:
         bar = "" if part.share is None else ProgressBar(total=1.0, completed=part.share, width=_BAR)
         restarts = f" ({counted(part.restarts, 'restart')})" if part.restarts else ""
         words = Text(part.doing + restarts, style="dim" if part.waiting else "")
         table.add_row(Text(part.part), words, bar, Text(clock(part.seconds)))
+    return table
+
+
+def _parts(status: RunStatus) -> list[RenderableType]:
     known = [words for name, words in totals(status).items() if name != "newest"]
-    return [table, Text(), Text("; ".join(known) or "no games played yet")]
+    return [_part_table(status.parts), Text(), Text("; ".join(known) or "no games played yet")]
 
 
 def _left_and_right(left: RenderableType, right: str) -> Table:

@@ -82,12 +82,12 @@ def time_of(line: Mapping[str, Any] | None) -> datetime | None:
 
 
 def last_mode(path: Path) -> str:
-    """The mode in which the run was last started: fused, sync or async."""
+    """The mode in which the run was last started: fused, sync, async or cluster."""
     sessions = [line for line in read(path).lines if line["kind"] == "session"]
     if not sessions:
         return "fused"
     mode = sessions[-1].get("mode", "async" if "parts" in sessions[-1] else "fused")
-    return mode if mode in ("fused", "sync", "async") else "fused"
+    return mode if mode in ("fused", "sync", "async", "cluster") else "fused"
 
 
 class Metrics:

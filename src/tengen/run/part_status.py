@@ -28,17 +28,24 @@ from tengen.run import safe_exit
 from tengen.run.part import Progress
 
 FOLDER = "parts"
-DRIVERS = ("fused", "roles", "sync", "async", "daemon")
+DRIVERS = ("fused", "roles", "sync", "async", "cluster", "daemon")
 """Kinds that stand for a whole run; the others are parts of one."""
+NODE = "node"
+"""The kind of the nodes of a cluster, which are in the status of its driver, under NODES."""
+NODES = "nodes"
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds after which a part on another machine, or from before a restart of this one, counts as dead
 _FORGOTTEN = 86_400.0  # seconds after which its files are removed; the clocks of two machines may differ by less
-_NAME = re.compile(r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|daemon)-([A-Za-z0-9-]{1,80})\.json")
+_NAME = re.compile(
+    r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
+)
 
 # Errors of files with unexpected content.
 _GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+_NODE_FIELDS: dict[str, Any] = {"words": str, "waiting": bool, "seconds": float, "figures": dict, "restarts": int}
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,15 @@ class PartStatus:
     def values(self) -> dict[str, Any]:
         """For programs, without what only its driver knows."""
         return {name: value for name, value in vars(self).items() if name != "restarts"}
+
+    def nodes(self) -> "list[PartStatus]":
+        """The nodes that the status of a cluster's driver describes; the file may hold anything."""
+        found = []
+        for name, about in dict(self.figures.get(NODES) or {}).items():
+            with contextlib.suppress(*_GARBAGE):
+                known = {key: kind(about[key]) for key, kind in _NODE_FIELDS.items()}
+                found.append(PartStatus(NODE, str(name), self.alive, str(name), self.process, **known))
+        return found
 
 
 class StatusWriter:
@@ -194,7 +210,8 @@ def look(base: Path) -> list[PartStatus]:
                     figures=dict(about["figures"]),
                 )
             )
-    order = (*DRIVERS, "selfplay", "shuffle", "train", "export", "gate")
+    found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
+    order = (*DRIVERS, NODE, "selfplay", "shuffle", "train", "export", "gate")
     return sorted(found, key=lambda part: (order.index(part.kind), part.name))
 
 

@@ -56,8 +56,9 @@ class RunStatus:
     rating: RatedNetwork | None = None
     goal: GoalSection | None = None
     board: str = ""  # one of the games, as the game renders it; only if the display wants it
-    parts: tuple[PartStatus, ...] = ()  # of a run in parts
+    parts: tuple[PartStatus, ...] = ()  # of a run in parts, or the nodes of a cluster
     networks: NetworkCounts | None = None  # of a run in parts
+    appetite: float | None = None  # rows per second that the learner could use, if others play for it
     played: Mapping[str, Any] | None = None  # results of this process's games, see `selfplay.tally`
 
     @property
@@ -107,6 +108,9 @@ class RunStatus:
         figures = {name: value for name, value in (self.figures or {}).items() if name not in _COUNTED}
         seconds = {"playing": self.playing, "learning": self.learning}
         found |= {"played": dict(self.played)} if self.played else {}
+        if self.parts:
+            nodes = {part.part: {**part.values(), "restarts": part.restarts} for part in self.parts}
+            found |= {"appetite_rows_per_second": self.appetite, "parts": nodes}
         return found | seconds | {"waiting": self.waiting, "samples": self.samples, "figures": figures}
 
 

@@ -156,7 +156,7 @@ class _Checker:
     def _value(self, found: Shape, rule: Rule, value: object, path: Path) -> Any:
         """`value` as its declared type; None, with the problems reported, if it is not that."""
         kind = found.kind
-        if kind is Any or (found.optional and value is None):
+        if kind is Any or (found.optional and value is None) or (isinstance(value, str) and value in found.words):
             return value
         if found.section:
             return self.section(kind, value, path)

@@ -210,18 +210,22 @@ def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAM
     if kind is str:
         return rule.words or "text" if rule else "text"
     if kind in (int, float):
-        return _number(kind, rule)
+        return " or ".join((_number(kind, rule), *found.words))
     raise TypeError(f"a setting cannot be declared as {kind}")
 
 
-def _without_none(annotation: Any) -> Any | None:
-    """T, for an annotation `T | None`; None for any other annotation."""
+def _alternatives(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
+    """T, whether None is allowed too, and which words are, for an annotation `T | Literal["auto"] | None`."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
-        return None
-    inner = [arg for arg in typing.get_args(annotation) if arg is not types.NoneType]
-    if len(inner) != 1:
+        return annotation, False, ()
+    args = typing.get_args(annotation)
+    kinds = [arg for arg in args if arg is not types.NoneType]
+    words: tuple[str, ...] = ()
+    if len(kinds) == 2 and kinds[0] in (int, float) and typing.get_origin(kinds[1]) is Literal:
+        words = typing.get_args(kinds.pop())
+    if len(kinds) != 1:
         raise TypeError(f"a setting cannot be declared as {annotation}")
-    return inner[0]
+    return kinds[0], types.NoneType in args, words
 
 
 class Shape(NamedTuple):
@@ -234,14 +238,14 @@ class Shape(NamedTuple):
     length: int | None = None  # 2 for tuple[T, T]
     container: Literal["tuple", "mapping"] | None = None
     choices: tuple[Any, ...] | None = None  # of a Literal
+    words: tuple[str, ...] = ()  # that may stand for a number: `int | Literal["auto"]`
 
 
 @functools.cache
 def shape(annotation: Any) -> Shape:
     """The structure of an annotation. TypeError if no setting can be declared so."""
-    inner = _without_none(annotation)
-    kind = annotation if inner is None else inner
-    found = Shape(kind, inner is not None, dataclasses.is_dataclass(kind))
+    kind, optional, words = _alternatives(annotation)
+    found = Shape(kind, optional, dataclasses.is_dataclass(kind), words=words)
     args = typing.get_args(kind)
     if typing.get_origin(kind) is Literal:
         return found._replace(choices=args)

@@ -1,0 +1,182 @@
+"""A self-play actor: plays thousands of games on its device, and hands finished ones over every few seconds.
+
+Runs in a worker process of Ray, on any node; it needs no files of the run. Importing this module does not import JAX,
+because the actor must first limit the memory that JAX takes.
+"""
+
+import os
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tengen.config.sections import Config
+from tengen.cores import LIMIT
+
+if TYPE_CHECKING:
+    from tengen.cluster.packing import GamesChunk
+
+_SECONDS = 5.0  # of playing before finished games are handed over, unless there are enough for a file before
+_USABLE = 0.9  # of the memory of a GPU: drivers and programs need some
+
+
+@dataclass(frozen=True)
+class ActorPlace:
+    """What an actor is given when it is started."""
+
+    session: int  # first word of the numbers of its games, which no other actor of the run has
+    cores: int
+    gpus: float
+
+
+@dataclass(frozen=True)
+class ActorStatus:
+    """How an actor is doing; totals since it was started."""
+
+    node: str  # Ray's name of it
+    process: int
+    words: str
+    waiting: bool = False
+    version: int = -1  # of its network
+    games: int = 0
+    rows: int = 0
+    evaluations_per_second: float = 0.0
+    since: float = 0.0  # by the clock of its machine, for `seconds`
+    seconds: float = 0.0  # it has been doing this
+
+
+@dataclass(frozen=True)
+class PlayedChunks:
+    """The result of one call to `play`."""
+
+    chunks: tuple["GamesChunk", ...]
+    evaluations: float
+
+
+def use_gpus(gpus: float) -> None:
+    """Let JAX take no GPU, or only a share of a GPU's memory. It must not have been used yet."""
+    if not gpus:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    elif gpus < 1:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{_USABLE * gpus:.3f}")
+
+
+class SelfplayActor:
+    """One process with one device, or a share of it. Calls to `play` take turns; the other methods answer meanwhile."""
+
+    def __init__(self, config: Config, place: ActorPlace) -> None:
+        """Returns at once: everything that takes long happens in the first `play`."""
+        os.environ[LIMIT] = str(place.cores)
+        use_gpus(place.gpus)
+        self._config, self._place = config, place
+        self._changed: Config | None = None
+        self._next: tuple[int, list[Any]] | None = None
+        self._arrived, self._stopping, self._turn = threading.Event(), threading.Event(), threading.Lock()
+        self._playing: Any = None
+        self._evaluations = 0.0  # not handed over yet
+        self._status = ActorStatus(_node(), os.getpid(), "")
+        self._note(words="the first network", waiting=True)
+
+    def look(self) -> ActorStatus:
+        """Answers at once, even while the games are compiled: if there is no answer, the process hangs."""
+        return replace(self._status, seconds=time.monotonic() - self._status.since)
+
+    def take(self, version: int, leaves: list[Any]) -> None:
+        """Play with these parameters from the next round on, unless newer ones have come."""
+        if self._next is None or version > self._next[0]:
+            self._next = version, leaves
+            self._arrived.set()
+
+    def change(self, config: Config) -> None:
+        """Use other settings of search and self-play from the next round on."""
+        self._changed = config
+
+    def stop(self) -> None:
+        """Let `play` return after the present round, now and from now on."""
+        self._stopping.set()
+        self._arrived.set()
+
+    def play(self) -> PlayedChunks:
+        """Play until there are enough rows for a file, or for some seconds; all games that have ended meanwhile."""
+        with self._turn:
+            self._arrived.wait()
+            found = PlayedChunks((), 0.0) if self._stopping.is_set() else self._play()
+            self._note(words="the learner, which has not taken the last chunk yet", waiting=True)
+            return found
+
+    def _play(self) -> PlayedChunks:
+        if self._playing is None:
+            self._build()
+        from tengen.cluster.packing import pack
+        from tengen.selfplay.finished import on_host
+
+        ended: dict[int, list[Any]] = {}
+        began, rows = time.monotonic(), 0
+        while True:
+            self._before_round()
+            for played in self._rounds.play(self._weights):
+                self._evaluations += played.evaluations
+                found = on_host(played.finished)
+                if games := len(found.length):
+                    ended.setdefault(self._boards.index(played.game), []).append(found)
+                    new = len(found.rows["ply"])
+                    rows += new
+                    self._note(games=self._status.games + games, rows=self._status.rows + new)
+            if self._rounds.seconds:
+                self._note(evaluations_per_second=self._rounds.evaluations / self._rounds.seconds)
+            late = time.monotonic() - began >= _SECONDS
+            if late or rows >= self._config.data.chunk_rows or self._stopping.is_set():
+                break
+        chunks = tuple(pack(board, parts) for board, parts in sorted(ended.items()))
+        evaluations = self._evaluations if chunks else 0.0
+        self._evaluations -= evaluations
+        return PlayedChunks(chunks, evaluations)
+
+    def _build(self) -> None:
+        self._note(words="building the network", waiting=False)
+        import jax
+
+        from tengen.jax_setup import keep_compiled
+        from tengen.loop.components import check_fits
+        from tengen.selfplay.driver import PlayRounds, SelfplayDriver
+
+        keep_compiled()
+        self._playing = playing = SelfplayDriver(self._config)
+        check_fits("self-play", playing.lanes.bytes_needed(), "lower selfplay.games or search.simulations")
+        self._boards = [board.game for board in playing.boards]
+        self._structure = jax.tree.structure(playing.no_weights())
+        key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._place.session)
+        self._rounds = PlayRounds(playing.lanes, self._place.session, key)
+
+    def _before_round(self) -> None:
+        """Take over a newer network and new settings."""
+        import jax
+
+        from tengen.selfplay.driver import SelfplayDriver
+
+        if (config := self._changed) is not None:
+            self._changed = None
+            before, self._config = self._config, config
+            if (before.search, before.selfplay) != (config.search, config.selfplay):
+                self._playing = SelfplayDriver(config)
+                self._boards = [board.game for board in self._playing.boards]
+                self._rounds.change(self._playing.lanes)
+        assert self._next is not None
+        version, leaves = self._next
+        if version != self._status.version:
+            self._weights = jax.device_put(jax.tree.unflatten(self._structure, leaves), jax.local_devices()[0])
+            self._note(version=version)
+        self._note(words="playing" if self._rounds.compiled else "compiling the games", waiting=False)
+
+    def _note(self, **values: Any) -> None:
+        """Replace the status; `since` is when its words changed."""
+        if values.get("words", self._status.words) != self._status.words:
+            values["since"] = time.monotonic()
+        self._status = replace(self._status, **values)
+
+
+def _node() -> str:
+    """The node of this process; empty outside of Ray."""
+    import ray
+
+    return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""

@@ -1,0 +1,208 @@
+"""Connecting to a Ray cluster, or starting Ray on this machine, and checking that the nodes can take part."""
+
+import contextlib
+import logging
+import os
+import platform
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import tengen
+from tengen.cluster.actor import use_gpus
+from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
+from tengen.config.settings.cluster import ClusterSettings
+from tengen.errors import OptionError, TengenError
+from tengen.words import counted
+
+_ANSWER = 60.0  # seconds in which a node must start a worker
+_LOOK = 0.2  # seconds between two looks whether it has
+_CONNECT = 5.0  # seconds in which the address must answer
+_NEEDED = "--mode cluster needs Ray, which is not installed: pip install 'tengen-zero[cluster]'"
+
+
+def library() -> Any:
+    """The module `ray`. OptionError if it is not installed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray prints hundreds of lines when a worker or node dies, which the run reports in one.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+    try:
+        import ray
+    except ImportError:
+        raise OptionError(_NEEDED) from None
+    return ray
+
+
+class RayCluster:
+    """The nodes of a cluster that this process is connected to."""
+
+    def __init__(self, ray: Any, settings: ClusterSettings) -> None:
+        self.ray, self.own = ray, ray.get_runtime_context().get_node_id()
+        self.excluded: dict[str, str] = {}  # nodes that cannot take part, and why
+        self.names: dict[str, str] = {}  # of nodes, for people
+        self._good = {self.own}
+        self._asked: dict[str, Any] = {}
+        self._check_all()
+        self.shares: NodeShares = shares(settings, self.nodes(), self.own)
+        self._seat: Any = None
+
+    def nodes(self) -> list[ClusterNode]:
+        """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
+        return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
+
+    def room(self) -> int:
+        """How many self-play actors the nodes have room for."""
+        return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
+
+    def start(self, actor: type, *arguments: Any) -> Any:
+        """Start a self-play actor where there is room."""
+        options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
+        if self.excluded:
+            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(self.excluded)})"}
+        return self.ray.remote(**options)(actor).remote(*arguments)
+
+    def take_learner_gpus(self) -> None:
+        """Reserve the learner's GPUs on this node and let JAX, which must not have been used yet, see only those."""
+        use_gpus(self.shares.learner_gpus)
+        if not self.shares.learner_gpus:
+            return
+        here = self._on(self.own)
+        seat = self.ray.remote(num_cpus=0, num_gpus=self.shares.learner_gpus, scheduling_strategy=here)(_LearnerSeat)
+        self._seat = seat.remote()  # holds them for as long as this process lives
+        ready = self._seat.gpus.remote()
+        if not self.ray.wait([ready], timeout=_ANSWER)[0]:
+            raise TengenError(
+                f"the learner's {self.shares.learner_gpus:g} GPUs on this node are used by others; wait until they "
+                "end, or lower cluster.learner_gpus"
+            )
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.ray.get(ready)))
+
+    def _on(self, node: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node, soft=False)
+
+    def _check_all(self) -> None:
+        """TengenError if a node that is there now cannot take part. Nodes that die meanwhile do not matter."""
+        end = time.monotonic() + _ANSWER
+        while True:
+            there = read_nodes(self.ray.nodes(), self.names)
+            silent = [node for node in there if not self._takes_part(node)]
+            why = next((self.excluded[node.id] for node in silent if node.id in self.excluded), "")
+            if silent and not why and time.monotonic() > end:
+                why = f"{silent[0].name}: started no Python process in {_ANSWER:.0f} s"
+            if why:
+                raise TengenError(f"{why}; repair that node, or take it out of the cluster")
+            if not silent:
+                return
+            time.sleep(_LOOK)
+
+    def _ask(self, node: ClusterNode) -> None:
+        def versions() -> dict[str, str]:  # a nested function, so that it needs no Tengen to arrive there
+            import platform
+
+            import tengen
+
+            return {"Python": platform.python_version(), "Tengen": tengen.__version__}
+
+        remote = self.ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=self._on(node.id))(versions)
+        self._asked[node.id] = remote.remote()
+
+    def _takes_part(self, node: ClusterNode) -> bool:
+        """Whether a node has answered that it has the same versions. With others, it is excluded."""
+        if node.id in self._good or node.id in self.excluded:
+            return node.id in self._good
+        if node.id not in self._asked:
+            self._ask(node)
+        if not self.ray.wait([self._asked[node.id]], timeout=0)[0]:
+            return False
+        try:
+            problem = different(node.name, self.ray.get(self._asked.pop(node.id)))
+        except self.ray.exceptions.RayTaskError as error:
+            problem = f"{node.name}: Tengen cannot be used there: {last_line(error)}"
+        except self.ray.exceptions.RayError:  # the node may be dying; otherwise it is asked again
+            return False
+        if problem:
+            self.excluded[node.id] = problem
+        else:
+            self._good.add(node.id)
+        return not problem
+
+
+class _LearnerSeat:
+    """Holds the learner's GPUs, so that Ray gives them to nobody else."""
+
+    def gpus(self) -> list[Any]:
+        import ray
+
+        return ray.get_gpu_ids()
+
+
+def different(node: str, versions: dict[str, str]) -> str:
+    """What differs on a node from this one, in words; empty if nothing does."""
+    own = {"Python": platform.python_version(), "Tengen": tengen.__version__}
+    for name, version in own.items():
+        there = versions.get(name, "none")
+        same = there.split(".")[:2] == version.split(".")[:2] if name == "Python" else there == version
+        if not same:
+            return f"{node}: has {name} {there}, and this node {version}; install the same everywhere"
+    return ""
+
+
+@contextlib.contextmanager
+def connected(address: str | None, settings: ClusterSettings) -> Iterator[RayCluster]:
+    """The cluster at an address, or one of this machine alone, which ends with this process.
+
+    TengenError if there is none, or if its nodes cannot take part. The learner's GPUs are reserved.
+    """
+    ray = library()
+    if address is not None:
+        _check_address(address)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
+    local = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address=address or "local", **quiet, **local)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"--address {address}" if address else "Ray could not be started on this machine"
+        raise TengenError(f"{where}: {one_line(error)}") from error
+    try:
+        cluster = RayCluster(ray, settings)
+        cluster.take_learner_gpus()
+        yield cluster
+    finally:
+        ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """OptionError unless something listens at HOST:PORT."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdecimal():
+        raise OptionError(f"--address: expected HOST:PORT of the head node, or auto on one of its nodes, got {address}")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise TengenError(
+            f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
+        ) from None
+
+
+def one_line(error: BaseException) -> str:
+    """The first sentence of an error of Ray, whose messages are long."""
+    return " ".join(str(error).split()).partition(". ")[0][:300]
+
+
+def last_line(error: BaseException) -> str:
+    """The last line of an error of Ray, which ends with the error of the task."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(error).__name__
+
+
+def described(cluster: RayCluster) -> str:
+    """The cluster in a line."""
+    nodes, found = cluster.nodes(), cluster.shares
+    each = f"{counted(found.cores, 'core')}" + (f" and {found.gpus:g} GPU" if found.gpus else "")
+    learner = f", {found.learner_gpus:g} GPU for the learner" if found.learner_gpus else ""
+    return f"{counted(len(nodes), 'node')}, {counted(cluster.room(), 'self-play actor')} of {each}{learner}"

@@ -1,0 +1,303 @@
+"""The self-play actors of a run: started where there is room, watched, replaced, and relieved of their games.
+
+A thread asks all of them; the learner only takes what has arrived, so it never waits for a node. Memory is bounded:
+an actor has at most two results that nobody has taken, and at most `cluster.waiting_chunks` wait at the learner.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
+from tengen.cluster.connection import RayCluster, last_line
+from tengen.config.sections import Config
+from tengen.errors import TengenError
+
+SESSIONS = 1 << 16
+"""Actors that one start of a run can number: the n-th has the session SESSIONS * (start of the run) + n."""
+_CALLS = 2  # results of an actor that may be under way, so that it goes on while one is fetched
+_WAIT = 0.1  # seconds of one wait for results
+_SCALE = 2.0  # seconds between two looks at the nodes
+_BEAT = 2.0  # seconds between two questions how an actor is doing
+_PER_SECOND = 200  # such questions at most
+_SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
+_PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
+_LAST = 10.0  # seconds that actors have to hand over their last games
+
+
+@dataclass
+class FleetActor:
+    """One actor, and the calls to it that are under way."""
+
+    handle: Any
+    number: int
+    asked: float  # when it was last asked how it is doing
+    status: ActorStatus | None = None  # its last answer; None before the first
+    look: Any = None
+    take: Any = None
+    sent: int = -1  # version of the network that it was sent last
+    plays: list[Any] = field(default_factory=list)
+    delivered: int = 0
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Games that have arrived."""
+
+    node: str
+    played: PlayedChunks
+
+
+class Fleet:
+    """`step` does one round of the watching; `start` does so in a thread. `error` is what the run cannot go on with."""
+
+    def __init__(
+        self,
+        cluster: RayCluster,
+        config: Config,
+        session: int,
+        say: Callable[[str], object],
+        *,
+        reserved: int = 0,
+        silent: float = _SILENT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """With `reserved`, room for that many other processes is left, if the number of actors is `auto`."""
+        self.members: list[FleetActor] = []
+        self.error: BaseException | None = None
+        self.lost: dict[str, int] = {}  # node -> actors that died or hung there
+        self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
+        self.published: dict[int, float] = {}  # version -> when, of the newest ones
+        self.names = cluster.names  # of nodes, for people
+        self._ray, self._cluster, self._config = cluster.ray, cluster, config
+        self._say, self._silent, self._clock = say, silent, clock
+        self._reserved = reserved
+        self._session, self._started = session * SESSIONS, 0
+        self._version, self._network = -1, None
+        self._arrived: deque[Delivery] = deque()
+        self._fetching: dict[Any, FleetActor] = {}
+        self._scaled = self._pause_until = float("-inf")
+        self._failures = 0  # actors in a row that died without a result
+        self._told: set[str] = set()
+        self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="fleet", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def publish(self, leaves: list[Any]) -> int:
+        """Send this network to all actors, by one copy in the object store of each node; its version."""
+        network = self._ray.put(leaves)
+        with self._lock:
+            self._version, self._network = self._version + 1, network
+            self.published[self._version] = self._clock()
+            for old in [version for version in self.published if version < self._version - 100]:
+                del self.published[old]
+            return self._version
+
+    def change(self, config: Config) -> None:
+        """Use other settings from now on."""
+        with self._lock:
+            self._config = config
+            for member in list(self.members):
+                member.handle.change.remote(config)
+
+    def take(self, patience: float = 0.0) -> list[Delivery]:
+        """All games that have arrived; if there are none, those that do within that many seconds. Raises `error`."""
+        if patience and not self._arrived:
+            self._news.clear()
+            if not self._arrived:
+                self._news.wait(patience)
+        if self.error is not None:
+            raise self.error
+        return [self._arrived.popleft() for _ in range(len(self._arrived))]
+
+    @property
+    def waiting(self) -> int:
+        """Results that wait to be taken."""
+        return len(self._arrived)
+
+    def finish(self) -> None:
+        """Let all actors hand over the games that have ended, and end them."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for member in self.members:
+            member.handle.stop.remote()
+        end = self._clock() + _LAST
+        while any(member.plays for member in self.members) and self._clock() < end and self.error is None:
+            self._receive(unlimited=True)
+        for member in self.members:
+            self._kill(member)
+        self.members = []
+
+    def step(self) -> None:
+        """One round: start what is missing, ask everybody, and fetch results for which there is room."""
+        with self._lock:
+            self._scale()
+            for member in self.members:
+                self._send(member)
+        self._listen()
+        self._receive()
+
+    def _keep(self) -> None:
+        while not self._over.is_set():
+            try:
+                self.step()
+            except BaseException as error:  # it belongs to the learner's thread
+                self.error = self.error or error
+                return
+
+    def _scale(self) -> None:
+        now, settings = self._clock(), self._config.cluster
+        if now < self._scaled + _SCALE or now < self._pause_until:
+            return
+        self._scaled = now
+        room = self._cluster.room()
+        for why in self._cluster.excluded.values():
+            self._tell(f"left out: {why}")
+        wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
+        for member in [member for member in self.members if member.status is None][: len(self.members) - wanted]:
+            self._dismiss(member)  # for these there is no room any more
+        if settings.actors != "auto":
+            for member in self.members[wanted:]:
+                self._dismiss(member)
+        for _ in range(wanted - len(self.members)):
+            self._start_one(now)
+
+    def _start_one(self, now: float) -> None:
+        self._started += 1
+        number, found = self._started, self._cluster.shares
+        place = ActorPlace(self._session + number, found.cores, found.gpus)
+        handle = self._cluster.start(SelfplayActor, self._config, place)
+        self.members.append(FleetActor(handle, number, now))
+
+    def _send(self, member: FleetActor) -> None:
+        """The newest network, if it has taken the one before, and calls to play."""
+        if self._network is None:
+            return
+        if member.take is not None and self._is_done(member.take):
+            member.take = None
+        if member.take is None and member.sent < self._version:
+            member.sent = self._version
+            member.take = member.handle.take.remote(self._version, self._network)
+        while len(member.plays) < _CALLS:
+            member.plays.append(member.handle.play.remote())
+
+    def _listen(self) -> None:
+        """Ask how actors are doing. Those that answered once and do not answer any more hang."""
+        now, beat = self._clock(), max(_BEAT, len(self.members) / _PER_SECOND)
+        asked = [member.look for member in self.members if member.look is not None]
+        done = set(self._ray.wait(asked, num_returns=len(asked), timeout=0)[0]) if asked else set()
+        for member in list(self.members):
+            if member.look in done:
+                try:
+                    member.status = self._ray.get(member.look)
+                except self._ray.exceptions.RayError as error:
+                    self._lose(member, error)
+                    continue
+                member.look = None
+            if member.look is None:
+                if now >= member.asked + beat:
+                    member.look, member.asked = member.handle.look.remote(), now
+            elif member.status is not None and now >= member.asked + self._silent:
+                self._lose(member, None)
+
+    def _receive(self, unlimited: bool = False) -> None:
+        """Fetch results, as many as there is room for; wait a moment if there are none."""
+        plays = {ref: member for member in self.members for ref in member.plays}
+        waiting = [ref for ref in plays if ref not in self._fetching]
+        limit = len(plays) + len(self._arrived) if unlimited else self._config.cluster.waiting_chunks
+        room = limit - len(self._arrived) - len(self._fetching)
+        if waiting and room > 0:
+            # Objects stay where they are until there is room for them here.
+            timeout = 0 if self._fetching else _WAIT
+            ready, _ = self._ray.wait(waiting, num_returns=1, timeout=timeout, fetch_local=False)
+            if ready:
+                ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0, fetch_local=False)
+            for ref in ready[:room]:
+                self._fetching[ref] = plays[ref]
+        elif not self._fetching:
+            self._over.wait(_WAIT)
+        if self._fetching:
+            refs = list(self._fetching)
+            if self._ray.wait(refs, num_returns=1, timeout=_WAIT)[0]:
+                for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
+                    if (member := self._fetching.pop(ref, None)) is not None:  # else it was given up just now
+                        self._arrive(member, ref)
+
+    def _arrive(self, member: FleetActor, ref: Any) -> None:
+        errors = self._ray.exceptions
+        try:
+            played = self._ray.get(ref)
+        except errors.RayTaskError as error:
+            self.error = self.error or self._explained(member, error)
+            return
+        except errors.RayError as error:
+            self._lose(member, error)
+            return
+        member.plays.remove(ref)
+        member.delivered += 1
+        self._failures = 0
+        if played.chunks:
+            node = member.status.node if member.status else ""
+            games, rows = self.received.get(node, (0, 0))
+            new = (sum(chunk.games for chunk in played.chunks), sum(chunk.rows for chunk in played.chunks))
+            self.received[node] = games + new[0], rows + new[1]
+            self._arrived.append(Delivery(node, played))
+            self._news.set()
+
+    def _explained(self, member: FleetActor, error: Any) -> BaseException:
+        """The error that an actor raised: the same would happen to the next one."""
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, TengenError):
+            return cause
+        return TengenError(f"self-play on {self._name(member)} failed: {last_line(error)}")
+
+    def _lose(self, member: FleetActor, error: BaseException | None) -> None:
+        """Give up an actor that died, or that hangs; another takes its place."""
+        node = member.status.node if member.status else ""
+        self.lost[node] = self.lost.get(node, 0) + 1
+        why = f"does not answer for {self._silent:.0f} s" if error is None else f"died ({_reason(error)})"
+        self._say(f"self-play actor {member.number} on {self._name(member)} {why}; another takes its place")
+        if not member.delivered:
+            self._failures += 1
+            self._pause_until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+        self._dismiss(member)
+        self._scaled = float("-inf")
+
+    def _dismiss(self, member: FleetActor) -> None:
+        self.members.remove(member)
+        for ref in member.plays:
+            self._fetching.pop(ref, None)
+        member.plays.clear()
+        self._kill(member)
+
+    def _kill(self, member: FleetActor) -> None:
+        try:
+            self._ray.kill(member.handle)
+        except Exception as error:  # Ray has no common class for these
+            self._tell(f"self-play actor {member.number} could not be ended: {error}")
+
+    def _is_done(self, ref: Any) -> bool:
+        return bool(self._ray.wait([ref], timeout=0, fetch_local=False)[0])
+
+    def _name(self, member: FleetActor) -> str:
+        if member.status is None:
+            return "a node that it had not reached"
+        return self.names.get(member.status.node, member.status.node[:8])
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._say(text)
+
+
+def _reason(error: BaseException) -> str:
+    """Why an actor died, in a few words of Ray."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
+    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]

@@ -1,0 +1,28 @@
+"""Runs a configuration on a cluster from start to summary."""
+
+from typing import Any
+
+from tengen.cluster.connection import connected, described
+from tengen.config.sections import Config
+from tengen.loop.launching import Advise, RunRequest, launch
+from tengen.monitor.display import Display
+from tengen.run import directory
+
+
+def launch_cluster(request: RunRequest, advise: Advise) -> int:
+    """Run until the goal is reached or the user stops it; the exit code.
+
+    Everything that could be wrong with the cluster is an error before there is a run directory.
+    """
+    config, _ = directory.settled(request.config, request.base, request.overrides)
+    assert isinstance(config, Config)
+    with connected(request.address, config.cluster) as cluster:
+
+        def make(request: RunRequest, shown: Display) -> Any:
+            from tengen.cluster.run import ClusterRun
+
+            shown.say(described(cluster))
+            options = {"tensorboard": request.tensorboard, "began": request.began}
+            return ClusterRun(request.config, request.base, shown, cluster=cluster, **options)
+
+        return launch(request, advise, make)

@@ -1,0 +1,62 @@
+"""How the nodes of a cluster are doing, as parts of the run's status."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tengen.cluster.actor import ActorStatus
+from tengen.cluster.fleet import Fleet
+from tengen.run.part_status import NODE, PartStatus
+from tengen.words import age, counted, rate
+
+
+def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
+    """A part for each node that has or had self-play actors, and one for actors that have no node yet."""
+    members, names = list(fleet.members), fleet.names
+    found: dict[str, list[ActorStatus]] = {node: [] for node in (*fleet.received, *fleet.lost) if node in names}
+    for member in members:
+        if member.status is not None:
+            found.setdefault(member.status.node, []).append(member.status)
+    parts = [
+        replace(
+            _node(names.get(node, node[:8]), actors, fleet.received.get(node, (0, 0)), fleet.published, now),
+            restarts=fleet.lost.get(node, 0),
+        )
+        for node, actors in found.items()
+    ]
+    if homeless := len(members) - sum(map(len, found.values())):
+        words = f"{counted(homeless, 'self-play actor')} to be started"
+        parts.append(PartStatus(NODE, "to-come", words=words, waiting=True))
+    return tuple(sorted(parts, key=lambda part: part.name))
+
+
+def _node(
+    name: str, actors: list[ActorStatus], received: tuple[int, int], published: Mapping[int, float], now: float
+) -> PartStatus:
+    speed = sum(actor.evaluations_per_second for actor in actors)
+    ages = [now - published[actor.version] for actor in actors if actor.version in published]
+    figures: dict[str, Any] = {
+        "actors": len(actors),
+        "evaluations_per_second": round(speed) if speed else None,
+        "games": received[0],
+        "rows": received[1],
+        "network_age": round(max(ages), 1) if ages else None,
+    }
+    waits = [actor for actor in actors if actor.waiting]
+    busy = [actor for actor in actors if not actor.waiting]
+    # What most of them do, or wait for.
+    doing = _most(actor.words for actor in (busy or waits))
+    more = [
+        rate(speed).replace("/s", " evaluations/s") if speed else "",
+        f"{received[0]:,} games, {received[1]:,} rows" if received[0] else "",
+        f"network {age(max(ages))} old" if ages else "",
+        f"{len(waits)} of {len(actors)} wait" if waits and busy else "",
+    ]
+    words = ", ".join(filter(None, (f"{doing} ({counted(len(actors), 'actor')})" if actors else "no actor", *more)))
+    seconds = min((actor.seconds for actor in (busy or waits)), default=0.0)
+    return PartStatus(NODE, name, machine=name, words=words, waiting=not busy, seconds=seconds, figures=figures)
+
+
+def _most(words: Iterable[str]) -> str:
+    found = list(words)
+    return max(found, key=found.count, default="")

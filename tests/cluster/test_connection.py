@@ -1,0 +1,113 @@
+"""Everything that can be wrong with a cluster is one line, before anything is started."""
+
+import platform
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tengen
+from tengen.cluster import connection
+from tengen.commands import main
+from tengen.config.settings.cluster import ClusterSettings
+from tengen.errors import TengenError
+from tests.helpers.fake_ray import RayError, RayTaskError
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    base = tmp_path / "run"
+    assert main(["run", "tic_tac_toe", "--mode", "cluster", "--base", str(base)]) == 2
+    assert capsys.readouterr().err == (
+        "--mode cluster needs Ray, which is not installed: pip install 'tengen-zero[cluster]'\n"
+    )
+    assert not base.exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:1", r"--address 127.0.0.1:1: no cluster answers there \(.*\); `ray start --head` starts one"),
+        ("here", "--address: expected HOST:PORT of the head node, or auto on one of its nodes, got here"),
+        ("ray://here:10001", "--address: expected HOST:PORT of the head node, or auto"),
+    ],
+)
+def test_without_a_cluster_at_the_address(address: str, message: str) -> None:
+    with pytest.raises(TengenError, match=message), connection.connected(address, ClusterSettings()):
+        pass
+
+
+def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "tic_tac_toe", "--address", "auto", "--base", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == "--address: only --mode cluster runs on one\n"
+
+
+def test_versions_that_differ() -> None:
+    same = {"Python": platform.python_version(), "Tengen": tengen.__version__}
+    assert connection.different("box", same) == ""
+    assert connection.different("box", {**same, "Tengen": "0.0.1"}) == (
+        f"box: has Tengen 0.0.1, and this node {tengen.__version__}; install the same everywhere"
+    )
+    assert "box: has Python 2.7.1, and this node 3." in connection.different("box", {**same, "Python": "2.7.1"})
+    assert "box: has Tengen none" in connection.different("box", {"Python": same["Python"]})
+
+
+class FakeNodes:
+    """A cluster whose second node gives `answer`, and is gone after a few looks."""
+
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+
+    def __init__(self, answer: Any, looks: int) -> None:
+        self._answer, self._looks = answer, looks
+
+    def nodes(self) -> list[dict[str, Any]]:
+        self._looks -= 1
+        about = {"NodeManagerHostname": "box", "Resources": {"CPU": 2.0}}
+        return [{"NodeID": id, "Alive": id == "0a" or self._looks > 0, **about} for id in ("0a", "0b")]
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: "0a")
+
+    def remote(self, **options: Any) -> Any:
+        return lambda function: SimpleNamespace(remote=lambda: "asked")
+
+    def wait(self, refs: list[Any], timeout: float) -> Any:
+        return refs, []
+
+    def get(self, ref: Any) -> Any:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.fixture
+def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray checks the names of nodes, and these have none of Ray's."""
+    monkeypatch.setattr(connection.RayCluster, "_on", lambda cluster, node: node)
+    monkeypatch.setattr(connection, "_LOOK", 0.0)
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_node_that_dies_while_it_is_asked_does_not_matter() -> None:
+    cluster = connection.RayCluster(FakeNodes(RayError("the node does not exist any more"), 3), ClusterSettings())
+    assert [node.id for node in cluster.nodes()] == ["0a"]
+    assert connection.described(cluster) == "1 node, 1 self-play actor of 2 cores"
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            RayTaskError("Traceback\nModuleNotFoundError: No module named 'tengen'"),
+            "box/2: Tengen cannot be used there: Mod",
+        ),
+        ({"Python": platform.python_version(), "Tengen": "0.0.1"}, "box/2: has Tengen 0.0.1"),
+    ],
+)
+def test_a_node_that_cannot_take_part(answer: Any, message: str) -> None:
+    with pytest.raises(TengenError, match=message) as error:
+        connection.RayCluster(FakeNodes(answer, 100), ClusterSettings())
+    assert str(error.value).endswith("; repair that node, or take it out of the cluster")

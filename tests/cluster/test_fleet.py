@@ -1,0 +1,120 @@
+"""The fleet of self-play actors, with a stand-in for Ray: what dies or hangs is replaced, and memory is bounded."""
+
+import pytest
+
+from tengen.cluster.fleet import SESSIONS, Delivery
+from tengen.errors import TengenError
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError
+from tests.helpers.tiny_runs import tiny
+
+
+def test_as_many_actors_as_fit_and_none_has_the_games_of_another() -> None:
+    setting = FleetSetting(3)
+    setting.begin()
+    assert len(setting.actors) == 3
+    sessions = [actor.place.session for actor in setting.cluster.started]
+    assert sessions == [3 * SESSIONS + number for number in (1, 2, 3)]
+    setting.cluster.size = 5
+    setting.step()
+    assert len(setting.actors) == 5
+
+
+def test_a_fixed_number_of_actors() -> None:
+    setting = FleetSetting(3, "cluster.actors=2")
+    setting.begin()
+    assert len(setting.actors) == 2
+    setting.fleet.change(tiny("cluster.actors=1"))
+    setting.step()
+    assert len(setting.actors) == 1
+    assert sum(actor.dead for actor in setting.cluster.started) == 1
+
+
+def test_a_new_network_goes_to_everybody_once_and_again_only_after_it_was_taken() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    first, second = setting.actors
+    second.hangs = True
+    for _ in range(3):
+        setting.fleet.publish([2.0])
+        setting.step()
+        setting.step()
+    assert first.versions == [0, 1, 2, 3]
+    assert len([ref for ref in second.calls if ref.method == "take"]) == 2, "one that does not take any gets one more"
+
+
+def test_an_actor_that_dies_is_replaced_and_its_games_are_not_taken() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    dying, other = setting.actors
+    setting.ray.deliver(other, RESULT)
+    dying.dead = True
+    setting.step()
+    setting.step()
+    assert dying not in setting.actors
+    assert len(setting.actors) == 2
+    assert "self-play actor 1 on first died" in setting.said[0]
+    assert setting.fleet.lost == {"n1": 1}
+    assert setting.fleet.take() == [Delivery("n2", RESULT)]
+    assert setting.fleet.take() == []
+
+
+def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    hanging = setting.actors[0]
+    hanging.hangs = True
+    for _ in range(14):
+        setting.step()
+    assert hanging in setting.actors
+    for _ in range(4):
+        setting.step()
+    assert hanging not in setting.actors
+    assert hanging.dead
+    assert setting.said == ["self-play actor 1 on first does not answer for 30 s; another takes its place"]
+    assert len(setting.actors) == 2
+
+
+def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
+    setting = FleetSetting(4, "cluster.waiting_chunks=3")
+    setting.begin()
+    for actor in setting.actors:
+        for _ in range(2):
+            setting.ray.deliver(actor, RESULT)
+    for _ in range(5):
+        setting.step()
+    assert setting.fleet.waiting == setting.ray.fetched == 3
+    for actor in setting.actors:
+        calls = [ref for ref in actor.calls if ref.method == "play"]
+        assert sum(not (ref.done and ref not in setting.fleet._fetching) for ref in calls) <= 2
+    taken = 0
+    while found := setting.fleet.take():
+        taken += len(found)
+        setting.step()
+    assert taken == 8
+
+
+def test_an_error_of_self_play_ends_the_run() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    error = RayTaskError("Traceback\nValueError: too many games")
+    setting.ray.deliver(setting.actors[0], error)
+    setting.step()
+    with pytest.raises(TengenError, match="self-play on first failed: ValueError: too many games"):
+        setting.fleet.take()
+    error.cause = TengenError("the device has too little memory")
+    other = FleetSetting(1)
+    other.begin()
+    other.ray.deliver(other.actors[0], error)
+    other.step()
+    with pytest.raises(TengenError, match="^the device has too little memory"):
+        other.fleet.take()
+
+
+def test_actors_that_die_at_once_are_started_less_and_less_often() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    for _ in range(60):
+        for actor in setting.actors:
+            actor.dead = True
+        setting.step()
+    assert 4 < len(setting.cluster.started) < 20

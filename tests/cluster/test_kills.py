@@ -1,0 +1,193 @@
+"""Actors, nodes and the driver of a run on a real cluster are killed at random; an auditor looks at what is left."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tengen
+from tests.helpers.patience import eventually
+from tests.helpers.run_audit import Audit, audit_learner
+from tests.helpers.tiny_runs import settings
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+SETTINGS = settings("cluster.cores=1", "cluster.stale_steps=5", "rating.minutes=1000", "train.samples_per_row=0.5")
+
+
+class TestCluster:
+    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each."""
+
+    __test__ = False
+
+    def __init__(self, nodes: int) -> None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        from ray.cluster_utils import Cluster
+
+        # A node that hangs is declared dead by Ray after a few seconds instead of half a minute.
+        checks = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 4}
+        head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False, "_system_config": checks}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.nodes = [self._add() for _ in range(nodes)]
+
+    def _add(self) -> Any:
+        return self.cluster.add_node(num_cpus=1, num_gpus=0)
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def raylet(self, number: int) -> int:
+        """The process of a node."""
+        processes = self.nodes[number].all_processes["raylet"]
+        return processes[0].process.pid
+
+    def actors(self) -> list[int]:
+        """The processes of all self-play actors."""
+        found = []
+        for node in range(len(self.nodes)):
+            parent = self.raylet(node)
+            with contextlib.suppress(OSError):
+                for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+                    if Path(f"/proc/{child}/cmdline").read_text().startswith("ray::SelfplayActor"):
+                        found.append(int(child))
+        return sorted(found)
+
+    def replace(self, number: int) -> None:
+        """Kill a node with everything on it, and let another one join."""
+        self.cluster.remove_node(self.nodes[number], allow_graceful=False)
+        self.nodes[number] = self._add()
+
+    def close(self) -> None:
+        self.cluster.shutdown()
+
+
+class Driver:
+    """`tengen run --mode cluster`, started and started again."""
+
+    def __init__(self, base: Path, address: str) -> None:
+        self.base, self.address, self.starts = base, address, 0
+        self.log = base.parent / "driver.log"
+        self.start()
+
+    def start(self) -> None:
+        self.starts += 1
+        words = ["run", "tic_tac_toe", "--mode", "cluster", "--address", self.address, "--base", str(self.base)]
+        line = [sys.executable, "-m", "tengen", *words, *(word for text in SETTINGS for word in ("--set", text))]
+        source = {"PYTHONPATH": str(Path(tengen.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(line, stdout=log, stderr=log, env={**os.environ, **source})
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.start()
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3000:]
+
+    def wait_for(self, what: Callable[[], bool], words: str) -> None:
+        eventually(lambda: what() or self.process.poll() is not None, lambda: f"{words}: {self.tail()}", pause=0.1)
+        assert self.process.poll() is None, f"the driver has ended: {self.tail()}"
+
+    def end(self) -> None:
+        self.process.terminate()
+        assert self.process.wait(120) == 128 + signal.SIGTERM, self.tail()
+
+
+def progress(base: Path) -> tuple[int, int]:
+    """Chunks, and steps in checkpoints."""
+    chunks = sum(1 for _ in (base / "selfplay").glob("*/??????????-*.npz"))
+    steps = max((int(path.name[5:]) for path in (base / "train" / "main").glob("step_?????????")), default=0)
+    return chunks, steps
+
+
+def goes_on(driver: Driver) -> None:
+    """Rows and steps come in beyond those of now."""
+    before = progress(driver.base)
+    driver.wait_for(
+        lambda: all(now > then for now, then in zip(progress(driver.base), before, strict=True)),
+        f"rows and steps beyond {before}",
+    )
+
+
+def check(base: Path, seen: set[str]) -> Audit:
+    found = audit_learner(base)
+    assert found.problems == []
+    there = {path.name for path in (base / "selfplay").glob("*/*.npz")}
+    assert seen <= there, "a chunk is lost"
+    assert not list(base.rglob("*.corrupt")), "something half-written was read"
+    return found
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[tuple[TestCluster, Driver]]:
+    cluster = TestCluster(2)
+    try:
+        driver = Driver(tmp_path / "run", cluster.address)
+        try:
+            yield cluster, driver
+        finally:
+            driver.process.kill()
+            driver.process.wait()
+    finally:
+        cluster.close()
+
+
+def survive(cluster: TestCluster, driver: Driver, kills: int, seed: int) -> dict[str, Any]:
+    """Kill something again and again at random moments; then the run must go on, end in order, and be whole."""
+    chance, killed, seen = random.Random(seed), Counter[str](), set[str]()
+    driver.wait_for(lambda: progress(driver.base)[1] > 0, "the first checkpoint")
+    for _ in range(kills):
+        time.sleep(chance.uniform(0.05, 8.0))
+        seen |= {path.name for path in (driver.base / "selfplay").glob("*/??????????-*.npz")}
+        victim = chance.choice(["actor", "actor", "node", "driver"])
+        if victim == "actor":
+            driver.wait_for(lambda: bool(cluster.actors()), "an actor")
+            with contextlib.suppress(ProcessLookupError, IndexError):
+                os.kill(chance.choice(cluster.actors()), signal.SIGKILL)
+        elif victim == "node":
+            cluster.replace(chance.randrange(len(cluster.nodes)))
+        else:
+            driver.kill()
+        killed[victim] += 1
+        assert driver.process.poll() is None, f"the driver has ended: {driver.tail()}"
+    goes_on(driver)
+    driver.end()
+    found = check(driver.base, seen)
+    return {"killed": dict(killed), "rows": found.rows, "chunks": found.chunks, "steps": found.steps}
+
+
+def test_a_run_survives_kills(started: tuple[TestCluster, Driver]) -> None:
+    kills = int(os.environ.get("TENGEN_KILLS", "50"))
+    print(survive(*started, kills=kills, seed=6))
+
+
+def test_a_node_and_an_actor_that_hang_are_left_out(started: tuple[TestCluster, Driver]) -> None:
+    cluster, driver = started
+    driver.wait_for(lambda: progress(driver.base)[1] > 0, "the first checkpoint")
+    stopped = [cluster.actors()[0]]
+    try:
+        os.kill(stopped[0], signal.SIGSTOP)
+        goes_on(driver)
+        driver.wait_for(lambda: "does not answer" in driver.log.read_text(), "the actor is missed")
+        driver.wait_for(lambda: len(cluster.actors()) == 2 and stopped[0] not in cluster.actors(), "another actor")
+        stopped.append(cluster.raylet(0))
+        os.kill(stopped[1], signal.SIGSTOP)
+        driver.wait_for(lambda: "died" in driver.log.read_text(), "the node is missed")
+        goes_on(driver)
+        driver.end()
+    finally:
+        for process in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+    check(driver.base, set())

@@ -1,0 +1,45 @@
+"""Finished games on their way to the learner."""
+
+import numpy as np
+
+from tengen.cluster.packing import pack, unpack
+from tengen.selfplay.finished import Finished
+
+
+def finished(seed: int, games: int, rows: int) -> Finished:
+    chance = np.random.default_rng(seed)
+    return Finished(
+        rows={"ply": np.arange(rows, dtype=np.int16), "planes": chance.integers(0, 255, (rows, 3), np.uint8)},
+        rows_count=np.int32(rows),
+        number=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        seed=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        action=chance.integers(0, 9, (games, 4)).astype(np.int16),
+        value=chance.random((games, 4)).astype(np.float16),
+        length=np.full(games, 4, np.int32),
+        opening=np.zeros(games, np.int32),
+        result=np.ones(games, np.float32),
+        extra={"komi": chance.random(games).astype(np.float32)},
+        games_count=np.int32(games),
+    )
+
+
+def test_games_of_several_calls_come_out_as_they_went_in_and_in_order() -> None:
+    parts = [finished(1, 2, 5), finished(2, 1, 3)]
+    chunk = pack(1, parts)
+    assert (chunk.board, chunk.rows, chunk.games) == (1, 8, 3)
+    found = unpack(chunk)
+    assert (int(found.rows_count), int(found.games_count)) == (8, 3)
+    for name in ("number", "seed", "action", "value", "length", "opening", "result"):
+        expected = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(getattr(found, name), expected)
+        assert getattr(found, name).dtype == expected.dtype
+    for table in ("rows", "extra"):
+        for key, values in getattr(parts[0], table).items():
+            expected = np.concatenate([values, getattr(parts[1], table)[key]])
+            np.testing.assert_array_equal(getattr(found, table)[key], expected)
+
+
+def test_games_without_rows() -> None:
+    found = unpack(pack(0, [finished(1, 2, 0)]))
+    assert len(found.rows["ply"]) == 0
+    assert len(found.length) == 2

@@ -1,0 +1,43 @@
+"""What is shown of the nodes."""
+
+from tengen.cluster.actor import ActorStatus
+from tengen.cluster.status import of_nodes
+from tests.helpers.fake_ray import RESULT, FleetSetting
+
+
+def test_a_line_for_each_node_and_one_for_actors_without_a_node() -> None:
+    setting = FleetSetting(3)
+    doing = {1: ("playing", False), 2: ("the learner", True), 3: ("playing", False)}
+    setting.ray.status = lambda actor: ActorStatus(
+        actor.node, 1, *doing[setting.cluster.started.index(actor) + 1], version=0, evaluations_per_second=500.0
+    )
+    setting.begin()
+    setting.ray.deliver(setting.actors[0], RESULT)
+    setting.step()
+    setting.cluster.size = 4
+    setting.fleet.publish([2.0])
+    setting.now += 2
+    setting.fleet._scale()
+    first, second, to_come = of_nodes(setting.fleet, setting.now)
+    assert (first.part, first.waiting) == ("node first", False)
+    assert first.words == "playing (2 actors), 1,000 evaluations/s, 2 games, 10 rows, network 10s old"
+    assert first.figures == {
+        "actors": 2,
+        "evaluations_per_second": 1000,
+        "games": 2,
+        "rows": 10,
+        "network_age": 10.0,
+    }
+    assert second.doing == "waiting: the learner (1 actor), 500 evaluations/s, network 10s old"
+    assert (to_come.waiting, to_come.words) == (True, "1 self-play actor to be started")
+
+
+def test_actors_that_were_lost_are_counted_where_they_were() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    setting.actors[0].dead = True
+    setting.cluster.size = 1
+    setting.step()
+    restarts = {part.name: part.restarts for part in of_nodes(setting.fleet, setting.now)}
+    assert restarts["first"] == 1
+    assert restarts["second"] == 0
