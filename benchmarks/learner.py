@@ -14,8 +14,10 @@ and `--agree` compares the losses of the two versions after some steps on the sa
 
 import argparse
 import sys
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -23,7 +25,7 @@ from flax import nnx
 from jax import Array
 
 from tengen import games, nets, train
-from tengen.bench.timing import kernel_times, median_seconds
+from tengen.bench.timing import median_seconds
 from tengen.data.format.rows import RowFormat, pack_planes
 from tengen.data.store import buffer
 from tengen.errors import TengenError
@@ -114,7 +116,16 @@ class LearnerRun:
     def profile(self, most: int) -> None:
         """Prints the number of kernels in a step, and those that take the most time."""
         steps = 5
-        found = kernel_times(lambda: self._take(steps))
+        with tempfile.TemporaryDirectory() as folder:
+            with jax.profiler.trace(folder):
+                jax.block_until_ready(self._take(steps))
+            (path,) = Path(folder).rglob("*.xplane.pb")
+            data = jax.profiler.ProfileData.from_file(str(path))
+        found: dict[str, list[float]] = {}
+        for plane in data.planes:
+            for line in plane.lines if "GPU" in plane.name else ():
+                for event in line.events if line.name and line.name.startswith("Stream") else ():
+                    found.setdefault(event.name, []).append(event.duration_ns / 1000)
         if not found:
             print("    no kernels of a GPU in the profile")
             return

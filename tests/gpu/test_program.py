@@ -10,13 +10,11 @@ import pytest
 from flax import nnx
 from jax.extend.core import jaxprs_in_params
 
-from tengen import games, nets, search, train
+from tengen import games, nets, search
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.gpu import nvrtc, program
 from tengen.gpu.program import Program, call, defines
-from tengen.nets import building, saving
-from tests.helpers.train_samples import pick, random_rows, tiny_settings
 
 AFFINE = Program(
     "nets/board.cu",
@@ -59,7 +57,7 @@ def all_programs() -> set[Program]:
             return search.expand(tree, leaves, nets.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
 
         found |= programs_of(simulate, jax.random.split(jax.random.key(0), 4))
-    return found | of_network("b3c96-mish", 9) | of_training("b1c16-mish", 5)
+    return found | of_network("b3c96-mish", 9)
 
 
 def of_network(name: str, size: int) -> set[Program]:
@@ -72,30 +70,11 @@ def of_network(name: str, size: int) -> set[Program]:
     return programs_of(lambda state, *inputs: nnx.merge(graph, state)(*inputs), state, *inputs)
 
 
-def of_training(name: str, size: int) -> set[Program]:
-    """The programs of the gradient of a network for Go on boards of several sizes."""
-    game = games.make("go", size=size)
-
-    def build() -> nets.Network:
-        net = nets.build(nets.spec(name), game, nnx.Rngs(0), dtype="bfloat16", full_board=False)
-        return building.with_training_programs(net)
-
-    graph, state = nnx.split(nnx.eval_shape(build))
-    tensors = jax.eval_shape(saving.named, state)
-    inputs = jax.ShapeDtypeStruct((4, *game.planes_shape), bool), jax.ShapeDtypeStruct((4, 11), jnp.float32)
-
-    def loss(tensors: Any, *inputs: Any) -> Any:
-        return nnx.merge(graph, saving.unnamed(tensors))(*inputs, train=True).policy.sum()
-
-    return programs_of(jax.grad(loss), tensors, *inputs)
-
-
 @needs_nvrtc
 def test_every_program_compiles_for_the_oldest_and_the_newest_architecture() -> None:
     found = all_programs()
-    norms = {f"norm_{name}" for name in ("moments", "finish", "apply", "sums", "slopes", "gradient")}
     entries = {"go_move_and_look", "tree_walk", "tree_expand", "tree_plan", "affine", "pool_bias", "heads"}
-    assert {each.entry for each in found} == entries | norms
+    assert {each.entry for each in found} == entries
     for each in found:
         for capability in (program.OLDEST, 120):
             text = program.ptx(each, capability)
@@ -168,21 +147,6 @@ def test_a_gpu_runs_programs_without_a_warning() -> None:
     for _ in range(3):
         expected = np.maximum(2 * expected - 1, 0)
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("full", [True, False])
-def test_a_network_learns_the_same_with_and_without_programs(full: bool) -> None:
-    game = games.make("go", size=9)
-    heads = nets.possible_heads(game)
-    rows = random_rows(game, 64, heads)
-    net = nets.build(nets.spec("b3c96-mish", heads), game, nnx.Rngs(0), dtype="float32", full_board=full)
-    losses = []
-    for kernels in (True, False):
-        learner = train.Learner(net, game, tiny_settings(batch=32), jax.devices()[:1], kernels=kernels)
-        _, figures = learner.many(learner.start(net), jax.random.key(0), pick, rows, 10)
-        losses.append(float(figures["loss"]))
-    np.testing.assert_allclose(*losses, rtol=2e-3)
 
 
 @pytest.mark.gpu

@@ -56,7 +56,7 @@ def shaped(
 ) -> Trunk:
     """Norm, activation and mask, in one pass and rounded once; of a part of the channels, and after an addition."""
     if train and _uses_programs(norm, x, part):
-        return _by_programs(x, added, norm, activation, board, part=part).out
+        return _by_programs(x, added, norm, activation, board, part=part)[1]
 
     def plain(x: Array) -> Array:
         return board.hide(activate(norm(x, board, train), activation).astype(x.dtype))
@@ -78,8 +78,7 @@ class Stream(NamedTuple):
     def shaped(self, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> tuple[Trunk, Trunk]:
         """The sum, and the sum after norm, activation and mask."""
         if train and _uses_programs(norm, self.x):
-            normed = _by_programs(self.x, self.added, norm, activation, board, forks=True)
-            return normed.total, normed.out
+            return _by_programs(self.x, self.added, norm, activation, board, forks=True)
         x = self.x if self.added is None else self.x + self.added
         return x, shaped(x, norm, activation, board, train)
 
@@ -98,12 +97,12 @@ def _by_programs(
     *,
     part: slice = slice(None),
     forks: bool = False,
-) -> norms_gpu.Normed:
-    """Addition, norm, activation and mask in training."""
+) -> tuple[Trunk, Trunk]:
+    """`Stream.shaped` in training. The sum is only for those that fork."""
     plan = norms_gpu.NormPlan(activation, EPSILON, part.start or 0, forks)
     normed = norms_gpu.normalize(x, added, norm.scale[...], norm.shift[...], board.on, plan)
     norm.observe((normed.mean, normed.variance))
-    return normed
+    return normed.total, normed.out
 
 
 class BlockChain(nnx.Module):

@@ -5,8 +5,7 @@
 // Defined by the caller: TYPE (float or bf16) of the activations, THREADS in a block, VECTOR (numbers that a thread reads
 // at once), ROWS (points of all boards), CHANNELS that are normalised, ACTIVATION, ADDED (0 nothing, 1 a number for each
 // of the input, 2 a vector for each board of POINTS rows), MASKED (whether `on` says which rows are on a board), and for
-// inputs with more channels WIDTH of them, of which the norm's begin at FIRST. A thread reads REPEATS rows before it
-// computes, and TOGETHER blocks share a multiprocessor.
+// inputs with more channels WIDTH of them, of which the norm's begin at FIRST.
 
 #ifndef PARTS
 typedef Numbers<TYPE, VECTOR> Vector;
@@ -35,10 +34,10 @@ struct Walk {
 
 // The channels of this thread in a row of an array, of which each row has `width`.
 __device__ inline Vector* at(TYPE* array, int row, int width, int first) {
-  return (Vector*)(array + (row * width + first + Walk::group() * VECTOR));
+  return (Vector*)(array + (long long)row * width + first + Walk::group() * VECTOR);
 }
 __device__ inline const Vector* at(const TYPE* array, int row, int width, int first) {
-  return (const Vector*)(array + (row * width + first + Walk::group() * VECTOR));
+  return (const Vector*)(array + (long long)row * width + first + Walk::group() * VECTOR);
 }
 
 struct Channels {
@@ -74,7 +73,7 @@ __device__ inline void put_sums(const float* one, const float* two, float* parti
 
 #if NORM_MOMENTS
 // Sums and sums of squares of x + added, and x + added.
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_moments(
+extern "C" __global__ void __launch_bounds__(THREADS) norm_moments(
     const TYPE* x,
 #if ADDED
     const TYPE* added,
@@ -127,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_moments(
 
 #if NORM_APPLY
 // activation(x * factor + addend).
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_apply(
+extern "C" __global__ void __launch_bounds__(THREADS) norm_apply(
     const TYPE* x, const float* factors, const float* addends, MASK_IN TYPE* out) {
   const int steps = Walk::steps();
   const Channels factor(factors), addend(addends);
@@ -168,7 +167,7 @@ __device__ inline float slope(float x) {
 
 #if NORM_SUMS
 // With d the gradient of what the activation reads: sums of d and of d (x - mean). `change` is that of the output.
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_sums(
+extern "C" __global__ void __launch_bounds__(THREADS) norm_sums(
     const TYPE* x, const TYPE* change, const float* factors, const float* addends, const float* means,
     MASK_IN float* partials) {
   float sums[VECTOR], products[VECTOR];
@@ -204,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_sums(
 
 #if NORM_GRADIENT
 // The gradient of x: factor * d + slope_x * x + rest, plus `change_total` if the sum has other uses.
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) norm_gradient(
+extern "C" __global__ void __launch_bounds__(THREADS) norm_gradient(
     const TYPE* x, const TYPE* change, const float* factors, const float* addends, const float* slopes,
     const float* rests,
 #if FORKS
@@ -256,7 +255,7 @@ __device__ inline void total(const float* partials, float& one, float& two) {
   const int channel = blockIdx.x * 32 + threadIdx.x % 32;
   one = two = 0.0f;
   if (channel < CHANNELS)
-#pragma unroll 8
+#pragma unroll 4
     for (int part = threadIdx.x / 32; part < PARTS; part += THREADS / 32) {
       one += partials[part * 2 * CHANNELS + channel];
       two += partials[(part * 2 + 1) * CHANNELS + channel];

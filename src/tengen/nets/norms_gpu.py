@@ -20,27 +20,11 @@ from tengen.gpu.program import defines
 from tengen.nets.gpu import ACTIVATIONS, MOST_NUMBERS, TYPES
 from tengen.nets.specs import Activation
 
-_FINISH = 1024  # threads of the small programs, which add up the sums of all blocks
+_BLOCKS = 264  # two for each multiprocessor of an H200; each leaves a sum per channel
+_MOST_THREADS = 512
+_FINISH = 512  # threads of the small programs, which add up the sums of all blocks
+_REPEATS = {"norm_moments": 4, "norm_apply": 4, "norm_sums": 2, "norm_gradient": 2}  # rows that a thread reads at once
 _MOST_CHANNELS = 1024
-
-
-class PassShape(NamedTuple):
-    """How a program divides its work."""
-
-    bytes: int  # that a thread reads at once
-    threads: int  # in a block, at most
-    repeats: int  # rows that a thread reads before it computes
-    blocks: int  # at most
-    together: int  # blocks that share a multiprocessor
-
-
-# Measured on an H200, which has 132 multiprocessors. Those that add up leave two sums per channel and block.
-SHAPES = {
-    "norm_moments": PassShape(8, 768, 4, 264, 2),
-    "norm_apply": PassShape(16, 256, 2, 1056, 4),
-    "norm_sums": PassShape(8, 768, 2, 264, 2),
-    "norm_gradient": PassShape(8, 256, 2, 1056, 5),
-}
 
 
 @dataclass(frozen=True)
@@ -126,11 +110,7 @@ def _backward(plan: NormPlan, kept: Any, changes: Any) -> tuple[Any, ...]:
     others = [changes.total] if plan.forks else []
     result = jax.ShapeDtypeStruct((*shape[:-1], channels), total.dtype)
     (of_total,) = passes(
-        "norm_gradient",
-        total,
-        [changes.out, factor, addend, slope, rest, *others, *mask[:1]],
-        [result],
-        forks=plan.forks,
+        "norm_gradient", total, [changes.out, factor, addend, slope, rest, *others, *mask[:1]], [result]
     )
     before = plan.first
     of_x = jnp.pad(of_total, ((0, 0), (0, 0), (0, 0), (before, shape[-1] - before - channels)))
@@ -162,17 +142,17 @@ def _pass(
     masked: bool,
     first: int,
     added: int = 0,
-    forks: bool = False,
     backwards: bool = False,
 ) -> list[Array]:
     """A program that reads all numbers of `x`. The results of those that add up begin with the sums of the blocks."""
     rows, width = math.prod(x.shape[:-1]), x.shape[-1]
-    shape = SHAPES[entry]
-    vector = math.gcd(shape.bytes // x.dtype.itemsize, width, channels, first)
+    vector = math.gcd(16 // x.dtype.itemsize, width, channels, first)
     groups = channels // vector
-    threads = _threads(groups, shape.threads)
-    repeats = shape.repeats // 2 or 1 if added == 1 else shape.repeats  # two arrays are read at once
-    blocks = min(-(-rows // (threads // groups * repeats)), shape.blocks)
+    threads = _threads(groups)
+    at_once, repeats = threads // groups, _REPEATS[entry]
+    sums = entry in ("norm_moments", "norm_sums")
+    blocks = -(-rows // (at_once * repeats))
+    blocks = min(blocks, _BLOCKS) if sums else blocks
     program = gpu.Program(
         "nets/norms.cu",
         entry,
@@ -189,22 +169,20 @@ def _pass(
             ACTIVATION=ACTIVATIONS[plan.activation],
             ADDED=added,
             MASKED=masked,
-            FORKS=forks,
+            FORKS=plan.forks,
             REPEATS=repeats,
-            TOGETHER=shape.together,
             BACKWARDS=backwards,
             **{entry.upper(): 1},
         ),
     )
-    sums = entry in ("norm_moments", "norm_sums")
     partials = [jax.ShapeDtypeStruct((blocks, 2, channels), jnp.float32)] if sums else []
     return gpu.call(program, [x, *others], [*partials, *outputs], blocks=blocks)
 
 
-def _threads(groups: int, most: int) -> int:
+def _threads(groups: int) -> int:
     """As many threads as can all be busy, if that is possible with whole warps."""
     even = math.lcm(groups, 32)
-    return most // even * even if even <= most else max(most, -(-groups // 32) * 32)
+    return _MOST_THREADS // even * even if even <= _MOST_THREADS else _MOST_THREADS
 
 
 def _small(entry: str, partials: Array, rows: int, masked: bool, plan: NormPlan) -> gpu.Program:

@@ -24,8 +24,7 @@ from tengen.games.core import Game
 from tengen.gpu import program
 from tengen.nets import building, saving
 from tengen.nets.network import Network
-from tengen.train import losses, optimizers, packing, schedules, symmetry
-from tengen.train.packing import Packing
+from tengen.train import losses, optimizers, schedules, symmetry
 
 Tensors = dict[str, Array]
 Figures = dict[str, Array]
@@ -221,68 +220,38 @@ class Learner:
         return numbers["learning_rate"] * self._factor(state.step) * state.rate_scale
 
     def _drawn(
-        self,
-        state: LearnerState,
-        numbers: Numbers,
-        key: Array,
-        sample: Sampler,
-        data: Any,
-        packs: "Packings | None" = None,
+        self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any
     ) -> tuple[LearnerState, Figures]:
         """One step, on a batch that it draws itself."""
         drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
-        return self._learn(state, numbers, drawn, key, packs)
-
-    def _packings(self, state: LearnerState) -> "Packings | None":
-        """How the tensors are packed in a loop; None if the optimiser needs every one of them as it is."""
-        if self.settings.optimizer.kind == "muon":
-            return None
-        return Packing(state.parameters), Packing(state.statistics)
+        return self._learn(state, numbers, drawn, key)
 
     def _loop(
         self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any, steps: Array
     ) -> tuple[LearnerState, Figures]:
-        packs = self._packings(state)
-
-        def one(_: Array, state: LearnerState) -> tuple[LearnerState, Figures]:
-            return self._drawn(state, numbers, key, sample, data, packs)
-
-        state, sums = _repeated(one, _packed(state, packs), steps)
-        return _unpacked(state, packs), jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
+        state, sums = _repeated(lambda _, state: self._drawn(state, numbers, key, sample, data), state, steps)
+        return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
         self, state: LearnerState, numbers: Numbers, rows: Mapping[str, Array], key: Array, steps: Array
     ) -> tuple[LearnerState, Figures]:
-        batch, packs = self.settings.batch, self._packings(state)
+        batch = self.settings.batch
 
         def one(number: Array, state: LearnerState) -> tuple[LearnerState, Figures]:
             cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
-            return self._learn(state, numbers, cut, key, packs)
+            return self._learn(state, numbers, cut, key)
 
-        state, sums = _repeated(one, _packed(state, packs), steps)
-        return _unpacked(state, packs), sums
+        return _repeated(one, state, steps)
 
     def _learn(
-        self,
-        state: LearnerState,
-        numbers: Numbers,
-        batch: Mapping[str, Array],
-        key: Array,
-        packs: "Packings | None" = None,
+        self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
     ) -> tuple[LearnerState, Figures]:
-        """One step; with `packs` the state is packed."""
         rows = self._augmented(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
-        if packs is None:
-            change, (statistics, figures) = gradient(state.parameters, state.statistics)
-        else:
-            whole = (pack.unpack(part) for pack, part in zip(packs, (state.parameters, state.statistics), strict=True))
-            change, (statistics, figures) = gradient(*whole)
-            change, statistics = packs[0].pack(change), packs[1].pack(statistics)
+        change, (statistics, figures) = gradient(state.parameters, state.statistics)
         rate = self._rate(state, numbers)
-        decays = None if packs is None else packing.decayed
-        used = optimizers.make(optimizers.with_numbers(self.settings.optimizer, numbers), decays)
+        used = optimizers.make(optimizers.with_numbers(self.settings.optimizer, numbers))
         parameters, optimizer = optimizers.step(used, change, state.optimizer, state.parameters, rate)
         size = optax.tree.norm(change)
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
@@ -332,34 +301,6 @@ class Learner:
         return figures | {"rows": (batch["weight"] > 0).sum().astype(jnp.float32)}
 
 
-Packings = tuple[Packing, Packing]  # of parameters and statistics
-
-
-def _packed(state: LearnerState, packs: Packings | None) -> LearnerState:
-    """The state with vectors instead of single tensors."""
-    return state if packs is None else _mapped(state, packs, packs[0].pack, packs[1].pack)
-
-
-def _unpacked(state: LearnerState, packs: Packings | None) -> LearnerState:
-    """Undoes `_packed`."""
-    return state if packs is None else _mapped(state, packs, packs[0].unpack, packs[1].unpack)
-
-
-def _mapped(
-    state: LearnerState,
-    packs: Packings,
-    parameters: Callable[[Tensors], Tensors],
-    statistics: Callable[[Tensors], Tensors],
-) -> LearnerState:
-    return state._replace(
-        parameters=parameters(state.parameters),
-        statistics=statistics(state.statistics),
-        average_parameters=parameters(state.average_parameters),
-        average_statistics=statistics(state.average_statistics),
-        optimizer=packs[0].everywhere(parameters, state.optimizer),
-    )
-
-
 def _compiled_in(settings: TrainSettings) -> tuple[Any, ...]:
     """The settings that the compiled step was made for."""
     return settings.schedule, settings.loss, settings.symmetries
@@ -380,13 +321,13 @@ def _repeated(
 ) -> tuple[LearnerState, Figures]:
     """The state after `one(number, state)` for each step, and the sums of the figures."""
 
-    def body(number: Array, carry: tuple[LearnerState, Array]) -> tuple[LearnerState, Array]:
+    def body(number: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
         state, figures = one(number, carry[0])
-        return state, carry[1] + jnp.stack([figures[name] for name in names])
+        return state, jax.tree.map(jnp.add, carry[1], figures)
 
-    names = list(jax.eval_shape(one, jnp.int32(0), state)[1])
-    state, sums = lax.fori_loop(0, steps, body, (state, jnp.zeros(len(names))))
-    return state, dict(zip(names, sums, strict=True))
+    _, shapes = jax.eval_shape(one, jnp.int32(0), state)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return lax.fori_loop(0, steps, body, (state, nothing))
 
 
 @jax.jit

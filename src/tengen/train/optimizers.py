@@ -1,7 +1,7 @@
 """From gradients to changes of the parameters, which come as {name: array}, named as in `nets.saving`."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +19,14 @@ _MUON_SIZE = 0.2
 _NUMBERS = ("learning_rate", "momentum", "square_momentum", "weight_decay")
 
 
-def make(
-    settings: OptimizerSettings, decays: Callable[[Parameters], dict[str, bool]] | None = None
-) -> optax.GradientTransformation:
-    """An optimiser whose changes are for a learning rate of 1; `decays` says which parameters decay (`decayed`).
+def make(settings: OptimizerSettings) -> optax.GradientTransformation:
+    """An optimiser whose changes are for a learning rate of 1.
 
     All of them are proportional to the learning rate, decay included, so the learner multiplies them by the rate of the
     step, and the optimiser's state knows nothing about schedules.
     """
     clip = optax.identity() if settings.clip is None else optax.clip_by_global_norm(settings.clip)
-    return optax.chain(clip, _unclipped(settings, decays or decayed))
+    return optax.chain(clip, _unclipped(settings))
 
 
 def numbers(settings: OptimizerSettings) -> dict[str, float]:
@@ -60,16 +58,14 @@ def decayed(parameters: Parameters) -> dict[str, bool]:
     return {name: is_decayed(name, parameter) for name, parameter in parameters.items()}
 
 
-def _unclipped(
-    settings: OptimizerSettings, decays: Callable[[Parameters], dict[str, bool]]
-) -> optax.GradientTransformation:
+def _unclipped(settings: OptimizerSettings) -> optax.GradientTransformation:
     decay = settings.weight_decay
     if settings.kind == "sgd":
         return optax.chain(
-            optax.add_decayed_weights(decay, decays), optax.sgd(1.0, momentum=settings.momentum, nesterov=True)
+            optax.add_decayed_weights(decay, decayed), optax.sgd(1.0, momentum=settings.momentum, nesterov=True)
         )
     if settings.kind == "adamw":
-        return optax.adamw(1.0, settings.momentum, settings.square_momentum, weight_decay=decay, mask=decays)
+        return optax.adamw(1.0, settings.momentum, settings.square_momentum, weight_decay=decay, mask=decayed)
     return contrib.muon(
         1.0,
         beta=settings.momentum,
