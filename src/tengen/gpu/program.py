@@ -89,11 +89,6 @@ def ptx(program: Program, capability: int) -> str:
     return nvrtc.compile_ptx(program.source, program.path, options)
 
 
-def runs_on(device: Any) -> bool:
-    """Whether programs run on this device: an NVIDIA GPU."""
-    return device.platform == "gpu" and "cuda" in device.client.platform_version.lower()
-
-
 Emulator = Callable[..., Sequence[np.ndarray]]  # of a Launch and its inputs
 _emulator: Emulator | None = None
 

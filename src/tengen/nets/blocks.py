@@ -6,7 +6,6 @@ residual stream: there a scale and a shift per channel remain, in the same pass 
 
 import itertools
 from functools import partial
-from typing import NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +13,10 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float
 
-from tengen.nets import gpu, norms_gpu
+from tengen.nets import gpu
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import EPSILON, Affine, Affines, AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import Affine, Affines, AnyNorm, Norm, Nothing, taken_over, without_statistics
 from tengen.nets.specs import Activation, Tower
 
 
@@ -31,78 +30,21 @@ class BlockStep(nnx.Module):
         self.conv = conv
         self.activation: Activation = activation
 
-    def __call__(
-        self, x: Trunk, board: BoardMask, train: bool, added: Trunk | None = None
-    ) -> Float[Array, "batch height width outputs"]:
-        return self.conv(shaped(x, self.norm, self.activation, board, train, added=added))
-
-    def leave(
-        self, stream: "Stream", board: BoardMask, train: bool
-    ) -> tuple[Trunk, Float[Array, "batch height width outputs"]]:
-        """The stream up to here, and the step on it."""
-        x, out = stream.shaped(self.norm, self.activation, board, train)
-        return x, self.conv(out)
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float[Array, "batch height width outputs"]:
+        return self.conv(shaped(x, self.norm, self.activation, board, train))
 
 
-def shaped(
-    x: Float[Array, "batch height width inputs"],
-    norm: AnyNorm,
-    activation: Activation,
-    board: BoardMask,
-    train: bool,
-    *,
-    part: slice = slice(None),
-    added: Float[Array, "batch rows columns channels"] | None = None,
-) -> Trunk:
-    """Norm, activation and mask, in one pass and rounded once; of a part of the channels, and after an addition."""
-    if train and _uses_programs(norm, x, part):
-        return _by_programs(x, added, norm, activation, board, part=part)[1]
+def shaped(x: Trunk, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> Trunk:
+    """Norm, activation and mask, in one pass and rounded once."""
 
     def plain(x: Array) -> Array:
         return board.hide(activate(norm(x, board, train), activation).astype(x.dtype))
 
-    x = x[..., part] if added is None else x[..., part] + added
     if isinstance(norm, Affine) and norm.kernels and board.on is None and gpu.suits_affine(x):
         weights = norm.scale[...], norm.shift[...]
         kernel = partial(gpu.affine, activation=activation)
         return lax.platform_dependent(x, cuda=lambda x: kernel(x, *weights), default=plain)
     return plain(x)
-
-
-class Stream(NamedTuple):
-    """The residual stream. Its last addition is left to the norm that follows, which reads all numbers anyway."""
-
-    x: Trunk
-    added: Trunk | None = None
-
-    def shaped(self, norm: AnyNorm, activation: Activation, board: BoardMask, train: bool) -> tuple[Trunk, Trunk]:
-        """The sum, and the sum after norm, activation and mask."""
-        if train and _uses_programs(norm, self.x):
-            return _by_programs(self.x, self.added, norm, activation, board, forks=True)
-        x = self.x if self.added is None else self.x + self.added
-        return x, shaped(x, norm, activation, board, train)
-
-
-def _uses_programs(norm: AnyNorm, x: Array, part: slice = slice(None)) -> TypeGuard[Norm]:
-    """Whether GPU programs normalise this part of the channels in training."""
-    return isinstance(norm, Norm) and norm.kernels and norms_gpu.suits(x, len(norm.scale), part.start or 0)
-
-
-def _by_programs(
-    x: Array,
-    added: Array | None,
-    norm: Norm,
-    activation: Activation,
-    board: BoardMask,
-    *,
-    part: slice = slice(None),
-    forks: bool = False,
-) -> tuple[Trunk, Trunk]:
-    """`Stream.shaped` in training. The sum is only for those that fork."""
-    plan = norms_gpu.NormPlan(activation, EPSILON, part.start or 0, forks)
-    normed = norms_gpu.normalize(x, added, norm.scale[...], norm.shift[...], board.on, plan)
-    norm.observe((normed.mean, normed.variance))
-    return normed.total, normed.out
 
 
 class BlockChain(nnx.Module):
@@ -111,11 +53,10 @@ class BlockChain(nnx.Module):
     def __init__(self, convs: list[Conv], activation: Activation) -> None:
         self.steps = nnx.List([BlockStep(conv, activation) for conv in convs])
 
-    def __call__(self, stream: Stream, board: BoardMask, train: bool) -> Stream:
-        x, added = self.steps[0].leave(stream, board, train)
-        for step in self.steps[1:]:
-            added = step(added, board, train)
-        return Stream(x, added)
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        for step in self.steps:
+            x = step(x, board, train)
+        return x
 
     def fold(self) -> None:
         steps = list(self.steps)
@@ -158,11 +99,11 @@ class PoolBias(nnx.Module):
     def _plain(self, x: Trunk, before: Conv, board: BoardMask, train: bool) -> tuple[Array, Array]:
         """`__call__` without GPU programs."""
         x = before.biased(x)
-        regular = slice(0, self.regular)
-        pooled = slice(self.regular, self.regular + self.dense.kernel.shape[0] // 3)
-        pool = board.pool(shaped(x, self.pooled_norm, self.activation, board, train, part=pooled))
-        bias = self.dense(pool)[:, None, None]
-        return shaped(x, self.norm, self.activation, board, train, part=regular, added=bias), pool
+        end = self.regular + self.dense.kernel.shape[0] // 3
+        regular, pooled = x[..., : self.regular], x[..., self.regular : end]
+        pool = board.pool(shaped(pooled, self.pooled_norm, self.activation, board, train))
+        biased = regular + self.dense(pool)[:, None, None]
+        return shaped(biased, self.norm, self.activation, board, train), pool
 
     def fold(self) -> Affines:
         """The factor and the addend for the outputs of the convolution before."""
@@ -181,11 +122,11 @@ class PoolChain(nnx.Module):
         self.pool = PoolBias(regular, outputs - regular, activation, rngs)
         self.second = second
 
-    def __call__(self, stream: Stream, board: BoardMask, train: bool) -> Stream:
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         conv = self.first.conv
-        x, out = stream.shaped(self.first.norm, self.first.activation, board, train)
-        biased, _ = self.pool(conv.unbiased(out), conv, board, train)
-        return Stream(x, self.second(biased))
+        x = conv.unbiased(shaped(x, self.first.norm, self.first.activation, board, train))
+        biased, _ = self.pool(x, conv, board, train)
+        return self.second(biased)
 
     def fold(self) -> None:
         self.first.norm = without_statistics(self.first.norm)
@@ -200,12 +141,11 @@ class NestedBlock(nnx.Module):
         self.inner = nnx.List(inner)
         self.up = BlockStep(up, activation)
 
-    def __call__(self, stream: Stream, board: BoardMask, train: bool) -> Stream:
-        x, down = self.down.leave(stream, board, train)
-        inner = Stream(down)
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        x = self.down(x, board, train)
         for block in self.inner:
-            inner = block(inner, board, train)
-        return Stream(x, self.up(inner.x, board, train, added=inner.added))
+            x = block(x, board, train)
+        return self.up(x, board, train)
 
     def fold(self) -> None:
         # Inside, all norms follow the residual stream, even the first: its convolution also feeds the sum.
@@ -236,9 +176,9 @@ class Residual(nnx.Module):
         self.branch = branch
         self.excite = excite
 
-    def __call__(self, stream: Stream, board: BoardMask, train: bool) -> Stream:
-        x, added = self.branch(stream, board, train)
-        return Stream(x, added if self.excite is None or added is None else self.excite(added, board))
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        added = self.branch(x, board, train)
+        return x + (added if self.excite is None else self.excite(added, board))
 
     def fold(self) -> None:
         self.branch.fold()

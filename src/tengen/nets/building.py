@@ -12,7 +12,7 @@ from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.lc0 import Lc0Network
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
-from tengen.nets.norms import Affine, Norm
+from tengen.nets.norms import Affine
 from tengen.nets.specs import Dtype, Spec
 from tengen.schema import quote
 
@@ -58,12 +58,3 @@ def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
         if isinstance(module, Affine | PoolBias | Heads):
             module.kernels = kernels
     return folded
-
-
-def with_training_programs(net: N) -> N:
-    """The same network, whose norms use Tengen's GPU programs in training. It can then be trained on one GPU alone."""
-    found = nnx.clone(net)
-    for _, module in nnx.iter_modules(found):
-        if isinstance(module, Norm):
-            module.kernels = True
-    return found

@@ -15,14 +15,14 @@ from tengen import gpu
 from tengen.gpu.program import defines
 from tengen.nets.specs import Activation
 
-MOST_NUMBERS = 2**31  # indices are 32-bit
+_MOST_NUMBERS = 2**31  # indices are 32-bit
 _MOST_OUTPUTS = 4  # logits per point, and logits of no point: each is a separate sum
 _WIDEST = 1024  # channels of an input
 _MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
 _MOST_SHARED = 48 * 1024  # bytes of shared memory that a program may declare
 _AFFINE = (512, 4)  # threads in a block, and rows per thread
-ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
-TYPES = {"float32": "float", "bfloat16": "bf16"}
+_ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
+_TYPES = {"float32": "float", "bfloat16": "bf16"}
 
 
 def _program(entry: str, x: Array, weight: Array, threads: int, activation: Activation, **more: object) -> gpu.Program:
@@ -31,11 +31,11 @@ def _program(entry: str, x: Array, weight: Array, threads: int, activation: Acti
         entry,
         threads=threads,
         defines=defines(
-            TYPE=TYPES[x.dtype.name],
-            WEIGHT=TYPES[weight.dtype.name],
+            TYPE=_TYPES[x.dtype.name],
+            WEIGHT=_TYPES[weight.dtype.name],
             THREADS=threads,
             CHANNELS=x.shape[-1],
-            ACTIVATION=ACTIVATIONS[activation],
+            ACTIVATION=_ACTIVATIONS[activation],
             **{entry.upper(): 1},
             **more,
         ),
@@ -56,7 +56,7 @@ def _threads(points: int) -> int:
 
 def suits_affine(x: Array) -> bool:
     """Whether `affine` supports the array."""
-    return x.shape[-1] % 8 == 0 and x.shape[-1] <= _WIDEST and x.size < MOST_NUMBERS
+    return x.shape[-1] % 8 == 0 and x.shape[-1] <= _WIDEST and x.size < _MOST_NUMBERS
 
 
 def affine(
@@ -87,7 +87,7 @@ def suits_pool(x: Array, dense: Array) -> bool:
 def _fits(x: Array, *counts: int) -> bool:
     """Whether a program can pool groups of these numbers of channels."""
     narrow = max(counts) // _vector(x, *counts) <= _MOST_GROUPS and x.shape[-1] <= _WIDEST
-    return narrow and x.size < MOST_NUMBERS
+    return narrow and x.size < _MOST_NUMBERS
 
 
 def _combined(count: int, width: int, threads: int) -> int:

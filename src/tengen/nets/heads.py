@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Float32
 
 from tengen.games.core import Game
 from tengen.nets import fitting, gpu
-from tengen.nets.blocks import PoolBias, Stream, shaped
+from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
@@ -115,13 +115,10 @@ class ValueHead(nnx.Module):
         self.activation: Activation = spec.activation
 
     def __call__(
-        self, x: Trunk, board: BoardMask, train: bool, part: slice = slice(None)
+        self, x: Trunk, board: BoardMask, train: bool
     ) -> tuple[Float[Array, "batch hidden"], Float32[Array, "batch height width"] | None, dict[str, Array] | None]:
-        """The hidden layer, which `summary` reads, ownership, and targets of the game for each point.
-
-        `part` are the channels of `x` that are the value's.
-        """
-        x = shaped(x, self.norm, self.activation, board, train, part=part)
+        """The hidden layer, which `summary` reads, ownership, and targets of the game for each point."""
+        x = shaped(x, self.norm, self.activation, board, train)
         pool = board.scaled(board.mean(x)).astype(x.dtype)
         hidden = activate(self.hidden(pool), self.activation)
 
@@ -181,9 +178,8 @@ class Heads(nnx.Module):
         self.activation: Activation = spec.activation
         self.kernels = False  # whether Tengen's GPU programs may be used, once folded
 
-    def __call__(self, stream: Stream, board: BoardMask, train: bool) -> Outputs:
-        x = shaped(stream.x, self.tip, self.activation, board, train, added=stream.added)
-        found = self._from_neck(self.neck.unbiased(x), board, train)
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Outputs:
+        found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
         others = self.value.summary(found.hidden) | (found.extra or {})
         if found.ownership is not None:
             others["ownership"] = found.ownership
@@ -194,8 +190,7 @@ class Heads(nnx.Module):
 
         def plain(x: Array) -> gpu.HeadOutputs:
             policies = self.policy(x, self.neck, board, train)
-            part = slice(self.for_policy, None)
-            return gpu.HeadOutputs(policies, *self.value(self.neck.biased(x), board, train, part))
+            return gpu.HeadOutputs(policies, *self.value(self.neck.biased(x)[..., self.for_policy :], board, train))
 
         weights = self.weights() if self.kernels and board.on is None else None
         if weights is None or not gpu.suits_heads(x, weights):

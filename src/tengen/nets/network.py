@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets.blocks import Stream, block
+from tengen.nets.blocks import block
 from tengen.nets.board import BoardMask
 from tengen.nets.heads import OUTPUT_GAIN, BoardSummary, Heads, kinds, outputs
 from tengen.nets.layers import Conv, Dense, activate, convolve
@@ -100,10 +100,10 @@ class BoardNetwork(Network):
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         board = BoardMask.of(planes, self.full_board)
-        stream = Stream(self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype))
+        x = self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype)
         for residual in self.blocks:
-            stream = residual(stream, board, train)
-        return self.heads(stream, board, train)
+            x = residual(x, board, train)
+        return self.heads(x, board, train)
 
     def fold_norms(self) -> None:
         for part in (self.stem, *self.blocks, self.heads):

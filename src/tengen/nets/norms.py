@@ -21,7 +21,6 @@ class Norm(nnx.Module):
         self.shift = nnx.Param(jnp.zeros(channels))
         self.mean = nnx.BatchStat(jnp.zeros(channels))
         self.variance = nnx.BatchStat(jnp.ones(channels))
-        self.kernels = False  # whether training may use Tengen's GPU programs; it must then run on a GPU
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         """The result stays float32: the activation rounds it, in the same pass."""
@@ -36,13 +35,9 @@ class Norm(nnx.Module):
 
     def _learn(self, x: Trunk, board: BoardMask) -> "Affines":
         moments = board.moments(x)
-        self.observe(moments)
-        return moments
-
-    def observe(self, moments: "Affines") -> None:
-        """Updates the running statistics by mean and variance of a batch."""
         for running, now in zip((self.mean, self.variance), moments, strict=True):
             running[...] += _NEW_SHARE * (lax.stop_gradient(now) - running[...])
+        return moments
 
 
 class Affine(nnx.Module):

@@ -21,8 +21,7 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.gpu import program
-from tengen.nets import building, saving
+from tengen.nets import saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
 
@@ -53,8 +52,7 @@ class Learner:
     """The training of one network: compiled functions without state.
 
     `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
-    `smaller` are boards that rows may come from besides the game's, see `rows.widened`. `kernels` says whether Tengen's
-    GPU programs are used; by default they are on a single NVIDIA GPU.
+    `smaller` are boards that rows may come from besides the game's, see `rows.widened`.
     """
 
     def __init__(
@@ -65,16 +63,12 @@ class Learner:
         devices: Sequence[Any] | None = None,
         compiler_options: dict[str, Any] | None = None,
         smaller: Sequence[Game] = (),
-        kernels: bool | None = None,
     ) -> None:
         if net.folded:
             raise OptionError("a folded network cannot be trained: it has no statistics any more")
         found = list(jax.local_devices() if devices is None else devices)
         settings.check_devices(len(found))
         self.graph = nnx.graphdef(net)
-        if kernels is None:
-            kernels = len(found) == 1 and program.runs_on(found[0])
-        self._trained = nnx.graphdef(building.with_training_programs(net)) if kernels else self.graph
         mesh = Mesh(found, ("batch",))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self.split = NamedSharding(mesh, PartitionSpec("batch"))
@@ -288,7 +282,7 @@ class Learner:
         return rows if self._tables is None else symmetry.apply_random(self._tables, rows, key)
 
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
-        net = nnx.merge(self._trained, saving.unnamed({**parameters, **statistics}))
+        net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = self._losses(outputs, rows, self.settings.loss)
         return loss, (saving.named(nnx.state(net, _OTHERS)), figures)

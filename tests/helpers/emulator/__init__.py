@@ -66,9 +66,7 @@ extern "C" void emulate(void** given, int x, int y, int threads) {{
     name = Path(_FOLDER.name) / hashlib.sha256(text.encode()).hexdigest()[:20]
     source, library = name.with_suffix(".cc"), name.with_suffix(".so")
     source.write_text(text)
-    # Without -fno-gnu-unique all programs would share the memory of __shared__ variables in inline functions.
-    options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-gnu-unique", "-w", "-shared", "-fPIC"]
-    words = ["g++", *options, "-o", str(library), str(source)]
+    words = ["g++", "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-o", str(library), str(source)]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     return ctypes.CDLL(str(library))
