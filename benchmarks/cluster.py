@@ -31,6 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
@@ -323,48 +324,55 @@ def running(cluster: Any, config: Config, folder: Path | None) -> Iterator[Any]:
     class Intake(ClusterRun):
         """Takes in rows, and learns nothing."""
 
+        _waiting = "the end of the measurement"
+
         def _learn(self, stop: Any) -> None:
             pass
 
         def _rate(self, name: str, seconds: float, stop: Any) -> None:
             pass
 
-    with tempfile.TemporaryDirectory(dir=folder) as base, Intake(
-        config, Path(base, "run"), Silent(RunView(), 3600.0), cluster=cluster
-    ) as run:
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as base,
+        Intake(config, Path(base, "run"), Silent(RunView(), 3600.0), cluster=cluster) as run,
+    ):
         run.prepare()
         yield run
 
 
 def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     """Rows per second against the number of actors."""
-    print("actors  rows/s sent     taken   us of processor time a row: learner  its busiest thread   Ray    2 cores take")
+    print("us of processor time a row, in the learner's process and in Ray's; what two cores could take in by that")
+    columns = ("actors", "sent/s", "taken/s", "learner", "writer", "fleet", "others", "Ray", "two cores")
+    print(" ".join(f"{name:>9}" for name in columns))
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
+        marks: list[Any] = []
         with running(cluster, settings(args, f"cluster.actors={actors}"), args.folder) as run:
-            marks: list[Any] = []
-
-            def stop(run: Any = run, marks: list[Any] = marks) -> bool:
-                # The first third is for starting and compiling.
-                now = time.monotonic()
-                wanted = (args.seconds / 3, args.seconds)[len(marks)]
-                began = run_began[0]
-                if now - began >= wanted:
-                    marks.append((now, run.counts.rows, time.process_time(), of_threads(), of_ray()))
-                return len(marks) == 2
-
-            run_began = [time.monotonic()]
-            run.run(stop)
-        (t0, r0, c0, s0, o0), (t1, r1, c1, s1, o1) = marks
-        rows = max(r1 - r0, 1)
-        own, busiest = (c1 - c0) / rows, max((value - s0.get(key, 0), key) for key, value in s1.items())
-        ray, one = (o1 - o0) / rows, busiest[0] / rows
-        bound = min(2 / max(own + ray, 1e-12), 1 / max(one, 1e-12))
-        print(
-            f"{actors:6d} {actors * args.rate:12,.0f} {rows / (t1 - t0):9,.0f} {1e6 * own:36.2f} "
-            f"{1e6 * one:10.2f} {busiest[1][1]:<12} {1e6 * ray:6.2f} {bound:11,.0f}",
-            flush=True,
+            began = time.monotonic()
+            # The first third is for starting and compiling.
+            run.run(partial(mark, run, marks, [began + args.seconds / 3, began + args.seconds]))
+        first, last = marks
+        rows = max(last["rows"] - first["rows"], 1)
+        costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:8]}
+        bound = 1e6 * min(2 / sum(costs.values()), 1 / max(costs.values()))  # a thread has no more than one core
+        figures = (actors, actors * args.rate, rows / (last["time"] - first["time"]))
+        texts = (
+            *(f"{value:,.0f}" for value in figures),
+            *(f"{value:.2f}" for value in costs.values()),
+            f"{bound:,.0f}",
         )
+        print(" ".join(f"{text:>9}" for text in texts), flush=True)
+
+
+def mark(run: Any, marks: list[dict[str, float]], times: Sequence[float]) -> bool:
+    """At each of these times, note the rows so far and the processor seconds; whether all are over."""
+    now = time.monotonic()
+    if now >= times[len(marks)]:
+        threads = of_threads()
+        marks.append({"time": now, "rows": run.counts.rows, "Ray": of_ray(), **threads})
+        marks[-1]["others"] = time.process_time() - sum(threads.values())
+    return len(marks) == len(times)
 
 
 def network(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
@@ -428,7 +436,10 @@ def memory(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         over.set()
         watcher.join()
         third = max(ended[0] // 3, 1)
-        peaks = [max(part, default=0) / 1e6 for part in (seen[third : 2 * third], seen[2 * third : ended[0]], seen[ended[0] :])]
+        peaks = [
+            max(part, default=0) / 1e6
+            for part in (seen[third : 2 * third], seen[2 * third : ended[0]], seen[ended[0] :])
+        ]
         print(
             f"{args.senders} actors in {_PROCESSES} processes send without a pause, {run.counts.rows:,} rows taken, at most {waiting[0]} "
             f"results waited.\nMemory of the learner's process: {before / 1e6:,.0f} MB before, at most {peaks[0]:,.0f} MB in the "
@@ -437,16 +448,14 @@ def memory(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         )
 
 
-def of_threads() -> dict[tuple[int, str], float]:
-    """Processor seconds of each thread of this process."""
-    found = {}
-    names = {thread.native_id: thread.name for thread in threading.enumerate()}
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            number, text = int(task.name), (task / "stat").read_text()
-            name, _, rest = text.partition("(")[2].rpartition(")")
-            fields = rest.split()
-            found[number, names.get(number, name)[:12]] = (int(fields[11]) + int(fields[12])) / _TICK
+def of_threads() -> dict[str, float]:
+    """Processor seconds of the threads of this process in which there is Python of the run."""
+    names = {"MainThread": "learner", "tengen-writer": "writer", "fleet": "fleet"}
+    found = dict.fromkeys(names.values(), 0.0)
+    for thread in threading.enumerate():
+        if thread.name in names:
+            fields = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()
+            found[names[thread.name]] += (int(fields[11]) + int(fields[12])) / _TICK
     return found
 
 
