@@ -1,15 +1,16 @@
 """`--mode cluster`: its speed next to the fused loop's, and what the learner's side takes in from many actors.
 
-    python benchmarks/cluster.py speed connect_four --minutes 2
+    python benchmarks/cluster.py speed connect_four --rows 200000
     python benchmarks/cluster.py intake                              # everything below, 9x9 Go
     python benchmarks/cluster.py intake --parts pieces,curve --cores 2 --actors 1 5 10 20 100
 
-`speed` runs a configuration in both modes, one after the other, and compares the rows per second in the second half of
-the time in which there are games, without compiling. Words that it does not know go to `tengen run`.
+`speed` runs a configuration in both modes, one after the other, until there are that many rows, and compares the rows
+per second of the second half. Words that it does not know go to `tengen run`.
 
-`intake` needs no GPU. A real self-play actor first plays a few games of 9x9 Go with the configuration's own search; their
-rows are repeated to chunks of `--rows`, packed as actors pack them. A few processes of Ray then stand for many actors: each
-answers for its share of them, at the rate of a real one (`--rate`). Learner, fleet, files and ring are those of a run.
+`intake` needs no GPU. A real self-play actor first plays a few games of 9x9 Go with the configuration's own search;
+their rows are repeated to chunks of `--rows`, packed as actors pack them. A few processes of Ray then stand for many
+actors: each answers for its share of them, at the rate of a real one (`--rate`). Learner, fleet, files and ring are
+those of a run.
 
   pieces   processor time per row of each piece, without Ray
   curve    rows per second against the number of actors; processor time per row of the learner's process (all threads
@@ -59,7 +60,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     speed = commands.add_parser("speed", help="rows per second next to the fused loop's")
     speed.add_argument("config")
-    speed.add_argument("--minutes", type=float, default=2.0, help="of each run (%(default)g)")
+    speed.add_argument("--rows", type=int, default=200_000, help="of each run (%(default)s)")
     speed.add_argument("--modes", default="fused,cluster", help="with commas (%(default)s)")
     intake = commands.add_parser("intake", help="what the learner's side takes in")
     intake.add_argument("--parts", default="pieces,curve,network,memory", help="with commas (%(default)s)")
@@ -88,23 +89,22 @@ def compare(args: argparse.Namespace, words: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="tengen-speed-") as folder:
         for mode in args.modes.split(","):
             base = Path(folder, mode)
-            fixed = (f"goal.minutes={args.minutes}", "rating.minutes=100000")
+            fixed = (f"goal.rows={args.rows}", "goal.minutes=null", "rating.minutes=100000")
             options = [word for text in fixed for word in ("--set", text)]
             command = [sys.executable, "-m", "tengen", "run", args.config, "--base", str(base), "--mode", mode]
             subprocess.run([*command, *options, *words], check=True, stdout=sys.stderr)
-            found[mode] = speed_of(base)
+            found[mode] = speed_of(base, args.rows)
             print(f"{mode:<8} {found[mode]:,.0f} rows/s", flush=True)
     if {"fused", "cluster"} <= set(found):
         print(f"cluster / fused: {found['cluster'] / max(found['fused'], 1e-9):.2f}")
 
 
-def speed_of(base: Path) -> float:
-    """Rows per second of the second half of the time in which there were games."""
-    lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == "progress" and line["rows"]]
-    begin, end = lines[0], lines[-1]
-    middle = min(lines, key=lambda line: abs(line["elapsed"] - (begin["elapsed"] + end["elapsed"]) / 2))
-    last = next(line for line in reversed(lines) if line["stage"] in ("playing", "learning", "waiting for games"))
-    return (last["rows"] - middle["rows"]) / max(last["elapsed"] - middle["elapsed"], 1e-9)
+def speed_of(base: Path, rows: int) -> float:
+    """Rows per second of the second half."""
+    lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == "progress"]
+    middle = next(line for line in lines if line["rows"] >= rows / 2)
+    end = next(line for line in lines if line["rows"] >= rows or line["stage"] == "done")
+    return (end["rows"] - middle["rows"]) / max(end["elapsed"] - middle["elapsed"], 1e-9)
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -324,7 +324,9 @@ def running(cluster: Any, config: Config, folder: Path | None) -> Iterator[Any]:
     class Intake(ClusterRun):
         """Takes in rows, and learns nothing."""
 
-        _waiting = "the end of the measurement"
+        @property
+        def _waiting(self) -> str:
+            return "the end of the measurement"
 
         def _learn(self, stop: Any) -> None:
             pass
@@ -343,7 +345,7 @@ def running(cluster: Any, config: Config, folder: Path | None) -> Iterator[Any]:
 def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     """Rows per second against the number of actors."""
     print("us of processor time a row, in the learner's process and in Ray's; what two cores could take in by that")
-    columns = ("actors", "sent/s", "taken/s", "learner", "writer", "fleet", "others", "Ray", "two cores")
+    columns = ("actors", "sent/s", "taken/s", "learner", "unpacker", "writer", "fleet", "others", "Ray", "two cores")
     print(" ".join(f"{name:>9}" for name in columns))
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
@@ -354,7 +356,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
             run.run(partial(mark, run, marks, [began + args.seconds / 3, began + args.seconds]))
         first, last = marks
         rows = max(last["rows"] - first["rows"], 1)
-        costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:8]}
+        costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:9]}
         bound = 1e6 * min(2 / sum(costs.values()), 1 / max(costs.values()))  # a thread has no more than one core
         figures = (actors, actors * args.rate, rows / (last["time"] - first["time"]))
         texts = (
@@ -399,7 +401,7 @@ def network(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     fleet.finish()
     size = sum(leaf.nbytes for leaf in leaves)
     print(
-        f"{args.net} ({size / 1e6:.1f} MB) to the last of {args.listeners} actors that send {args.rate:,.0f} rows/s each: "
+        f"{args.net} ({size / 1e6:.1f} MB) to the last of {args.listeners} actors, each with {args.rate:,.0f} rows/s: "
         f"{1e3 * median(waits[2:]):.0f} ms (median of {len(waits) - 2}, {1e3 * max(waits[2:]):.0f} at most)",
         flush=True,
     )
@@ -441,16 +443,16 @@ def memory(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
             for part in (seen[third : 2 * third], seen[2 * third : ended[0]], seen[ended[0] :])
         ]
         print(
-            f"{args.senders} actors in {_PROCESSES} processes send without a pause, {run.counts.rows:,} rows taken, at most {waiting[0]} "
-            f"results waited.\nMemory of the learner's process: {before / 1e6:,.0f} MB before, at most {peaks[0]:,.0f} MB in the "
-            f"second third, {peaks[1]:,.0f} in the last, {peaks[2]:,.0f} while the run ended",
+            f"{args.senders} actors in {_PROCESSES} processes send without a pause: {run.counts.rows:,} rows taken, "
+            f"at most {waiting[0]} results waited\nmemory of the learner's process: {before / 1e6:,.0f} MB before, "
+            f"at most {peaks[0]:,.0f} in the second third, {peaks[1]:,.0f} in the last, {peaks[2]:,.0f} at the end",
             flush=True,
         )
 
 
 def of_threads() -> dict[str, float]:
     """Processor seconds of the threads of this process in which there is Python of the run."""
-    names = {"MainThread": "learner", "tengen-writer": "writer", "fleet": "fleet"}
+    names = {"MainThread": "learner", "tengen-writer": "writer", "fleet": "fleet", "unpacking_0": "unpacker"}
     found = dict.fromkeys(names.values(), 0.0)
     for thread in threading.enumerate():
         if thread.name in names:

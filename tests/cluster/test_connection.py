@@ -3,6 +3,8 @@
 import platform
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from tengen.cluster import connection
 from tengen.commands import main
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import TengenError
+from tests.helpers.fake_ray import RayError, RayTaskError
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,3 +52,54 @@ def test_versions_that_differ() -> None:
     )
     assert "box: has Python 2.7.1, and this node 3." in connection.different("box", {**same, "Python": "2.7.1"})
     assert "box: has Tengen none" in connection.different("box", {"Python": same["Python"]})
+
+
+class FakeNodes:
+    """A cluster whose second node gives `answer`, and is gone after a few looks."""
+
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+
+    def __init__(self, answer: Any, looks: int) -> None:
+        self._answer, self._looks = answer, looks
+
+    def nodes(self) -> list[dict[str, Any]]:
+        self._looks -= 1
+        about = {"NodeManagerHostname": "box", "Resources": {"CPU": 2.0}}
+        return [{"NodeID": id, "Alive": id == "own" or self._looks > 0, **about} for id in ("own", "other")]
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: "own")
+
+    def remote(self, **options: Any) -> Any:
+        return lambda function: SimpleNamespace(remote=lambda: "asked")
+
+    def wait(self, refs: list[Any], timeout: float) -> Any:
+        return refs, []
+
+    def get(self, ref: Any) -> Any:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def test_a_node_that_dies_while_it_is_asked_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_LOOK", 0.0)
+    cluster = connection.RayCluster(FakeNodes(RayError("the node does not exist any more"), 3), ClusterSettings())
+    assert [node.id for node in cluster.nodes()] == ["own"]
+    assert connection.described(cluster) == "1 node, 1 self-play actor of 2 cores"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            RayTaskError("Traceback\nModuleNotFoundError: No module named 'tengen'"),
+            "box/2: Tengen cannot be used there: Mod",
+        ),
+        ({"Python": platform.python_version(), "Tengen": "0.0.1"}, "box/2: has Tengen 0.0.1"),
+    ],
+)
+def test_a_node_that_cannot_take_part(answer: Any, message: str) -> None:
+    with pytest.raises(TengenError, match=message) as error:
+        connection.RayCluster(FakeNodes(answer, 100), ClusterSettings())
+    assert str(error.value).endswith("; repair that node, or take it out of the cluster")

@@ -1,46 +1,18 @@
 """The fleet of self-play actors, with a stand-in for Ray: what dies or hangs is replaced, and memory is bounded."""
 
-from typing import Any
-
+import numpy as np
 import pytest
 
-from tengen.cluster.actor import ActorStatus, PlayedChunks
-from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
-from tengen.cluster.packing import GamesChunk
+from tengen.cluster.actor import PlayedChunks
+from tengen.cluster.fleet import SESSIONS, Delivery
+from tengen.cluster.packing import pack
 from tengen.errors import TengenError
-from tests.helpers.fake_ray import FakeActor, FakeCluster, FakeRay, RayTaskError
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError, finished
 from tests.helpers.tiny_runs import tiny
-
-RESULT = PlayedChunks((GamesChunk(0, 10, 2, b""),), 50.0)
-
-
-class Setting:
-    """A fleet with a clock that the test moves."""
-
-    def __init__(self, size: int, *overrides: str) -> None:
-        self.now, self.said = 0.0, []
-        self.ray = FakeRay(lambda actor: ActorStatus(actor.node, 1, "playing", version=max(actor.versions, default=-1)))
-        self.cluster = FakeCluster(self.ray, size)
-        cluster: Any = self.cluster
-        self.fleet = Fleet(cluster, tiny(*overrides), 3, self.said.append, silent=30.0, clock=lambda: self.now)
-        self.fleet._over.set()  # so that no step waits
-
-    def step(self, seconds: float = 2.0) -> None:
-        self.now += seconds
-        self.fleet.step()
-
-    @property
-    def actors(self) -> list[FakeActor]:
-        return [member.handle for member in self.fleet.members]
-
-    def begin(self) -> None:
-        self.fleet.publish([1.0])
-        for _ in range(3):
-            self.step()
 
 
 def test_as_many_actors_as_fit_and_none_has_the_games_of_another() -> None:
-    setting = Setting(3)
+    setting = FleetSetting(3)
     setting.begin()
     assert len(setting.actors) == 3
     sessions = [actor.place.session for actor in setting.cluster.started]
@@ -51,7 +23,7 @@ def test_as_many_actors_as_fit_and_none_has_the_games_of_another() -> None:
 
 
 def test_a_fixed_number_of_actors() -> None:
-    setting = Setting(3, "cluster.actors=2")
+    setting = FleetSetting(3, "cluster.actors=2")
     setting.begin()
     assert len(setting.actors) == 2
     setting.fleet.change(tiny("cluster.actors=1"))
@@ -61,7 +33,7 @@ def test_a_fixed_number_of_actors() -> None:
 
 
 def test_a_new_network_goes_to_everybody_once_and_again_only_after_it_was_taken() -> None:
-    setting = Setting(2)
+    setting = FleetSetting(2)
     setting.begin()
     first, second = setting.actors
     second.hangs = True
@@ -74,7 +46,7 @@ def test_a_new_network_goes_to_everybody_once_and_again_only_after_it_was_taken(
 
 
 def test_an_actor_that_dies_is_replaced_and_its_games_are_not_taken() -> None:
-    setting = Setting(2)
+    setting = FleetSetting(2)
     setting.begin()
     dying, other = setting.actors
     setting.ray.deliver(other, RESULT)
@@ -90,7 +62,7 @@ def test_an_actor_that_dies_is_replaced_and_its_games_are_not_taken() -> None:
 
 
 def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
-    setting = Setting(2)
+    setting = FleetSetting(2)
     setting.begin()
     hanging = setting.actors[0]
     hanging.hangs = True
@@ -106,7 +78,7 @@ def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
 
 
 def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
-    setting = Setting(4, "cluster.waiting_chunks=3")
+    setting = FleetSetting(4, "cluster.waiting_chunks=3")
     setting.begin()
     for actor in setting.actors:
         for _ in range(2):
@@ -124,8 +96,41 @@ def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
     assert taken == 8
 
 
+def test_at_the_end_no_more_results_wait_at_the_learner_than_before() -> None:
+    setting = FleetSetting(4, "cluster.waiting_chunks=3")
+    setting.begin()
+    for actor in setting.actors:
+        for _ in range(2):
+            setting.ray.deliver(actor, RESULT)
+    taken: list[int] = []
+    setting.fleet.finish(lambda deliveries: taken.append(len(deliveries)))
+    assert sum(taken) == 8
+    assert max(taken) <= 3
+    assert all(actor.dead for actor in setting.cluster.started)
+
+
+def test_without_a_taker_the_end_fetches_nothing() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    setting.ray.deliver(setting.actors[0], RESULT)
+    setting.fleet.finish()
+    assert setting.ray.fetched == 0
+    assert setting.cluster.started[0].dead
+
+
+def test_results_are_unpacked_in_another_thread() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    chunk = pack(0, [finished(1, games=2, rows=5)])
+    setting.ray.deliver(setting.actors[0], PlayedChunks((chunk,), 50.0))
+    setting.step()
+    (delivery,) = setting.fleet.take()
+    (unpacked,) = delivery.unpacked
+    np.testing.assert_array_equal(unpacked.result().rows["ply"], np.arange(5))
+
+
 def test_an_error_of_self_play_ends_the_run() -> None:
-    setting = Setting(1)
+    setting = FleetSetting(1)
     setting.begin()
     error = RayTaskError("Traceback\nValueError: too many games")
     setting.ray.deliver(setting.actors[0], error)
@@ -133,7 +138,7 @@ def test_an_error_of_self_play_ends_the_run() -> None:
     with pytest.raises(TengenError, match="self-play on first failed: ValueError: too many games"):
         setting.fleet.take()
     error.cause = TengenError("the device has too little memory")
-    other = Setting(1)
+    other = FleetSetting(1)
     other.begin()
     other.ray.deliver(other.actors[0], error)
     other.step()
@@ -142,7 +147,7 @@ def test_an_error_of_self_play_ends_the_run() -> None:
 
 
 def test_actors_that_die_at_once_are_started_less_and_less_often() -> None:
-    setting = Setting(1)
+    setting = FleetSetting(1)
     setting.begin()
     for _ in range(60):
         for actor in setting.actors:

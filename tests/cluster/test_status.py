@@ -2,11 +2,11 @@
 
 from tengen.cluster.actor import ActorStatus
 from tengen.cluster.status import of_nodes
-from tests.cluster.test_fleet import RESULT, Setting
+from tests.helpers.fake_ray import RESULT, FleetSetting
 
 
 def test_a_line_for_each_node_and_one_for_actors_without_a_node() -> None:
-    setting = Setting(3)
+    setting = FleetSetting(3)
     doing = {1: ("playing", False), 2: ("the learner", True), 3: ("playing", False)}
     setting.ray.status = lambda actor: ActorStatus(
         actor.node, 1, *doing[setting.cluster.started.index(actor) + 1], version=0, evaluations_per_second=500.0
@@ -33,7 +33,7 @@ def test_a_line_for_each_node_and_one_for_actors_without_a_node() -> None:
 
 
 def test_actors_that_were_lost_are_counted_where_they_were() -> None:
-    setting = Setting(2)
+    setting = FleetSetting(2)
     setting.begin()
     setting.actors[0].dead = True
     setting.cluster.size = 1

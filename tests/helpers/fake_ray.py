@@ -6,7 +6,14 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
+from tengen.cluster.actor import ActorStatus, PlayedChunks
+from tengen.cluster.fleet import Fleet
 from tengen.cluster.nodes import NodeShares
+from tengen.cluster.packing import GamesChunk
+from tengen.selfplay.finished import Finished
+from tests.helpers.tiny_runs import tiny
 
 
 class RayError(Exception):
@@ -156,3 +163,49 @@ class InlineCluster(FakeCluster):
 
     def start(self, actor: type, config: Any, place: Any) -> Any:
         return InlineActor(actor(config, place))
+
+
+RESULT = PlayedChunks((GamesChunk(0, 10, 2, b""),), 50.0)
+
+
+def finished(seed: int, games: int, rows: int) -> Finished:
+    """Random games, as an actor has them."""
+    chance = np.random.default_rng(seed)
+    return Finished(
+        rows={"ply": np.arange(rows, dtype=np.int16), "planes": chance.integers(0, 255, (rows, 3), np.uint8)},
+        rows_count=np.int32(rows),
+        number=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        seed=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        action=chance.integers(0, 9, (games, 4)).astype(np.int16),
+        value=chance.random((games, 4)).astype(np.float16),
+        length=np.full(games, 4, np.int32),
+        opening=np.zeros(games, np.int32),
+        result=np.ones(games, np.float32),
+        extra={"komi": chance.random(games).astype(np.float32)},
+        games_count=np.int32(games),
+    )
+
+
+class FleetSetting:
+    """A fleet with a clock that the test moves."""
+
+    def __init__(self, size: int, *overrides: str) -> None:
+        self.now, self.said = 0.0, []
+        self.ray = FakeRay(lambda actor: ActorStatus(actor.node, 1, "playing", version=max(actor.versions, default=-1)))
+        self.cluster = FakeCluster(self.ray, size)
+        cluster: Any = self.cluster
+        self.fleet = Fleet(cluster, tiny(*overrides), 3, self.said.append, silent=30.0, clock=lambda: self.now)
+        self.fleet._over.set()  # so that no step waits
+
+    def step(self, seconds: float = 2.0) -> None:
+        self.now += seconds
+        self.fleet.step()
+
+    @property
+    def actors(self) -> list[FakeActor]:
+        return [member.handle for member in self.fleet.members]
+
+    def begin(self) -> None:
+        self.fleet.publish([1.0])
+        for _ in range(3):
+            self.step()

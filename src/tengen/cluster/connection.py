@@ -5,6 +5,7 @@ import logging
 import os
 import platform
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.words import counted
 
 _ANSWER = 60.0  # seconds in which a node must start a worker
+_LOOK = 0.2  # seconds between two looks whether it has
 _CONNECT = 5.0  # seconds in which the address must answer
 _NEEDED = "--mode cluster needs Ray, which is not installed: pip install 'tengen-zero[cluster]'"
 
@@ -45,11 +47,7 @@ class RayCluster:
 
     def nodes(self) -> list[ClusterNode]:
         """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
-        found = read_nodes(self.ray.nodes(), self.names)
-        for node in found:
-            if node.id not in self._good and node.id not in self.excluded and self._answered(node):
-                self._good.add(node.id)
-        return [node for node in found if node.id in self._good]
+        return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
 
     def room(self) -> int:
         """How many self-play actors the nodes have room for."""
@@ -84,16 +82,19 @@ class RayCluster:
         return NodeAffinitySchedulingStrategy(node, soft=False)
 
     def _check_all(self) -> None:
-        """TengenError if a node that is there now cannot take part."""
-        nodes = [node for node in read_nodes(self.ray.nodes(), self.names) if node.id != self.own]
-        for node in nodes:
-            self._ask(node)
-        self.ray.wait([*self._asked.values()] or [self.ray.put(0)], num_returns=max(len(nodes), 1), timeout=_ANSWER)
-        for node in nodes:
-            if not self._answered(node):
-                why = self.excluded.get(node.id) or f"{node.name}: started no Python process in {_ANSWER:.0f} s"
+        """TengenError if a node that is there now cannot take part. Nodes that die meanwhile do not matter."""
+        end = time.monotonic() + _ANSWER
+        while True:
+            there = read_nodes(self.ray.nodes(), self.names)
+            silent = [node for node in there if not self._takes_part(node)]
+            why = next((self.excluded[node.id] for node in silent if node.id in self.excluded), "")
+            if silent and not why and time.monotonic() > end:
+                why = f"{silent[0].name}: started no Python process in {_ANSWER:.0f} s"
+            if why:
                 raise TengenError(f"{why}; repair that node, or take it out of the cluster")
-            self._good.add(node.id)
+            if not silent:
+                return
+            time.sleep(_LOOK)
 
     def _ask(self, node: ClusterNode) -> None:
         def versions() -> dict[str, str]:  # a nested function, so that it needs no Tengen to arrive there
@@ -106,19 +107,24 @@ class RayCluster:
         remote = self.ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=self._on(node.id))(versions)
         self._asked[node.id] = remote.remote()
 
-    def _answered(self, node: ClusterNode) -> bool:
-        """Whether a node has answered that it has the same versions; if it has others, it is excluded."""
+    def _takes_part(self, node: ClusterNode) -> bool:
+        """Whether a node has answered that it has the same versions. With others, it is excluded."""
+        if node.id in self._good or node.id in self.excluded:
+            return node.id in self._good
         if node.id not in self._asked:
             self._ask(node)
-        ready, _ = self.ray.wait([self._asked[node.id]], timeout=0)
-        if not ready:
+        if not self.ray.wait([self._asked[node.id]], timeout=0)[0]:
             return False
         try:
             problem = different(node.name, self.ray.get(self._asked.pop(node.id)))
-        except self.ray.exceptions.RayError as error:
+        except self.ray.exceptions.RayTaskError as error:
             problem = f"{node.name}: Tengen cannot be used there: {last_line(error)}"
+        except self.ray.exceptions.RayError:  # the node may be dying; otherwise it is asked again
+            return False
         if problem:
             self.excluded[node.id] = problem
+        else:
+            self._good.add(node.id)
         return not problem
 
 

@@ -1,6 +1,8 @@
 """A run on a cluster: the fused loop's learner, whose games are played by actors on other devices and machines."""
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,6 @@ import jax
 
 from tengen.cluster.connection import RayCluster
 from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
-from tengen.cluster.packing import unpack
 from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged
@@ -17,6 +18,7 @@ from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
+from tengen.run import safe_exit
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
@@ -51,40 +53,52 @@ class ClusterRun(Fused):
         self.fleet = Fleet(self._cluster, self.config, session, self.reporter.say, reserved=int(elsewhere))
         self._publish()
         self.fleet.start()
+        self._closing.enter_context(safe_exit.before(self._keep_arrived))
         self._closing.callback(self.fleet.finish)
 
     def _play(self) -> None:
         """Take the games that have arrived; wait for some if there is nothing to learn."""
         busy = self.trainer.affordable and not self._waiting
         self._show("learning" if busy else "waiting for games", self._waiting)
-        self._receive(0.0 if busy else _PATIENCE)
+        with self._noticing_divergence():
+            self._receive(self.fleet.take(0.0 if busy else _PATIENCE))
         self._hear_rating()
 
     def _learn(self, stop: Stop) -> None:
         super()._learn(stop)
         self._publish()
 
-    def _receive(self, patience: float) -> None:
-        """Take all games that have arrived, after waiting for the first for at most so long."""
+    def _receive(self, deliveries: list[Delivery]) -> None:
+        """Take in games."""
         before = self.counts.rows
-        try:
-            for delivery in self.fleet.take(patience):
-                self._add(delivery)
-        except NoFiniteNumbers as error:
-            raise Diverged.at(self.trainer.step, str(error)) from error
+        for delivery in deliveries:
+            self._add(delivery)
         if self.counts.rows > before:
             self._feed(self.counts.rows - before)
 
-    def _add(self, delivery: Delivery) -> None:
-        """Games to the files and to the buffer."""
+    @contextlib.contextmanager
+    def _noticing_divergence(self) -> Iterator[None]:
+        """Around what may bring an error of self-play here."""
+        try:
+            yield
+        except NoFiniteNumbers as error:
+            raise Diverged.at(self.trainer.step, str(error)) from error
+
+    def _add(self, delivery: Delivery, *, learn: bool = True) -> None:
+        """Games to the files and, to `learn` from them, to the buffer."""
         evaluations = delivery.played.evaluations
-        for chunk in delivery.played.chunks:
-            finished = unpack(chunk)
+        for chunk, unpacked in zip(delivery.played.chunks, delivery.unpacked, strict=True):
+            finished = unpacked.result()
             self.collector.add(finished, evaluations, self.components.playing.boards[chunk.board].game)
-            if chunk.rows:
+            if chunk.rows and learn:
                 self.buffer = self.components.load(self.buffer, finished.rows, chunk.rows, self._block)
             self.counts = self._now().plus(chunk.games, chunk.rows, evaluations)
             evaluations = 0.0  # counted with the first
+
+    def _keep_arrived(self) -> None:
+        """Games that have arrived are written, too, if the process must end at once."""
+        for delivery in self.fleet.take():
+            self._add(delivery, learn=False)
 
     def _publish(self) -> None:
         """Send the network to self-play, if it is time."""
@@ -147,7 +161,7 @@ class ClusterRun(Fused):
         self._all_at_once = True
         if self.fleet is not None:
             self._show("ending self-play")
-            self.fleet.finish()
-            self._receive(0.0)
+            with self._noticing_divergence():
+                self.fleet.finish(self._receive)
             self._learn(stop)
         super()._finish(stop)
