@@ -25,6 +25,8 @@ _NEEDED = "--mode cluster needs Ray, which is not installed: pip install 'tengen
 def library() -> Any:
     """The module `ray`. OptionError if it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray prints hundreds of lines when a worker or node dies, which the run reports in one.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     try:
         import ray
     except ImportError:

@@ -28,7 +28,7 @@ _SCALE = 2.0  # seconds between two looks at the nodes
 _BEAT = 2.0  # seconds between two questions how an actor is doing
 _PER_SECOND = 200  # such questions at most
 _SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
-_PAUSES = (0.0, 1.0, 5.0, 30.0, 60.0)  # seconds before the next start, after so many actors died without a result
+_PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
 _LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
 
