@@ -16,7 +16,8 @@ those of a run.
   curve    rows per second against the number of actors; processor time per row of the learner's process (all threads
            and its busiest one), of Ray's own processes, and what two cores could take in by that
   network  seconds from a new network to the last of `--listeners` actors
-  memory   the learner's memory while `--senders` actors send as fast as they can, and during the end of the run
+  memory   the learner's memory, without the object store, while `--senders` actors send as fast as they can, and during
+           the end of the run
 
 Processor time is what other programs on the machine disturb least.
 """
@@ -52,7 +53,6 @@ from tengen.selfplay.finished import Finished
 
 _PROCESSES = 4  # of Ray, that stand for all actors
 _TICK = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     intake = commands.add_parser("intake", help="what the learner's side takes in")
     intake.add_argument("--parts", default="pieces,curve,network,memory", help="with commas (%(default)s)")
     intake.add_argument("--cores", type=int, help="of the learner's process (all)")
-    intake.add_argument("--actors", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 100], help="of the curve")
+    intake.add_argument("--actors", type=int, nargs="+", default=[1, 2, 5, 10, 20, 50, 200, 1000])
     intake.add_argument("--rate", type=float, default=15_000.0, help="rows per second of an actor (%(default)g)")
     intake.add_argument("--rows", type=int, default=10_000, help="of a chunk (%(default)s)")
     intake.add_argument("--seconds", type=float, default=20.0, help="of each measurement (%(default)g)")
@@ -317,8 +317,8 @@ class Silent(Display):
 
 
 @contextlib.contextmanager
-def running(cluster: Any, config: Config, folder: Path | None) -> Iterator[Any]:
-    """A run that is ready, on actors that stand for others."""
+def running(cluster: Any, config: Config, folder: Path | None, *, ends: bool = True) -> Iterator[Any]:
+    """A run that is ready, on actors that stand for others. Unless it `ends` in order, the last games are dropped."""
     from tengen.cluster.run import ClusterRun
 
     class Intake(ClusterRun):
@@ -333,6 +333,12 @@ def running(cluster: Any, config: Config, folder: Path | None) -> Iterator[Any]:
 
         def _rate(self, name: str, seconds: float, stop: Any) -> None:
             pass
+
+        def _finish(self, stop: Any) -> None:
+            if ends:
+                super()._finish(stop)
+            else:
+                self.fleet.finish()
 
     with (
         tempfile.TemporaryDirectory(dir=folder) as base,
@@ -350,7 +356,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
         marks: list[Any] = []
-        with running(cluster, settings(args, f"cluster.actors={actors}"), args.folder) as run:
+        with running(cluster, settings(args, f"cluster.actors={actors}"), args.folder, ends=False) as run:
             began = time.monotonic()
             # The first third is for starting and compiling.
             run.run(partial(mark, run, marks, [began + args.seconds / 3, began + args.seconds]))
@@ -421,11 +427,11 @@ def memory(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
 
     def watch() -> None:
         while not over.wait(0.05):
-            seen.append(int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE)
+            seen.append(own_memory())
 
     with running(cluster, settings(args, f"cluster.actors={args.senders}"), args.folder) as run:
         watcher, began, waiting = threading.Thread(target=watch), time.monotonic(), [0]
-        before = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+        before = own_memory()
         ended = [0]
 
         def stop() -> bool:
@@ -448,6 +454,12 @@ def memory(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
             f"at most {peaks[0]:,.0f} in the second third, {peaks[1]:,.0f} in the last, {peaks[2]:,.0f} at the end",
             flush=True,
         )
+
+
+def own_memory() -> int:
+    """Bytes of this process, without files and without Ray's object store, which processes share."""
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(text.partition("RssAnon:")[2].split()[0])
 
 
 def of_threads() -> dict[str, float]:

@@ -43,6 +43,7 @@ finish() {
         kill "$pid" 2>/dev/null || true
     done
     wait
+    rm -rf "/tmp/ray-$SLURM_JOB_ID"
 }
 trap finish EXIT
 
