@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "tengen"
 EXAMPLES = sorted(
     path
     for path in (ROOT / "examples").rglob("*")
-    if path.suffix in (".py", ".yaml", ".toml") and path.stem != "__init__"
+    if path.suffix in (".py", ".yaml", ".toml", ".sh") and path.stem != "__init__"
 )
 
 
@@ -48,7 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Lets links to examples lead to their pages."""
-    return re.sub(r"\]\((?:\.\./)?((?:\.\./)*examples/[\w/.]+\.(?:py|yaml|toml))\)", r"](\1.md)", markdown)
+    return re.sub(r"\]\((?:\.\./)?((?:\.\./)*examples/[\w/.]+\.(?:py|yaml|toml|sh))\)", r"](\1.md)", markdown)
 
 
 def _example(path: Path) -> str:

@@ -1,10 +1,13 @@
 """The fleet of self-play actors, with a stand-in for Ray: what dies or hangs is replaced, and memory is bounded."""
 
+import numpy as np
 import pytest
 
+from tengen.cluster.actor import PlayedChunks
 from tengen.cluster.fleet import SESSIONS, Delivery
+from tengen.cluster.packing import pack
 from tengen.errors import TengenError
-from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError, finished
 from tests.helpers.tiny_runs import tiny
 
 
@@ -91,6 +94,39 @@ def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
         taken += len(found)
         setting.step()
     assert taken == 8
+
+
+def test_at_the_end_no_more_results_wait_at_the_learner_than_before() -> None:
+    setting = FleetSetting(4, "cluster.waiting_chunks=3")
+    setting.begin()
+    for actor in setting.actors:
+        for _ in range(2):
+            setting.ray.deliver(actor, RESULT)
+    taken: list[int] = []
+    setting.fleet.finish(lambda deliveries: taken.append(len(deliveries)))
+    assert sum(taken) == 8
+    assert max(taken) <= 3
+    assert all(actor.dead for actor in setting.cluster.started)
+
+
+def test_without_a_taker_the_end_fetches_nothing() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    setting.ray.deliver(setting.actors[0], RESULT)
+    setting.fleet.finish()
+    assert setting.ray.fetched == 0
+    assert setting.cluster.started[0].dead
+
+
+def test_results_are_unpacked_in_another_thread() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    chunk = pack(0, [finished(1, games=2, rows=5)])
+    setting.ray.deliver(setting.actors[0], PlayedChunks((chunk,), 50.0))
+    setting.step()
+    (delivery,) = setting.fleet.take()
+    (unpacked,) = delivery.unpacked
+    np.testing.assert_array_equal(unpacked.result().rows["ply"], np.arange(5))
 
 
 def test_an_error_of_self_play_ends_the_run() -> None:

@@ -3,24 +3,7 @@
 import numpy as np
 
 from tengen.cluster.packing import pack, unpack
-from tengen.selfplay.finished import Finished
-
-
-def finished(seed: int, games: int, rows: int) -> Finished:
-    chance = np.random.default_rng(seed)
-    return Finished(
-        rows={"ply": np.arange(rows, dtype=np.int16), "planes": chance.integers(0, 255, (rows, 3), np.uint8)},
-        rows_count=np.int32(rows),
-        number=chance.integers(0, 9, (games, 2)).astype(np.uint32),
-        seed=chance.integers(0, 9, (games, 2)).astype(np.uint32),
-        action=chance.integers(0, 9, (games, 4)).astype(np.int16),
-        value=chance.random((games, 4)).astype(np.float16),
-        length=np.full(games, 4, np.int32),
-        opening=np.zeros(games, np.int32),
-        result=np.ones(games, np.float32),
-        extra={"komi": chance.random(games).astype(np.float32)},
-        games_count=np.int32(games),
-    )
+from tests.helpers.fake_ray import finished
 
 
 def test_games_of_several_calls_come_out_as_they_went_in_and_in_order() -> None:

@@ -32,8 +32,9 @@ LIBRARIES = {"gym.md": "gymnasium", "onnx.md": "onnxruntime"}  # optional ones
 NOT_RUN: list[tuple[str, str]] = []
 # Programs in shell blocks that are not Tengen's, and which of their arguments are files of this repository.
 OTHERS = {
-    **dict.fromkeys(("pip", "cd", "echo", "nc", ".", "mkdir", "ln", "katago"), 0),
-    **dict.fromkeys(("python", "python3", "sh"), 1),
+    **dict.fromkeys(("pip", "cd", "echo", "nc", ".", "mkdir", "ln", "katago", "tail"), 0),
+    **dict.fromkeys(("scancel", "ray", "docker", "kubectl"), 0),
+    **dict.fromkeys(("python", "python3", "sh", "sbatch"), 1),
 }
 _NAME = re.compile(r"[a-z]\w*")
 
@@ -147,6 +148,8 @@ def test_command_lines(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             else:
                 files = arguments[: OTHERS[program]] if program in OTHERS else [where]
                 assert all(each.startswith("-") or (paths.ROOT / each).exists() for each in files), where
+                for each in (each for each in arguments if each.startswith("tengen ")):  # to be run elsewhere
+                    _parse(shlex.split(each)[1:], where)
 
 
 def _parse(arguments: list[str], where: str) -> None:

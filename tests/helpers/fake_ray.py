@@ -6,10 +6,13 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from tengen.cluster.actor import ActorStatus, PlayedChunks
 from tengen.cluster.fleet import Fleet
 from tengen.cluster.nodes import NodeShares
 from tengen.cluster.packing import GamesChunk
+from tengen.selfplay.finished import Finished
 from tests.helpers.tiny_runs import tiny
 
 
@@ -163,6 +166,24 @@ class InlineCluster(FakeCluster):
 
 
 RESULT = PlayedChunks((GamesChunk(0, 10, 2, b""),), 50.0)
+
+
+def finished(seed: int, games: int, rows: int) -> Finished:
+    """Random games, as an actor has them."""
+    chance = np.random.default_rng(seed)
+    return Finished(
+        rows={"ply": np.arange(rows, dtype=np.int16), "planes": chance.integers(0, 255, (rows, 3), np.uint8)},
+        rows_count=np.int32(rows),
+        number=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        seed=chance.integers(0, 9, (games, 2)).astype(np.uint32),
+        action=chance.integers(0, 9, (games, 4)).astype(np.int16),
+        value=chance.random((games, 4)).astype(np.float16),
+        length=np.full(games, 4, np.int32),
+        opening=np.zeros(games, np.int32),
+        result=np.ones(games, np.float32),
+        extra={"komi": chance.random(games).astype(np.float32)},
+        games_count=np.int32(games),
+    )
 
 
 class FleetSetting:

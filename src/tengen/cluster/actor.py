@@ -100,14 +100,19 @@ class SelfplayActor:
         """Play until there are enough rows for a file, or for some seconds; all games that have ended meanwhile."""
         with self._turn:
             self._arrived.wait()
-            found = PlayedChunks((), 0.0) if self._stopping.is_set() else self._play()
+            ended, evaluations = ({}, 0.0) if self._stopping.is_set() else self._play()
             self._note(words="the learner, which has not taken the last chunk yet", waiting=True)
-            return found
+        if not ended:
+            return PlayedChunks((), 0.0)
+        from tengen.cluster.packing import pack
 
-    def _play(self) -> PlayedChunks:
+        # The next call plays meanwhile, so the device does not wait.
+        return PlayedChunks(tuple(pack(board, parts) for board, parts in sorted(ended.items())), evaluations)
+
+    def _play(self) -> tuple[dict[int, list[Any]], float]:
+        """Games that have ended, by their board, and the evaluations for them."""
         if self._playing is None:
             self._build()
-        from tengen.cluster.packing import pack
         from tengen.selfplay.finished import on_host
 
         ended: dict[int, list[Any]] = {}
@@ -127,10 +132,9 @@ class SelfplayActor:
             late = time.monotonic() - began >= _SECONDS
             if late or rows >= self._config.data.chunk_rows or self._stopping.is_set():
                 break
-        chunks = tuple(pack(board, parts) for board, parts in sorted(ended.items()))
-        evaluations = self._evaluations if chunks else 0.0
+        evaluations = self._evaluations if ended else 0.0
         self._evaluations -= evaluations
-        return PlayedChunks(chunks, evaluations)
+        return ended, evaluations
 
     def _build(self) -> None:
         self._note(words="building the network", waiting=False)

@@ -1,20 +1,24 @@
 """The self-play actors of a run: started where there is room, watched, replaced, and relieved of their games.
 
-A thread asks all of them; the learner only takes what has arrived, so it never waits for a node. Memory is bounded:
-an actor has at most two results that nobody has taken, and at most `cluster.waiting_chunks` wait at the learner.
+A thread asks all of them, and another unpacks what has arrived; the learner only takes it, and never waits for a node.
+Memory is bounded: an actor has at most two results that nobody has taken, and at most `cluster.waiting_chunks` wait at
+the learner.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
 from tengen.cluster.connection import RayCluster, last_line
+from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
 from tengen.errors import TengenError
+from tengen.selfplay.finished import Finished
 
 SESSIONS = 1 << 16
 """Actors that one start of a run can number: the n-th has the session SESSIONS * (start of the run) + n."""
@@ -25,7 +29,7 @@ _BEAT = 2.0  # seconds between two questions how an actor is doing
 _PER_SECOND = 200  # such questions at most
 _SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
-_LAST = 10.0  # seconds that actors have to hand over their last games
+_LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
 
 @dataclass
@@ -49,6 +53,7 @@ class Delivery:
 
     node: str
     played: PlayedChunks
+    unpacked: tuple[Future[Finished], ...] = field(default=(), compare=False)  # the games of each chunk
 
 
 class Fleet:
@@ -84,6 +89,7 @@ class Fleet:
         self._told: set[str] = set()
         self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, name="fleet", daemon=True)
+        self._unpacker = ThreadPoolExecutor(1, "unpacking")
 
     def start(self) -> None:
         self._thread.start()
@@ -111,6 +117,9 @@ class Fleet:
             self._news.clear()
             if not self._arrived:
                 self._news.wait(patience)
+        return self._taken()
+
+    def _taken(self) -> list[Delivery]:
         if self.error is not None:
             raise self.error
         return [self._arrived.popleft() for _ in range(len(self._arrived))]
@@ -120,19 +129,25 @@ class Fleet:
         """Results that wait to be taken."""
         return len(self._arrived)
 
-    def finish(self) -> None:
-        """Let all actors hand over the games that have ended, and end them."""
+    def finish(self, add: Callable[[list[Delivery]], object] | None = None) -> None:
+        """End all actors; with `add`, all games that have ended are handed over first, and given to it."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
-        for member in self.members:
-            member.handle.stop.remote()
-        end = self._clock() + _LAST
-        while any(member.plays for member in self.members) and self._clock() < end and self.error is None:
-            self._receive(unlimited=True)
+        if add is not None:
+            for member in self.members:
+                member.handle.stop.remote()
+            end = self._clock() + _LAST
+            add(self._taken())
+            while any(member.plays for member in self.members) and self._clock() < end:
+                self._receive()
+                if found := self._taken():
+                    add(found)
+                    end = self._clock() + _LAST
         for member in self.members:
             self._kill(member)
         self.members = []
+        self._unpacker.shutdown()
 
     def step(self) -> None:
         """One round: start what is missing, ask everybody, and fetch results for which there is room."""
@@ -206,12 +221,11 @@ class Fleet:
             elif member.status is not None and now >= member.asked + self._silent:
                 self._lose(member, None)
 
-    def _receive(self, unlimited: bool = False) -> None:
+    def _receive(self) -> None:
         """Fetch results, as many as there is room for; wait a moment if there are none."""
         plays = {ref: member for member in self.members for ref in member.plays}
         waiting = [ref for ref in plays if ref not in self._fetching]
-        limit = len(plays) + len(self._arrived) if unlimited else self._config.cluster.waiting_chunks
-        room = limit - len(self._arrived) - len(self._fetching)
+        room = self._config.cluster.waiting_chunks - len(self._arrived) - len(self._fetching)
         if waiting and room > 0:
             # Objects stay where they are until there is room for them here.
             timeout = 0 if self._fetching else _WAIT
@@ -247,7 +261,8 @@ class Fleet:
             games, rows = self.received.get(node, (0, 0))
             new = (sum(chunk.games for chunk in played.chunks), sum(chunk.rows for chunk in played.chunks))
             self.received[node] = games + new[0], rows + new[1]
-            self._arrived.append(Delivery(node, played))
+            unpacked = tuple(self._unpacker.submit(unpack, chunk) for chunk in played.chunks)
+            self._arrived.append(Delivery(node, played, unpacked))
             self._news.set()
 
     def _explained(self, member: FleetActor, error: Any) -> BaseException:

@@ -1,6 +1,8 @@
 """A run on a cluster: the fused loop's learner, whose games are played by actors on other devices and machines."""
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,6 @@ import jax
 
 from tengen.cluster.connection import RayCluster
 from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
-from tengen.cluster.packing import unpack
 from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged
@@ -59,29 +60,35 @@ class ClusterRun(Fused):
         """Take the games that have arrived; wait for some if there is nothing to learn."""
         busy = self.trainer.affordable and not self._waiting
         self._show("learning" if busy else "waiting for games", self._waiting)
-        self._receive(0.0 if busy else _PATIENCE)
+        with self._noticing_divergence():
+            self._receive(self.fleet.take(0.0 if busy else _PATIENCE))
         self._hear_rating()
 
     def _learn(self, stop: Stop) -> None:
         super()._learn(stop)
         self._publish()
 
-    def _receive(self, patience: float) -> None:
-        """Take all games that have arrived, after waiting for the first for at most so long."""
+    def _receive(self, deliveries: list[Delivery]) -> None:
+        """Take in games."""
         before = self.counts.rows
-        try:
-            for delivery in self.fleet.take(patience):
-                self._add(delivery)
-        except NoFiniteNumbers as error:
-            raise Diverged.at(self.trainer.step, str(error)) from error
+        for delivery in deliveries:
+            self._add(delivery)
         if self.counts.rows > before:
             self._feed(self.counts.rows - before)
+
+    @contextlib.contextmanager
+    def _noticing_divergence(self) -> Iterator[None]:
+        """Around what may bring an error of self-play here."""
+        try:
+            yield
+        except NoFiniteNumbers as error:
+            raise Diverged.at(self.trainer.step, str(error)) from error
 
     def _add(self, delivery: Delivery, *, learn: bool = True) -> None:
         """Games to the files and, to `learn` from them, to the buffer."""
         evaluations = delivery.played.evaluations
-        for chunk in delivery.played.chunks:
-            finished = unpack(chunk)
+        for chunk, unpacked in zip(delivery.played.chunks, delivery.unpacked, strict=True):
+            finished = unpacked.result()
             self.collector.add(finished, evaluations, self.components.playing.boards[chunk.board].game)
             if chunk.rows and learn:
                 self.buffer = self.components.load(self.buffer, finished.rows, chunk.rows, self._block)
@@ -154,7 +161,7 @@ class ClusterRun(Fused):
         self._all_at_once = True
         if self.fleet is not None:
             self._show("ending self-play")
-            self.fleet.finish()
-            self._receive(0.0)
+            with self._noticing_divergence():
+                self.fleet.finish(self._receive)
             self._learn(stop)
         super()._finish(stop)

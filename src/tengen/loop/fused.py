@@ -61,7 +61,7 @@ class Fused(RatedRun):
         folder = self.base / "train" / TRAINER
         self.session = TrainingSession(self.trainer, folder, config.train.checkpoints, self.reporter.say)
         closing.callback(self.session.close)
-        store = Store(self.base / "selfplay")
+        store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
             *(self.base, self.session, store, game, parts.capacity, parts.form, config.data.max_chunk_rows)
         )

@@ -59,6 +59,17 @@ def test_reserved_names_differ_before_they_are_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_worker_that_is_alone_lists_the_folders_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = [add(Store(tmp_path), 3, seed) for seed in range(2)]
+    lists: list[Path] = []
+    listing = Store.files
+    monkeypatch.setattr(Store, "files", lambda store: lists.append(store.folder) or listing(store))
+    store = Store(tmp_path, alone=True)
+    more = [add(store, 3, seed) for seed in range(2, 6)]
+    assert len(lists) == 1
+    assert [item.path for item in store.chunks()] == [*first, *more]
+
+
 def test_numbers_are_not_used_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
     add(store, 1, 0)

@@ -3,10 +3,10 @@
 Games in Lc0's format are RUN/selfplay/<network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
 
 Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
-chunks were made. Each worker lists the folders before it takes a number; if two take the same one at the same moment,
-their names still differ, and their order does not matter. A foreign file with a number far beyond the others is used,
-but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any, all chunks are in
-the order of their times of change, as KataGo orders them.
+chunks were made. Each worker lists the folders before it takes a number, unless it is alone; if two take the same one
+at the same moment, their names still differ, and their order does not matter. A foreign file with a number far beyond
+the others is used, but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any,
+all chunks are in the order of their times of change, as KataGo orders them.
 """
 
 import contextlib
@@ -77,12 +77,17 @@ class Loaded:
 class Store:
     """The chunks below one folder. Not for several threads at once; several processes are fine."""
 
-    def __init__(self, folder: Path, worker: str = "a") -> None:
-        """`worker` must differ between processes that write here at the same time."""
+    def __init__(self, folder: Path, worker: str = "a", *, alone: bool = False) -> None:
+        """`worker` must differ between processes that write here at the same time.
+
+        If this one is `alone` in writing, it lists the folders once instead of before each chunk, which takes longer
+        than writing the chunk when there are tens of thousands.
+        """
         if not re.fullmatch(r"[A-Za-z0-9_]{1,40}", worker):
             raise OptionError(f"worker: expected letters, digits and _, at most 40 of them, got {worker!r}")
         self.folder = folder
         self.worker = worker
+        self._alone = alone
         self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, and why
         self._last = -1  # the last number that was taken here
         self._rows: dict[Path, int] = {}
@@ -102,7 +107,8 @@ class Store:
 
     def last(self) -> int:
         """The number of the last chunk, which may still be in the making; -1 if there is none."""
-        taken = [int(match[1]) for path in self.files() if (match := _TAKEN.match(path.name))]
+        listed = () if self._alone and self._last >= 0 else self.files()
+        taken = [int(match[1]) for path in listed if (match := _TAKEN.match(path.name))]
         return last_number([*taken, *([self._last] if self._last >= 0 else [])], _NUMBERS)
 
     def chunks(self, paths: Iterable[Path] | None = None) -> list[Chunk]:
