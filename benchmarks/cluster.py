@@ -139,7 +139,7 @@ def settings(args: argparse.Namespace, *overrides: str) -> Config:
 def played(path: Path | None, rows: int = 2500) -> GamesChunk:
     """Games of a real self-play actor, from a file if there is one."""
     if path is not None and path.exists():
-        found = unpack(GamesChunk(0, 0, 0, path.read_bytes()))
+        found = unpack(GamesChunk(0, 0, 0, 0, path.read_bytes()))
         return pack(0, [found])
     import jax
     from flax import nnx

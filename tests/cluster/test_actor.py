@@ -34,7 +34,7 @@ def test_the_next_call_plays_while_games_are_packed(monkeypatch: pytest.MonkeyPa
 
     def pack(board: int, parts: Any) -> GamesChunk:
         assert actor.second.wait(LONG), "nobody plays meanwhile"
-        return GamesChunk(board, 10, 2, b"")
+        return GamesChunk(board, 10, 0, 2, b"")
 
     monkeypatch.setattr(packing, "pack", pack)
     actor.take(0, [])

@@ -22,6 +22,15 @@ def test_games_of_several_calls_come_out_as_they_went_in_and_in_order() -> None:
             np.testing.assert_array_equal(getattr(found, table)[key], expected)
 
 
+def test_rows_that_are_only_written_come_last() -> None:
+    parts = [finished(1, 2, 5, others=2), finished(2, 1, 3, others=1)]
+    chunk = pack(0, parts)
+    assert (chunk.rows, chunk.others) == (8, 3)
+    found = unpack(chunk)
+    assert (int(found.rows_count), int(found.others_count)) == (8, 3)
+    assert found.rows["ply"].tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 5, 6, 3]
+
+
 def test_games_without_rows() -> None:
     found = unpack(pack(0, [finished(1, 2, 0)]))
     assert len(found.rows["ply"]) == 0

@@ -165,15 +165,19 @@ class InlineCluster(FakeCluster):
         return InlineActor(actor(config, place))
 
 
-RESULT = PlayedChunks((GamesChunk(0, 10, 2, b""),), 50.0)
+RESULT = PlayedChunks((GamesChunk(0, 10, 0, 2, b""),), 50.0)
 
 
-def finished(seed: int, games: int, rows: int) -> Finished:
+def finished(seed: int, games: int, rows: int, others: int = 0) -> Finished:
     """Random games, as an actor has them."""
     chance = np.random.default_rng(seed)
     return Finished(
-        rows={"ply": np.arange(rows, dtype=np.int16), "planes": chance.integers(0, 255, (rows, 3), np.uint8)},
+        rows={
+            "ply": np.arange(rows + others, dtype=np.int16),
+            "planes": chance.integers(0, 255, (rows + others, 3), np.uint8),
+        },
         rows_count=np.int32(rows),
+        others_count=np.int32(others),
         number=chance.integers(0, 9, (games, 2)).astype(np.uint32),
         seed=chance.integers(0, 9, (games, 2)).astype(np.uint32),
         action=chance.integers(0, 9, (games, 4)).astype(np.int16),

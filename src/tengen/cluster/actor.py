@@ -70,7 +70,7 @@ class SelfplayActor:
         use_gpus(place.gpus)
         self._config, self._place = config, place
         self._changed: Config | None = None
-        self._next: tuple[int, list[Any]] | None = None
+        self._next: tuple[int, list[Any], tuple[int, int] | None] | None = None
         self._arrived, self._stopping, self._turn = threading.Event(), threading.Event(), threading.Lock()
         self._playing: Any = None
         self._evaluations = 0.0  # not handed over yet
@@ -81,10 +81,13 @@ class SelfplayActor:
         """Answers at once, even while the games are compiled: if there is no answer, the process hangs."""
         return replace(self._status, seconds=time.monotonic() - self._status.since)
 
-    def take(self, version: int, leaves: list[Any]) -> None:
-        """Play with these parameters from the next round on, unless newer ones have come."""
+    def take(self, version: int, leaves: list[Any], budgets: tuple[int, int] | None = None) -> None:
+        """Play with these parameters from the next round on, unless newer ones have come.
+
+        `budgets` are the simulations of full and of cheap searches, if they differ from the settings'.
+        """
         if self._next is None or version > self._next[0]:
-            self._next = version, leaves
+            self._next = version, leaves, budgets
             self._arrived.set()
 
     def change(self, config: Config) -> None:
@@ -118,13 +121,13 @@ class SelfplayActor:
         ended: dict[int, list[Any]] = {}
         began, rows = time.monotonic(), 0
         while True:
-            self._before_round()
-            for played in self._rounds.play(self._weights):
+            budgets = self._before_round()
+            for played in self._rounds.play(self._weights, budgets=budgets):
                 self._evaluations += played.evaluations
                 found = on_host(played.finished)
                 if games := len(found.length):
                     ended.setdefault(self._boards.index(played.game), []).append(found)
-                    new = len(found.rows["ply"])
+                    new = int(found.rows_count)
                     rows += new
                     self._note(games=self._status.games + games, rows=self._status.rows + new)
             if self._rounds.seconds:
@@ -152,8 +155,8 @@ class SelfplayActor:
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._place.session)
         self._rounds = PlayRounds(playing.lanes, self._place.session, key)
 
-    def _before_round(self) -> None:
-        """Take over a newer network and new settings."""
+    def _before_round(self) -> tuple[int, int] | None:
+        """Take over a newer network and new settings; the budgets of searches."""
         import jax
 
         from tengen.selfplay.driver import SelfplayDriver
@@ -166,11 +169,12 @@ class SelfplayActor:
                 self._boards = [board.game for board in self._playing.boards]
                 self._rounds.change(self._playing.lanes)
         assert self._next is not None
-        version, leaves = self._next
+        version, leaves, budgets = self._next
         if version != self._status.version:
             self._weights = jax.device_put(jax.tree.unflatten(self._structure, leaves), jax.local_devices()[0])
             self._note(version=version)
         self._note(words="playing" if self._rounds.compiled else "compiling the games", waiting=False)
+        return budgets
 
     def _note(self, **values: Any) -> None:
         """Replace the status; `since` is when its words changed."""

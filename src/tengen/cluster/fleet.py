@@ -82,6 +82,7 @@ class Fleet:
         self._reserved = reserved
         self._session, self._started = session * SESSIONS, 0
         self._version, self._network = -1, None
+        self._budgets: tuple[int, int] | None = None
         self._arrived: deque[Delivery] = deque()
         self._fetching: dict[Any, FleetActor] = {}
         self._scaled = self._pause_until = float("-inf")
@@ -94,11 +95,14 @@ class Fleet:
     def start(self) -> None:
         self._thread.start()
 
-    def publish(self, leaves: list[Any]) -> int:
-        """Send this network to all actors, by one copy in the object store of each node; its version."""
+    def publish(self, leaves: list[Any], budgets: tuple[int, int] | None = None) -> int:
+        """Send this network to all actors, by one copy in the object store of each node; its version.
+
+        `budgets` are the simulations of full and of cheap searches from now on, if they differ from the settings'.
+        """
         network = self._ray.put(leaves)
         with self._lock:
-            self._version, self._network = self._version + 1, network
+            self._version, self._network, self._budgets = self._version + 1, network, budgets
             self.published[self._version] = self._clock()
             for old in [version for version in self.published if version < self._version - 100]:
                 del self.published[old]
@@ -198,7 +202,7 @@ class Fleet:
             member.take = None
         if member.take is None and member.sent < self._version:
             member.sent = self._version
-            member.take = member.handle.take.remote(self._version, self._network)
+            member.take = member.handle.take.remote(self._version, self._network, self._budgets)
         while len(member.plays) < _CALLS:
             member.plays.append(member.handle.play.remote())
 

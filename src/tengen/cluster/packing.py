@@ -11,7 +11,7 @@ import numpy as np
 from tengen.selfplay.finished import Finished
 
 _LEVEL = 1  # of zlib: higher ones take several times as long and save little
-_COUNTS = ("rows_count", "games_count")
+_COUNTS = ("rows_count", "others_count", "games_count")
 _NESTED = ("rows", "extra")
 
 
@@ -21,6 +21,7 @@ class GamesChunk:
 
     board: int  # index among the boards of the run
     rows: int
+    others: int  # rows that are written and not learned from; they follow the others
     games: int
     data: bytes  # see `pack`
 
@@ -29,15 +30,21 @@ def pack(board: int, parts: Sequence[Finished]) -> GamesChunk:
     """Games of several calls, whose arrays are on the host (`selfplay.on_host`), in that order."""
     tables: dict[str, np.ndarray] = {}
     for name in Finished._fields:
-        if name in _NESTED:
-            for key in getattr(parts[0], name):
-                tables[f"{name}.{key}"] = np.concatenate([np.asarray(getattr(part, name)[key]) for part in parts])
+        if name == "rows":
+            for key in parts[0].rows:
+                cut = [np.split(np.asarray(part.rows[key]), [int(part.rows_count)]) for part in parts]
+                tables[f"{name}.{key}"] = np.concatenate([piece[k] for k in (0, 1) for piece in cut])
+        elif name == "extra":
+            for key in parts[0].extra:
+                tables[f"{name}.{key}"] = np.concatenate([np.asarray(part.extra[key]) for part in parts])
         elif name not in _COUNTS:
             tables[name] = np.concatenate([np.asarray(getattr(part, name)) for part in parts])
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **tables)
-    rows, games = len(tables["rows.ply"]), len(tables["length"])
-    return GamesChunk(board, rows, games, zlib.compress(file.getbuffer(), _LEVEL))
+    rows = sum(int(part.rows_count) for part in parts)
+    return GamesChunk(
+        board, rows, len(tables["rows.ply"]) - rows, len(tables["length"]), zlib.compress(file.getbuffer(), _LEVEL)
+    )
 
 
 def unpack(chunk: GamesChunk) -> Finished:
@@ -50,5 +57,6 @@ def unpack(chunk: GamesChunk) -> Finished:
                 fields[field][key] = tables[name]
             else:
                 fields[field] = tables[name]
-    fields |= {"rows_count": np.int32(chunk.rows), "games_count": np.int32(chunk.games)}
+    counts = zip(_COUNTS, (chunk.rows, chunk.others, chunk.games), strict=True)
+    fields |= {name: np.int32(count) for name, count in counts}
     return Finished(**fields)

@@ -105,7 +105,7 @@ class ClusterRun(Fused):
         step = self.trainer.step
         if self._published < 0 or step - self._published >= self.config.cluster.stale_steps:
             self.weights = self.components.weights()
-            self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)))
+            self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)), self._enter_stage())
             self._published = step
 
     def _standing(self) -> RunStatus:

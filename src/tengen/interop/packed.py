@@ -12,6 +12,6 @@ _MOST_BYTES = 2 * 1024**3  # of an unpacked file
 def read(path: Path, what: str) -> bytes:
     """The content of a file, unpacked if it is a gzip file. `what` it should be is for messages of TengenError."""
     try:
-        return unpack(files.read_bytes(path), _MOST_BYTES)
+        return bytes(unpack(files.read_bytes(path), _MOST_BYTES))
     except ValueError as error:
         raise TengenError(f"{path}: expected {what}: {error}") from None

@@ -81,7 +81,7 @@ class Components:
         """The buffer, which is used up, with `count` rows from the host, oldest first, a `block` at a time."""
         block = block or self.selfplay.rows_room  # as self-play's, so that there is one program
         for start in range(0, count, block):
-            part = {name: values[start : start + block] for name, values in old.items()}
+            part = {name: values[start : min(start + block, count)] for name, values in old.items()}
             size = len(part["ply"])
             filled = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
             rows = self.append(rows, filled, jnp.int32(size))
