@@ -25,6 +25,7 @@ Processor time is what other programs on the machine disturb least.
 import argparse
 import asyncio
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -42,6 +43,7 @@ from typing import Any
 import numpy as np
 
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
+from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares
 from tengen.cluster.packing import GamesChunk, pack, unpack
 from tengen.config import load
@@ -112,6 +114,10 @@ def measure(args: argparse.Namespace) -> None:
     parts = args.parts.split(",")
     if args.cores:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
+    with_ray = bool({"curve", "network", "memory"} & set(parts))
+    if with_ray:  # before JAX, which does not like to be forked
+        local = {"address": "local", "include_dashboard": False, "num_cpus": _PROCESSES, "num_gpus": 0}
+        library().init(**local, log_to_driver=False, logging_level=logging.ERROR)
     chunk = enlarged(unpack(played(args.chunk)), args.rows)
     print(
         f"9x9 Go: chunks of {chunk.rows:,} rows, {chunk.games:,} games, {len(chunk.data) / chunk.rows:.0f} bytes a row "
@@ -120,7 +126,7 @@ def measure(args: argparse.Namespace) -> None:
     )
     if "pieces" in parts:
         pieces(chunk, args)
-    if {"curve", "network", "memory"} & set(parts):
+    if with_ray:
         with SyntheticCluster(chunk) as cluster:
             if "curve" in parts:
                 curve(cluster, args)
@@ -273,17 +279,14 @@ class OneOfMany:
 
 
 class SyntheticCluster:
-    """As `RayCluster`, with actors of which several are in each process."""
+    """As `RayCluster`, on the Ray that is started, with actors of which several are in each process."""
 
     def __init__(self, chunk: GamesChunk) -> None:
-        from tengen.cluster.connection import library
-
         self._real, self.chunk = library(), chunk
         self.excluded: dict[str, str] = {}
         self.names, self.shares, self.actors, self._started = {"n": "here"}, NodeShares(1, 0.0, 0.0), 1, 0
 
     def __enter__(self) -> "SyntheticCluster":
-        self._real.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=_PROCESSES, num_gpus=0)
         made = self._real.remote(num_cpus=1, max_concurrency=100_000)(ManyActors)
         self.processes = [made.remote(self.chunk) for _ in range(_PROCESSES)]
         self.begin(1, 1.0)
