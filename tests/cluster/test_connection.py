@@ -12,7 +12,7 @@ import tengen
 from tengen.cluster import connection
 from tengen.commands import main
 from tengen.config.settings.cluster import ClusterSettings
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tests.helpers.fake_ray import RayError, RayTaskError
 
 
@@ -37,6 +37,24 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
 def test_without_a_cluster_at_the_address(address: str, message: str) -> None:
     with pytest.raises(TengenError, match=message), connection.connected(address, ClusterSettings()):
         pass
+
+
+def test_sweeps_need_ray_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(OptionError, match=r"^--on ray needs Ray, which is not installed: pip install"),
+        connection.joined(None, "--on ray"),
+    ):
+        pass
+
+
+def test_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: object) -> None:
+        raise Exception("The node timed out. And more.")  # just that, on a busy machine
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"^Ray could not be started on this machine: The node timed out$"):
+        connection.joined(None).__enter__()
 
 
 def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

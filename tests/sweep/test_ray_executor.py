@@ -1,7 +1,6 @@
 """Trials on a cluster: with a stand-in for Ray that runs actors in threads, and with Ray itself."""
 
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -9,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tengen.cluster.connection import joined
 from tengen.errors import OptionError
 from tengen.sweep import ray_executor
 from tengen.sweep.executor import Ended
-from tengen.sweep.ray_executor import RayExecutor, TrialShare, connected, trial_share
+from tengen.sweep.ray_executor import RayExecutor, TrialShare, trial_share
 from tengen.sweep.trial import Share, TrialResult, TrialSpec
 
 CPU = {"Alive": True, "Resources": {"CPU": 4.0}}
@@ -197,29 +197,13 @@ def test_room_and_shares() -> None:
     assert RayExecutor(FakeRay(CPU, gone), Path(), TrialShare(1, 0)).free == 4
 
 
-def test_no_ray_and_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(OptionError, match=r"^--on ray needs Ray, which is not installed: pip install"), connected(None):
-        pass
-    monkeypatch.setitem(sys.modules, "ray", FakeRay())  # type: ignore[arg-type]
-    with (
-        pytest.raises(OptionError, match=r"^--address 127.0.0.1:1: no cluster answers there"),
-        connected("127.0.0.1:1"),
-    ):
-        pass
-    with pytest.raises(OptionError, match=r"^--address: expected HOST:PORT of the head node"), connected("ray://x:1"):
-        pass
-    with pytest.raises(OptionError, match=r"^Ray could not be started on this machine: The node timed out$"):
-        connected(None).__enter__()
-
-
 @pytest.mark.slow
 def test_with_ray_itself_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     import signal
 
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path.parent))
-    with connected(None) as ray:
+    with joined(None) as ray:
         executor = RayExecutor(ray, tmp_path, TrialShare(1.0, 0.0), most=1)
         bad = spec(tmp_path)  # a configuration that cannot be read: the trial fails, and says why
         executor.submit(bad)

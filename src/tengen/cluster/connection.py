@@ -19,18 +19,17 @@ from tengen.words import counted
 _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
 _CONNECT = 5.0  # seconds in which the address must answer
-_NEEDED = "--mode cluster needs Ray, which is not installed: pip install 'tengen-zero[cluster]'"
 
 
-def library() -> Any:
-    """The module `ray`. OptionError if it is not installed."""
+def library(option: str = "--mode cluster") -> Any:
+    """The module `ray`, which that option of a command needs. OptionError if it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray prints hundreds of lines when a worker or node dies, which the run reports in one.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     try:
         import ray
     except ImportError:
-        raise OptionError(_NEEDED) from None
+        raise OptionError(f"{option} needs Ray, which is not installed: pip install 'tengen-zero[cluster]'") from None
     return ray
 
 
@@ -152,24 +151,34 @@ def different(node: str, versions: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def connected(address: str | None, settings: ClusterSettings) -> Iterator[RayCluster]:
-    """The cluster at an address, or one of this machine alone, which ends with this process.
+    """The cluster at an address, or one of this machine alone, as in `joined`. The learner's GPUs are reserved.
 
-    TengenError if there is none, or if its nodes cannot take part. The learner's GPUs are reserved.
+    TengenError if there is none, or if its nodes cannot take part.
     """
-    ray = library()
+    with joined(address) as ray:
+        cluster = RayCluster(ray, settings)
+        cluster.take_learner_gpus()
+        yield cluster
+
+
+@contextlib.contextmanager
+def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]:
+    """The module `ray`, connected to the cluster at the address or to one of this machine that ends with this process.
+
+    OptionError if Ray, which that option of a command needs, is not installed, or if there is no cluster.
+    """
+    ray = library(option)
     if address is not None:
         _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     local = {"include_dashboard": False} if address is None else {}
     try:
         ray.init(address=address or "local", **quiet, **local)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # on a busy machine where Ray does not start in time, it is just that
         where = f"--address {address}" if address else "Ray could not be started on this machine"
-        raise TengenError(f"{where}: {one_line(error)}") from error
+        raise OptionError(f"{where}: {one_line(error)}") from error
     try:
-        cluster = RayCluster(ray, settings)
-        cluster.take_learner_gpus()
-        yield cluster
+        yield ray
     finally:
         ray.shutdown()
 
@@ -184,7 +193,7 @@ def _check_address(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), _CONNECT).close()
     except (OSError, OverflowError) as error:
-        raise TengenError(
+        raise OptionError(
             f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
         ) from None
 

@@ -105,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     """Where the trials run."""
+    from tengen.cluster.connection import joined
     from tengen.cores import cores
     from tengen.sweep import machine, ray_executor
     from tengen.sweep.executor import LocalExecutor
@@ -117,7 +118,7 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
         count = machine.usual(devices, there) if args.parallel is None else args.parallel
         yield LocalExecutor(machine.shares(count, devices, there))
         return
-    with ray_executor.connected(args.address) as ray:
+    with joined(args.address, "--on ray") as ray:
         share = ray_executor.trial_share(ray, args.trial_cores, args.trial_gpus)
         say(f"on Ray: {share.cpus:g} cores and {share.gpus:g} GPUs for each trial")
         yield ray_executor.RayExecutor(ray, folder, share, args.parallel)

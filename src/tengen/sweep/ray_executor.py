@@ -5,30 +5,28 @@ A trial runs in the sweep's folder where its node sees that; elsewhere its run d
 
 import contextlib
 import io
-import logging
 import os
 import secrets
-import socket
 import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tengen import files
+from tengen.cluster.connection import last_line
 from tengen.errors import OptionError, TengenError
 from tengen.sweep.executor import Ended
 from tengen.sweep.machine import memory_fraction
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
 
-_CONNECT = 5.0  # seconds in which the address must answer
+_ANSWER = 5.0  # seconds in which trials must hear that they should stop
 _RETRIES = 3  # times that a trial goes on elsewhere after its worker has died
 _TOKEN = ".cluster"  # a file in the sweep's folder by which a node sees that it has the same folder
 _RUN, _LOG = "run", "log"  # names in an archive
-_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,7 @@ class RayExecutor:
                 self._take(spec, packed)
             result = TrialResult("stopped") if data is None else TrialResult.from_json(data)
         except self._ray.exceptions.RayError as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            why = f"its worker died {_RETRIES + 1} times, or cannot run it: {lines[-1][:300] if lines else ''}"
+            why = f"its worker died {_RETRIES + 1} times, or cannot run it: {last_line(error)}"
             result = TrialResult("stopped") if self._stopping else TrialResult("failed", why=why)
         except (TengenError, OSError) as error:
             result = TrialResult("failed", why=str(error).splitlines()[0])
@@ -157,7 +154,7 @@ class RayExecutor:
         self._stopping = True
         asked = {actor.stop.remote(): actor for _, actor in self._running.values()}
         if asked:
-            _, silent = self._ray.wait(list(asked), num_returns=len(asked), timeout=_CONNECT)
+            _, silent = self._ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER)
             for reference in silent:  # these wait for room, or for a node that has gone
                 self._ray.kill(asked[reference])
 
@@ -176,43 +173,6 @@ def unpack(packed: bytes, folder: Path) -> None:
     """Undo `pack`."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
-
-
-@contextlib.contextmanager
-def connected(address: str | None) -> Iterator[Any]:
-    """The module `ray`, connected to the cluster at the address, or to one of this machine that ends with this process.
-
-    OptionError if Ray is not installed, or if there is no cluster.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError:
-        raise OptionError("--on ray needs Ray, which is not installed: pip install 'tengen-zero[cluster]'") from None
-    if address not in (None, "auto"):
-        _check_address(address)
-    try:
-        options: dict[str, Any] = _QUIET | ({"include_dashboard": False} if address is None else {})
-        ray.init(address=address or "local", **options)
-    except Exception as error:  # a busy machine on which Ray does not start in time raises just that
-        where = f"--address {address}" if address else "Ray could not be started on this machine"
-        raise OptionError(f"{where}: {' '.join(str(error).split()).partition('. ')[0][:300]}") from None
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def _check_address(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    if "://" in address or not host or not port.isdecimal():
-        raise OptionError(f"--address: expected HOST:PORT of the head node, or auto on one of its nodes, got {address}")
-    try:
-        socket.create_connection((host, int(port)), _CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise OptionError(
-            f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
-        ) from None
 
 
 def trial_share(ray: Any, cpus: float | None, gpus: float | None) -> TrialShare:
