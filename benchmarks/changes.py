@@ -26,6 +26,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,6 +115,8 @@ class Trial(NamedTuple):
 
 def decide(args: argparse.Namespace) -> None:
     """All runs, all matches, one table."""
+    if BASE in [name for name, *_ in args.change]:
+        raise TengenError(f"--change {BASE}: this is the name of the runs without a change")
     changes = {BASE: (), **{name: tuple(settings) for name, *settings in args.change}}
     trials = [Trial(name, seed, settings) for seed in args.seeds for name, settings in changes.items()]
     for name, settings in changes.items():  # a mistake should not be found after an hour
@@ -132,10 +135,15 @@ def decide(args: argparse.Namespace) -> None:
 def _train_trial(args: argparse.Namespace, trial: Trial) -> None:
     """In another process, so that its memory is free afterwards. What an interrupted one left is removed."""
     run = args.folder / trial.name
+    settings = (f"run.seed={trial.seed}", *args.set, *trial.settings)
+    wanted, note = json.dumps([args.config, args.seconds, settings]), run.with_suffix(".made")
     if (run / FIGURES).exists():
+        if not note.exists() or note.read_text() != wanted:
+            raise TengenError(f"{run} was made with other settings or seconds; use another folder, or remove it")
         return
     shutil.rmtree(run, ignore_errors=True)
-    settings = (f"run.seed={trial.seed}", *args.set, *trial.settings)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    note.write_text(wanted)
     words = [__file__, "train", args.config, run, "--seconds", args.seconds]
     share = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / args.at_once:.2f}"} if args.at_once > 1 else {}
     _python(*words, *(word for setting in settings for word in ("--set", setting)), environment=share)
@@ -156,8 +164,8 @@ def _match_trial(args: argparse.Namespace, trial: Trial, number: int, opponent: 
 
 
 def _match_folder(folder: Path, trial: Trial, opponent: str) -> Path:
-    slug = re.sub(r"[^A-Za-z0-9]+", "_", opponent)[-60:].strip("_")
-    return folder / "matches" / f"{trial.name}-{slug}"
+    slug = re.sub(r"[^A-Za-z0-9]+", "_", opponent)[-40:].strip("_")
+    return folder / "matches" / f"{trial.name}-{slug}-{zlib.crc32(opponent.encode()):08x}"
 
 
 def _result(folder: Path, trial: Trial, opponent: str) -> Path:

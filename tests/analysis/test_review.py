@@ -27,6 +27,7 @@ def _review(engine: Engine, moves: str, **rest: Any) -> Review:
     return review(engine, query.new_game(engine.found.saved).then(moves), 1500, **rest)
 
 
+@pytest.mark.slow
 def test_a_win_that_was_missed_is_a_blunder(engine: Engine) -> None:
     found = _review(engine, MOVES)
     assert found.complete

@@ -61,6 +61,45 @@ def test_an_actor_that_dies_is_replaced_and_its_games_are_not_taken() -> None:
     assert setting.fleet.take() == []
 
 
+def test_actors_that_start_are_left_alone_when_the_cluster_grows() -> None:
+    setting = FleetSetting(4)
+    setting.fleet.publish([1.0])
+    setting.step()
+    before = setting.actors
+    assert [member.status for member in setting.fleet.members] == [None] * 4
+    setting.cluster.size = 5
+    setting.step()
+    assert setting.actors[:4] == before
+    assert len(setting.actors) == 5
+    assert not any(actor.dead for actor in setting.actors)
+
+
+def test_results_that_were_there_when_their_actor_died_are_taken() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    dying = setting.actors[0]
+    setting.ray.deliver(dying, RESULT)
+    dying.dead = True
+    for _ in range(3):
+        setting.step()
+    assert dying not in setting.actors
+    assert setting.fleet.take() == [Delivery("n1", RESULT)]
+
+
+def test_nobody_waits_for_ever_while_the_learner_is_busy() -> None:
+    setting = FleetSetting(3, "cluster.waiting_chunks=1")
+    setting.begin()
+    for _ in range(30):
+        for actor in setting.actors:
+            if any(ref.method == "play" and not ref.done for ref in actor.calls):
+                setting.ray.deliver(actor, RESULT)
+        setting.step()
+        setting.fleet.take()
+    delivered = [member.delivered for member in setting.fleet.members]
+    assert min(delivered) > 5
+    assert max(delivered) - min(delivered) <= 1
+
+
 def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
     setting = FleetSetting(2)
     setting.begin()

@@ -14,6 +14,7 @@ def sets(*overrides: str) -> list[str]:
     return [word for text in settings(*overrides) for word in ("--set", text)]
 
 
+@pytest.mark.slow
 def test_speeds_times_and_memory_and_nothing_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tengen.nets import saving
 SMALL = ["--games", "60", "--points", "3", "--max-value", "5", "--moves", "6"]
 
 
+@pytest.mark.slow
 def test_a_table_of_pairs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rho", "zeillinger", "all", "--agents", "first", "last", *SMALL]) == 0
     out = capsys.readouterr().out.splitlines()

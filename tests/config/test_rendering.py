@@ -159,7 +159,7 @@ _configs = st.builds(
     shuffle=st.builds(ShuffleSettings),
     ring=st.builds(PipelineSettings, selfplay_games=_or_none(_counts), switch_in_game=st.booleans()),
     gate=st.builds(GateSettings, kind=st.sampled_from(["none", "share", "sprt"])),
-    cluster=st.builds(ClusterSettings, actors=st.just("auto") | st.integers(1, 100_000), gpus=st.floats(0, 1)),
+    cluster=st.builds(ClusterSettings, actors=st.just("auto") | st.integers(1, 10_000), gpus=st.floats(0, 1)),
     daemon=_daemons,
     rating=_ratings,
     goal=_goals,

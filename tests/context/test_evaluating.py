@@ -65,6 +65,7 @@ def test_colours_are_as_they_are_called() -> None:
     assert colours == {"black": {0}, "white": {1}}
 
 
+@pytest.mark.slow
 def test_while_games_are_played() -> None:
     context = GameContext(TIC_TAC_TOE, 4, 2, opening_moves=3, total_games=4)
     context.on("actor", idle)

@@ -92,6 +92,7 @@ def test_tree_nodes() -> None:
     compare_nodes(go(3, "positional", True), range(0, 40, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("emulated_gpu")
 def test_9x9() -> None:
     compare(go(9, "positional", False), range(40, 160, 60), batch=8)

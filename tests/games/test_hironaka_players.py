@@ -69,6 +69,7 @@ def test_random_sets_with_many_ties(dimension, most):
             assert set(np.flatnonzero(game.subsets[action])) == slow(alive), alive
 
 
+@pytest.mark.slow
 def test_a_draw_is_between_all_legal_actions():
     game = games.make("hironaka")
     count = 3000

@@ -74,9 +74,9 @@ class FakeRay:
 
     def wait(self, refs: list[FakeRef], num_returns: int = 1, timeout: float = 0, fetch_local: bool = True) -> Any:
         for ref in refs:
-            if ref.actor.dead:
+            if ref.actor.dead and not ref.done:
                 ref.done, ref.value = True, RayError("the actor died because its process exited")
-            elif not ref.actor.hangs and ref.method in ("look", "take"):
+            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take"):
                 if ref.method == "take" and not ref.done:
                     ref.actor.versions.append(ref.arguments[0])
                 ref.done, ref.value = True, self.status(ref.actor) if ref.method == "look" else None

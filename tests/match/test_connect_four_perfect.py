@@ -74,6 +74,7 @@ def test_shipped_solutions(script: Any) -> None:
         assert position.worths == tuple(worths.get(column) for column in range(7))
 
 
+@pytest.mark.slow
 def test_perfect_moves_are_counted(script: Any) -> None:
     positions = script.read(script.SHIPPED)[:20]
 

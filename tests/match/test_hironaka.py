@@ -32,6 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
+@pytest.mark.slow
 def test_a_network_plays_both_roles(run: Path) -> None:
     """The middle network is the host `all` and the agent `last`, so its games are theirs."""
     middle = run / "models" / "net-s1"

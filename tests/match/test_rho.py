@@ -22,6 +22,7 @@ def rate(host: str, agent: str, count: int, game: Any = GAME) -> Any:
     return rho(game, *players, jax.random.key(4), count)
 
 
+@pytest.mark.slow
 def test_rates_by_plain_python() -> None:
     """The same games with slow rules: all coordinates against the last, from the starts that the key gives."""
     count, limit = 40, 6

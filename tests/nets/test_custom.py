@@ -169,6 +169,7 @@ def test_no_folder_is_made_for_a_network_that_cannot_be_used(
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.slow
 def test_no_folder_is_made_in_async_mode_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     network = "net.name=tests.helpers.custom_nets:failing"
     words = ["run", "tic_tac_toe", "--mode", "async", "--set", network, "--set", "net.heads=[]"]

@@ -77,6 +77,7 @@ def test_twenty_steps_are_ten_and_ten(tmp_path: Path) -> None:
     assert (whole.games, whole.samples) == (second.games, second.samples)
 
 
+@pytest.mark.slow
 def test_schedules_of_ones_own_are_asked_at_every_step() -> None:
     trainer: Any = train.DQNTrainer(small("agent.roll_out_interval=4"), game=Chain())
     asked: list[int] = []

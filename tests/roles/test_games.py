@@ -84,6 +84,7 @@ def test_samples_are_those_of_single_games(role: str, n_step: int) -> None:
                 assert seen["legal"][row, column].tolist() == there.legal
 
 
+@pytest.mark.slow
 def test_exploration_is_among_legal_actions_and_even() -> None:
     game = Turns()
     fused = FusedGame(game, First(game), First(game), Returns(game))

@@ -249,6 +249,7 @@ def test_roles_without_a_section_must_be_given(make: Callable[..., Fitting]) -> 
         Fitting(replace(small(), players=replace(small().players, agent="randm")), game=Turns())
 
 
+@pytest.mark.slow
 def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
     class Mine(nnx.Module):
         """With dropout, which must be off in evaluations."""

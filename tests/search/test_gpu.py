@@ -99,10 +99,15 @@ def test_emulated_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[floa
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("emulated_gpu")
-def test_values_that_are_not_numbers_write_nowhere_else() -> None:
+@pytest.mark.parametrize(
+    ("plan", "evaluator"),
+    [(FULL_PUCT, (2.0, np.nan)), (FULL_PUCT._replace(game=FEW_LEGAL), (np.nan, 1.0))],
+    ids=["values", "logits in lists of moves"],
+)
+def test_values_that_are_not_numbers_write_nowhere_else(plan: Plan, evaluator: tuple[float, float]) -> None:
     """A diverged network is noticed only after the search; until then every leaf hangs where its parent says."""
-    tree = recorded(FULL_PUCT, (2.0, np.nan), "gpu").trees
-    assert np.isnan(tree.total).any()
+    tree = recorded(plan, evaluator, "gpu").trees
+    assert np.isnan(tree.total).any() or np.isnan(tree.logits).any()
     *which, nodes, actions = np.nonzero(tree.child >= 0)
     assert len(nodes)
     np.testing.assert_array_equal(tree.parent[*which, tree.child[*which, nodes, actions]], nodes)

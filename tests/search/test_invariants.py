@@ -179,7 +179,7 @@ def _far_from_centre(tree: Tree, at: tuple[int, ...], node: int) -> bool:
 
 @pytest.mark.parametrize(
     "plan",
-    [pytest.param(plan, id=name, marks=pytest.mark.slow if plan is LEAFY_PUCT else ()) for name, plan in PLANS.items()],
+    [pytest.param(plan, id=name, marks=pytest.mark.slow if name != "puct" else ()) for name, plan in PLANS.items()],
 )
 def test_budgets_roots_nodes_and_moves(plan: Plan) -> None:
     @given(INPUTS)
@@ -225,6 +225,7 @@ def test_a_game_does_not_depend_on_the_others(plan: Plan) -> None:
     hold()
 
 
+@pytest.mark.slow
 def test_a_finished_game_keeps_an_empty_tree() -> None:
     finished = 1  # the second of `roots`
     for plan in PLANS.values():

@@ -108,7 +108,7 @@ def test_a_trial_in_the_folder_of_the_sweep(tmp_path: Path, monkeypatch: pytest.
     executor.submit(wanted)
     assert executor.free == 1
     assert ended(executor) == [(wanted, TrialResult("done", {"x": 1.0}))]
-    assert seen == [(wanted, Share(environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225"}))]
+    assert seen == [(wanted, Share(environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225", "TENGEN_CORES": "1"}))]
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.handles[0].killed) == (1.0, 0.25, True)
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == 3
     assert executor.free == 2
@@ -165,7 +165,7 @@ def test_stopping_reaches_those_that_run_and_kills_those_that_wait(
         return TrialResult("stopped")
 
     runs(monkeypatch, work)
-    monkeypatch.setattr(ray_executor, "_CONNECT", 0.3)
+    monkeypatch.setattr(ray_executor, "_ANSWER", 0.3)
     ray = FakeRay()
     executor = RayExecutor(ray, tmp_path, TrialShare(1.0, 0.0), most=5)
     executor.submit(spec(tmp_path, "000"))
@@ -188,7 +188,14 @@ def test_room_and_shares() -> None:
     assert trial_share(FakeRay(gpus, gone), None, None) == TrialShare(1, 1)
     assert trial_share(FakeRay(CPU), None, None) == TrialShare(2, 0)
     assert trial_share(FakeRay(gpus), None, 0.1) == TrialShare(1, 0.1)
-    assert trial_share(FakeRay(gpus), 4, None) == TrialShare(4, 0)
+    assert trial_share(FakeRay(gpus), 4, None) == TrialShare(4, 1)
+    assert TrialShare(4, 0).environment({}) == {
+        "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "TENGEN_CORES": "4"
+    }  # fmt: skip
+    dying = FakeRay(CPU)
+    crowded = RayExecutor(dying, Path(), TrialShare(1, 0))
+    crowded._running = dict.fromkeys(range(9))  # type: ignore[assignment]
+    assert crowded.free == 0, "its node had more room when these began"
     for cores, share, words in ((1, 1.5, "--trial-gpus: expected a whole"), (0, 0, "--trial-cores: expected more")):
         with pytest.raises(OptionError, match=words):
             trial_share(FakeRay(gpus), cores, share)

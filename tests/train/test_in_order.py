@@ -34,6 +34,7 @@ def looping(game: Game, net: nets.Network) -> train.Learner:
     return made
 
 
+@pytest.mark.slow
 def test_in_order_is_step_by_step(learner: train.Learner, net: nets.Network, host: Any, same: Any) -> None:
     together, sums = learner.in_order(learner.start(net), host, KEY, 3)
     apart, figures = learner.start(net), []

@@ -70,6 +70,7 @@ def test_averages_follow_parameters_and_statistics(learner: train.Learner, net: 
     assert len(moved) == len(state.statistics), "every norm has seen the batch"
 
 
+@pytest.mark.slow
 def test_weights_that_were_handed_out_survive_the_next_step(
     learner: train.Learner, net: nets.Network, rows: Any, game: Game
 ) -> None:

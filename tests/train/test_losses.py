@@ -185,6 +185,7 @@ def test_points_off_the_board_and_rows_without_weight_do_not_count() -> None:
     assert found(other, changed) == pytest.approx(before, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_actions_off_the_board_are_harmless() -> None:
     said, rows = outputs(), batch()
     for name in ("policy", "opponent_policy"):

@@ -5,6 +5,7 @@ because the actor must first limit the memory that JAX takes.
 """
 
 import os
+import sys
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -56,7 +57,10 @@ class PlayedChunks:
 def use_gpus(gpus: float) -> None:
     """Let JAX take no GPU, or only a share of a GPU's memory. It must not have been used yet."""
     if not gpus:
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray does not hide GPUs of which none was asked for
+        platforms = os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        if (jax := sys.modules.get("jax")) is not None:
+            jax.config.update("jax_platforms", platforms)
     elif gpus < 1:
         os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{_USABLE * gpus:.3f}")
 
@@ -174,7 +178,11 @@ class SelfplayActor:
             self._weights = jax.device_put(jax.tree.unflatten(self._structure, leaves), jax.local_devices()[0])
             self._note(version=version)
         self._note(words="playing" if self._rounds.compiled else "compiling the games", waiting=False)
-        return budgets
+        return None if budgets is None else self._within_settings(budgets)
+
+    def _within_settings(self, budgets: tuple[int, int]) -> tuple[int, int]:
+        most = self._config.search.simulations
+        return min(budgets[0], most), min(budgets[1], most)
 
     def _note(self, **values: Any) -> None:
         """Replace the status; `since` is when its words changed."""

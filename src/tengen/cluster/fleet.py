@@ -85,6 +85,7 @@ class Fleet:
         self._budgets: tuple[int, int] | None = None
         self._arrived: deque[Delivery] = deque()
         self._fetching: dict[Any, FleetActor] = {}
+        self._orphans: dict[Any, FleetActor] = {}  # results of actors that are gone
         self._scaled = self._pause_until = float("-inf")
         self._failures = 0  # actors in a row that died without a result
         self._told: set[str] = set()
@@ -143,7 +144,7 @@ class Fleet:
                 member.handle.stop.remote()
             end = self._clock() + _LAST
             add(self._taken())
-            while any(member.plays for member in self.members) and self._clock() < end:
+            while (self._orphans or any(member.plays for member in self.members)) and self._clock() < end:
                 self._receive()
                 if found := self._taken():
                     add(found)
@@ -179,7 +180,8 @@ class Fleet:
         for why in self._cluster.excluded.values():
             self._tell(f"left out: {why}")
         wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
-        for member in [member for member in self.members if member.status is None][: len(self.members) - wanted]:
+        surplus = max(len(self.members) - wanted, 0)
+        for member in [member for member in self.members if member.status is None][:surplus]:
             self._dismiss(member)  # for these there is no room any more
         if settings.actors != "auto":
             for member in self.members[wanted:]:
@@ -188,6 +190,10 @@ class Fleet:
             self._start_one(now)
 
     def _start_one(self, now: float) -> None:
+        if self._started >= SESSIONS - 1:
+            raise TengenError(
+                f"{self._started:,} self-play actors were started, one after the other; start the run again"
+            )
         self._started += 1
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
@@ -219,6 +225,10 @@ class Fleet:
                     self._lose(member, error)
                     continue
                 member.look = None
+                if member.status is not None and member.status.node in self._cluster.excluded:
+                    self._dismiss(member)  # it was placed there before that was known
+                    self._scaled = float("-inf")
+                    continue
             if member.look is None:
                 if now >= member.asked + beat:
                     member.look, member.asked = member.handle.look.remote(), now
@@ -227,7 +237,9 @@ class Fleet:
 
     def _receive(self) -> None:
         """Fetch results, as many as there is room for; wait a moment if there are none."""
-        plays = {ref: member for member in self.members for ref in member.plays}
+        # Those that have delivered least come first: where more arrives than is learned from, nobody waits for ever.
+        fair = sorted(self.members, key=lambda member: member.delivered)
+        plays = self._orphans | {ref: member for member in fair for ref in member.plays}
         waiting = [ref for ref in plays if ref not in self._fetching]
         room = self._config.cluster.waiting_chunks - len(self._arrived) - len(self._fetching)
         if waiting and room > 0:
@@ -251,13 +263,16 @@ class Fleet:
         errors = self._ray.exceptions
         try:
             played = self._ray.get(ref)
-        except errors.RayTaskError as error:
-            self.error = self.error or self._explained(member, error)
-            return
         except errors.RayError as error:
-            self._lose(member, error)
+            if self._orphans.pop(ref, None) is not None:
+                return  # it was lost with its actor
+            if isinstance(error, errors.RayTaskError):
+                self.error = self.error or self._explained(member, error)
+            else:
+                self._lose(member, error)
             return
-        member.plays.remove(ref)
+        if self._orphans.pop(ref, None) is None:
+            member.plays.remove(ref)
         member.delivered += 1
         self._failures = 0
         if played.chunks:
@@ -292,6 +307,9 @@ class Fleet:
         self.members.remove(member)
         for ref in member.plays:
             self._fetching.pop(ref, None)
+        if member.plays:  # results that are there outlive their actor
+            done = self._ray.wait(member.plays, num_returns=len(member.plays), timeout=0, fetch_local=False)[0]
+            self._orphans |= dict.fromkeys(done, member)
         member.plays.clear()
         self._kill(member)
 

@@ -1,5 +1,6 @@
 """Ratings on another node, so that the learner goes on: the same matches as in the learner's process."""
 
+import os
 import tempfile
 import time
 import zlib
@@ -10,7 +11,8 @@ from typing import Any
 
 from tengen.cluster.actor import ActorPlace, use_gpus
 from tengen.config.sections import Config
-from tengen.files import make_folder, write_bytes
+from tengen.cores import LIMIT
+from tengen.files import make_folder, read_bytes, write_bytes
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 
@@ -30,6 +32,7 @@ class RatingActor:
     """Keeps its compiled matches from one network to the next."""
 
     def __init__(self, config: Config, place: ActorPlace) -> None:
+        os.environ[LIMIT] = str(place.cores)
         use_gpus(place.gpus)
         self._config, self._session = config, place.session
         self._rater: Any = None
@@ -88,8 +91,8 @@ class RatingElsewhere:
             found = self._cluster.shares
             place = ActorPlace(self._session, found.cores, found.gpus)
             self._actor = self._cluster.start(RatingActor, self._config, place)
-        data = {network: (path / FILE_NAME).read_bytes() for network, path in models.items()}
-        known = results.read_bytes() if results.exists() else b""
+        data = {network: read_bytes(path / FILE_NAME) for network, path in models.items()}
+        known = read_bytes(results) if results.exists() else b""
         self._name, self._end = name, self._clock() + seconds + _PATIENCE
         self._call = self._actor.rate.remote(name, known, data, seconds)
 

@@ -154,6 +154,8 @@ class ClusterRun(Fused):
         self.collector.settings = config.data
         self.components.trainer.change(config.train)
         self.fleet.change(config)
+        self._published = -1
+        self._publish()
         if self._rating is not None:
             self._rating.change(config)
 

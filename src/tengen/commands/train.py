@@ -101,6 +101,10 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
         from tengen.schema import to_dict
         from tengen.train.hosts import announce
 
+        if beat is not None:
+            import jax
+
+            config.train.check_devices(jax.device_count())
         directory.write(config, base / "train" / name, provenance.lines(), say)
         if beat is not None:
             announce({"do": "begin", "config": to_dict(config)})

@@ -19,6 +19,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SearchStage, SelfplaySettings, named, resized, size, stage, stage_at
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import TrainSettings
+from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting
 
 
@@ -76,12 +77,23 @@ class Config:
                 yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
         if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
             yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
+        if self.data.format == "lc0" and self.selfplay.cheap_weight:
+            yield "selfplay.cheap_weight", "expected 0, because Lc0's records have no weights"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
 
     def stage(self, progress: float) -> SearchStage:
         """The searches of the run when that share of its goal is reached."""
         return stage_at(progress, self.search.simulations, self.selfplay)
+
+    def check_stages_in_parts(self) -> None:
+        """OptionError if the parts of a run, which do not count its games, could not know its stage."""
+        goal = self.goal
+        if self.selfplay.stages and goal.minutes is goal.rows is goal.steps is None:
+            raise OptionError(
+                "selfplay.stages: with a goal of games alone, only the fused loop and --mode cluster know how far "
+                "a run is; add goal.minutes, goal.rows or goal.steps"
+            )
 
     def _sizes(self) -> Iterator[tuple[str, str]]:
         """Problems with the other board sizes."""

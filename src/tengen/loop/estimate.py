@@ -83,7 +83,8 @@ def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_no
     appetite = estimate.samples_per_second / estimate.samples_per_row  # of a learner with one device
     wanted = config.cluster.learner_gpus
     total = nodes * gpus_per_node
-    learner = min(1.0 if wanted == "auto" else wanted, gpus_per_node) or 1.0
+    share = 0.5 if total == 1 else 1.0  # of the learner; a single GPU plays as well
+    learner = min(share if wanted == "auto" else wanted, gpus_per_node) or 1.0
     players = max(total - learner, 0.5 if total == 1 else 0.0)
     played, used = players * each, appetite * learner
     enough = math.ceil(used / each)

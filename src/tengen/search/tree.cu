@@ -19,6 +19,7 @@ constexpr int WIDTH = LISTED ? LISTED : ACTIONS;
 constexpr int EACH = (WIDTH + TEAM - 1) / TEAM;  // moves of a thread
 constexpr int NONE = -1;
 constexpr int OVER = -1;  // in `onward`: the game is over here
+constexpr u16 NEVER = 0xFC00;  // minus infinity in half precision: the logit of an illegal move
 
 __device__ float F(double number) { return (float)number; }
 
@@ -309,7 +310,7 @@ __device__ void list_moves(const u16* logits, i16* moves, int thread) {
   int count = 0;
   for (int first = 0; first < ACTIONS; first += 32) {
     const int action = first + thread;
-    const bool legal = action < ACTIONS && half_to_float(logits[action]) > -INFINITE;
+    const bool legal = action < ACTIONS && logits[action] != NEVER;  // one that is not a number is legal, too
     const u32 found = __ballot_sync(~0u, legal);
     const int place = count + __popcll(found & ((1u << thread) - 1));
     if (legal && place < LISTED) {
@@ -320,7 +321,7 @@ __device__ void list_moves(const u16* logits, i16* moves, int thread) {
   }
   for (int place = count + thread; place < LISTED; place += 32) {
     moves[place] = NONE;
-    moves[LISTED + place] = (i16)0xFC00;  // minus infinity
+    moves[LISTED + place] = (i16)NEVER;
   }
   for (int place = thread; place < LISTED; place += 32) moves[2 * LISTED + place] = NONE;
 }

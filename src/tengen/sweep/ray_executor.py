@@ -18,6 +18,7 @@ from typing import Any
 
 from tengen import files
 from tengen.cluster.connection import last_line
+from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.sweep.executor import Ended
 from tengen.sweep.machine import memory_fraction
@@ -36,6 +37,11 @@ class TrialShare:
     cpus: float
     gpus: float
 
+    def environment(self, present: Mapping[str, str]) -> dict[str, str]:
+        """Variables for the process of a trial."""
+        hidden = {} if self.gpus else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+        return memory_fraction(self.gpus, present) | hidden | {LIMIT: str(max(int(self.cpus), 1))}
+
     def room(self, nodes: list[Mapping[str, float]]) -> int:
         """How many trials fit on nodes with these resources."""
         wanted = {"CPU": self.cpus, "GPU": self.gpus}
@@ -53,22 +59,24 @@ class TrialActor:
     def stop(self) -> None:
         self._stopping.set()
 
-    def run(self, data: dict[str, Any], gpus: float, token: str, packed: bytes) -> tuple[dict[str, Any] | None, bytes]:
+    def run(
+        self, data: dict[str, Any], share: TrialShare, token: str, packed: bytes
+    ) -> tuple[dict[str, Any] | None, bytes]:
         """The result, and the archive of the run if this node does not see the sweep's folder.
 
         None if it does not, and there is nothing packed to go on from.
         """
-        spec, share = TrialSpec.from_json(data), Share(environment=memory_fraction(gpus, os.environ))
-        with contextlib.suppress(OSError):
-            if Path(spec.config).with_name(_TOKEN).read_text() == token:
-                return run_trial(spec, share, self._stopping.is_set).to_json(), b""
+        spec, place = TrialSpec.from_json(data), Share(environment=share.environment(os.environ))
+        with contextlib.suppress(OSError, TengenError):
+            if files.read_text(Path(spec.config).with_name(_TOKEN)) == token:
+                return run_trial(spec, place, self._stopping.is_set).to_json(), b""
         if not packed:
             return None, b""
         with tempfile.TemporaryDirectory(prefix="tengen-trial-") as folder:
             unpack(packed, Path(folder))
             here = {"config": "config.yaml", "folder": _RUN, "log": _LOG}
             local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
-            result = run_trial(local, share, self._stopping.is_set)
+            result = run_trial(local, place, self._stopping.is_set)
             return result.to_json(), pack({name: Path(folder) / name for name in (_RUN, _LOG)})
 
 
@@ -92,7 +100,7 @@ class RayExecutor:
     @property
     def free(self) -> int:
         most = max(self._room(), 1) if self._most is None else self._most
-        return 0 if self._stopping else most - len(self._running)
+        return 0 if self._stopping else max(most - len(self._running), 0)
 
     def submit(self, spec: TrialSpec) -> None:
         files.write_bytes(self._folder / _TOKEN, self._token.encode())
@@ -100,7 +108,7 @@ class RayExecutor:
         if self._packs:
             packed = pack({"config.yaml": Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
         actor = self._actor.remote()
-        found = actor.run.remote(spec.to_json(), self._share.gpus, self._token, packed)
+        found = actor.run.remote(spec.to_json(), self._share, self._token, packed)
         self._running[found] = spec, actor
 
     def collect(self, timeout: float) -> list[Ended]:
@@ -179,7 +187,7 @@ def trial_share(ray: Any, cpus: float | None, gpus: float | None) -> TrialShare:
     """What a trial gets: by default a GPU or, on a cluster without any, two cores."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if gpus is None:
-        gpus = 1.0 if cpus is None and any(node.get("GPU") for node in nodes) else 0.0
+        gpus = 1.0 if any(node.get("GPU") for node in nodes) else 0.0
     if cpus is None:
         cpus = 1.0 if gpus else min(2.0, max(node.get("CPU", 1.0) for node in nodes))
     for name, value in (("--trial-cores", cpus), ("--trial-gpus", gpus)):

@@ -75,7 +75,7 @@ def test_names_and_players_are_the_game_s(name: str) -> None:
         state = step(state, np.int32(action))
 
 
-@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("name", _names())
 def test_replay(name: str) -> None:
     record = played(name)
     *_, last = moves.replay(record)

@@ -324,6 +324,11 @@ def test_variations_are_lines_from_the_start() -> None:
     assert sgf_reader.variations(text.encode(), 1) == []
 
 
+def test_a_variation_in_which_the_other_player_begins_has_a_pass_first() -> None:
+    assert sgf_reader.variations("(;SZ[5](;B[aa];W[bb])(;W[cc];B[dd]))") == [(25, 12, 18)]
+    assert sgf_reader.variations("(;SZ[5](;B[aa])(;AB[ee];W[cc]))") == [], "these stones are not those of the game"
+
+
 def test_comments_are_of_the_moves_that_they_stand_at() -> None:
     # White moves twice: a pass of Black is put in between.
     text = r"(;SZ[5]C[root];B[aa]C[one \] two];W[bb];W[cc]C[ three ];B[dd]C[value +0.250])(;SZ[5];B[aa]C[other])"

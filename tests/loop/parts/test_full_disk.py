@@ -149,6 +149,7 @@ def test_the_trainer(disk: Disk) -> None:
     assert [log.count(f'"epoch": {number},') for number in range(1, epochs + 1)] == [1] * epochs
 
 
+@pytest.mark.slow
 def test_the_last_checkpoint_of_a_trainer_that_ends(tmp_path: Path) -> None:
     with _mounted(tmp_path / "disk") as disk:
         fill(disk.base, 20)

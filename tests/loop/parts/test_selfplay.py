@@ -4,6 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -16,7 +17,8 @@ from tengen import selfplay as games_at_once
 from tengen.data.format.chunk import read_chunk
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
+from tengen.loop.parts import export
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.nets import saving
 from tengen.run import networks
@@ -171,6 +173,22 @@ def test_the_newest_accepted_network_plays(tmp_path: Path, saved: list[Path], wo
     for found, wanted in zip(jax.tree.leaves(one.weights[SECOND]), expected, strict=True):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
     assert list(one.written()) == [SECOND]
+
+
+def test_the_stage_of_a_run_is_that_of_the_network_that_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = ("goal.minutes=null", "goal.games=null", "goal.rows=null", "goal.steps=100")
+    saved = SimpleNamespace(info=export._info({"steps": 60}))
+    monkeypatch.setattr(networks, "known", lambda base, name: base / name)
+    monkeypatch.setattr(saving, "read", lambda path: saved)
+    part = SimpleNamespace(_base=Path(), network="new", _config=tiny(*goal))
+    assert SelfplayPart._reached(part) == pytest.approx(0.6)  # type: ignore[arg-type]
+
+
+def test_stages_need_a_goal_that_the_parts_know(tmp_path: Path) -> None:
+    stages = ('selfplay.stages=["0.5:1/1"]', "selfplay.cheap_simulations=1")
+    games = ("goal.minutes=null", "goal.games=10", "goal.rows=null", "goal.steps=null")
+    with pytest.raises(OptionError, match=r"^selfplay.stages: with a goal of games alone"):
+        SelfplayPart(tiny(*stages, *games), tmp_path, never, print)
 
 
 def test_it_looks_for_newer_ones_now_and_then(tmp_path: Path, saved: list[Path], worker: Any) -> None:

@@ -12,13 +12,18 @@ Auto = Literal["auto"]
 @dataclass(frozen=True)
 class ClusterSettings:
     actors: int | Auto = setting(
-        "auto", "self-play actors (auto: as many as the nodes have room for)", low=1, high=100_000, before="auto"
+        "auto", "self-play actors (auto: as many as the nodes have room for)", low=1, high=10_000, before="auto"
     )
     cores: int = setting(
-        2, "CPU cores of each actor, or all of a smaller node", low=1, high=1024, before=2, change="start"
+        2, "CPU cores of each actor; fewer if no node has as many", low=1, high=1024, before=2, change="start"
     )
     gpus: float | Auto = setting(
-        "auto", "GPUs of each actor (auto: one if there are any)", low=0, high=64, before="auto", change="start"
+        "auto",
+        "GPUs of each actor (auto: one if the cluster has any; nodes without then do not play)",
+        low=0,
+        high=64,
+        before="auto",
+        change="start",
     )
     learner_gpus: float | Auto = setting(
         "auto",

@@ -52,7 +52,7 @@ HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the histo
 _NOTED = re.compile(rb"\x1f\x8b\x08\x10.{6}positions: (\d{1,5})\0", re.DOTALL)
 
 
-def read_bytes(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     """The content of a chunk, which may lie in a tar (`training.tar/folder/training.1.gz`). Raises ChunkError."""
     tar, member = split_path(path)
     try:
@@ -73,7 +73,7 @@ def count_positions(path: Path) -> int:
         raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
     if found := _NOTED.match(first):
         return int(found[1])
-    return int((unpack(read_bytes(path), path)["flags"] & HISTORY_ONLY == 0).sum())
+    return int((unpack(content(path), path)["flags"] & HISTORY_ONLY == 0).sum())
 
 
 def unpack(packed_data: bytes, where: object, room: packed.Room | None = None) -> np.ndarray:

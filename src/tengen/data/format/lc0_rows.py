@@ -64,7 +64,7 @@ def reader(
     def read(path: Path) -> Rows:
         memory.room = getattr(memory, "room", None) or Room()
         digest = md5(path.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
-        records = lc0.unpack(lc0.read_bytes(path), path, memory.room)
+        records = lc0.unpack(lc0.content(path), path, memory.room)
         problem = next(lc0.problems(records), "")
         if problem:
             raise CorruptChunk(f"{path}: {problem}")

@@ -75,16 +75,18 @@ def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
 def variations(content: bytes | str, number: int = 0) -> list[tuple[int, ...]]:
     """The actions of the other lines of the game with this number, each from the start, in the order of the file.
 
-    Lines that cannot be read are left out. RecordError as for `read`.
+    Lines that cannot be read, or begin with other stones, are left out. RecordError as for `read`.
     """
     text = content if isinstance(content, str) else decode(content)
     tree = trees(text)[number]
     size = _size(tree.main_line[0])
-    found = []
+    main = _follow(tree.main_line, size)
+    first, found = _first_to_play(main), []
     for nodes in tree.variations():
         with contextlib.suppress(RecordError):
             game = _follow(nodes, size)
-            found.append(_in_turn(game, _first_to_play(game), size * size)[0])
+            if game.stones == main.stones:
+                found.append(_in_turn(game, first, size * size)[0])
     return found
 
 

@@ -53,6 +53,7 @@ class SelfplayPart(Part):
         max_trees: int = 100,
     ) -> None:
         """Up to `max_trees` search trees, one for each call to the games, are written into the folder `trees`."""
+        config.check_stages_in_parts()
         self.name = secrets.token_hex(4)
         self.network = networks.RANDOM  # that plays
         self.games = self.rows = 0  # finished by this process, in files or not
@@ -279,7 +280,7 @@ class SelfplayPart(Part):
         path = networks.known(self._base, self.network)
         info = saving.read(path).info if path else {}
         counts = counting.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
-        return counting.progress(self._config.goal, counts, info.get("steps", 0))
+        return counting.progress(self._config.goal, counts, info.get("step", 0))
 
 
 class PatientWriter(Writer):

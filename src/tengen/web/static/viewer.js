@@ -126,11 +126,16 @@ export class GameViewer {
 
   // All positions one after the other, until another game is opened.
   async along() {
-    const { game, views } = this;
-    this.through.disabled = true;
-    for (let ply = 0; ply < game.moves.length && this.game === game; ply += 1) {
-      views[ply] = views[ply] || await this.ask(game, ply);
-      if (this.game === game) this.go(this.ply);
+    const { game, views, through } = this;
+    through.disabled = true;
+    try {
+      for (let ply = 0; ply < game.moves.length && this.game === game; ply += 1) {
+        views[ply] = views[ply] || await this.ask(game, ply);
+        if (this.game === game) this.go(this.ply);
+      }
+    } catch (error) {
+      if (this.game === game) this.words.textContent = error.message;
+      through.disabled = false;
     }
   }
 
@@ -231,7 +236,12 @@ export class GamesTab {
   }
 
   async list() {
-    this.games = await this.waited(this.listHost, "Reading the games …", this.source.games(this.run, this.network.value)) || [];
+    const found = await this.waited(this.listHost, "Reading the games …", this.source.games(this.run, this.network.value));
+    this.games = found || [];
+    if (found && !found.length) {
+      this.listHost.replaceChildren(h("p", { class: "faint" }, "None of the games can be read."));
+      this.viewerHost.replaceChildren();
+    }
     if (!this.games.length) return;
     this.fill();
     await this.open(this.sorted()[0]);
