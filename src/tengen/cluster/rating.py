@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tengen import files
 from tengen.cluster.actor import ActorPlace, use_gpus
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
-from tengen.files import make_folder, read_bytes, write_bytes
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 
@@ -44,9 +44,9 @@ class RatingActor:
         rater = self._rater = self._rater or self._build()
         for network, data in models.items():
             folder = self._networks.path(network)
-            make_folder(folder)
-            write_bytes(folder / FILE_NAME, data)
-        write_bytes(rater.path, results)
+            files.make_folder(folder)
+            files.write_bytes(folder / FILE_NAME, data)
+        files.write_bytes(rater.path, results)
         rater.refresh()
         self._networks.look()
         before, end = len(rater.results), time.monotonic() + seconds
@@ -66,7 +66,7 @@ class RatingActor:
         config, playing = self._config, SelfplayDriver(self._config)
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-rating-")
         base = Path(self._folder.name)
-        make_folder(base / "ratings")
+        files.make_folder(base / "ratings")
         self._networks = networks.RunNetworks(base, playing.game, playing.spec, config.net.dtype)
         rated = (playing.evaluate, config.search, config.rating, self._networks)
         return Rater(base / "ratings", playing.game, *rated)
@@ -91,8 +91,8 @@ class RatingElsewhere:
             found = self._cluster.shares
             place = ActorPlace(self._session, found.cores, found.gpus)
             self._actor = self._cluster.start(RatingActor, self._config, place)
-        data = {network: read_bytes(path / FILE_NAME) for network, path in models.items()}
-        known = read_bytes(results) if results.exists() else b""
+        data = {network: files.read_bytes(path / FILE_NAME) for network, path in models.items()}
+        known = files.read_bytes(results) if results.exists() else b""
         self._name, self._end = name, self._clock() + seconds + _PATIENCE
         self._call = self._actor.rate.remote(name, known, data, seconds)
 

@@ -99,7 +99,6 @@ class TrainPart(Part):
         elapsed: Callable[[], float] | None = None,
     ) -> None:
         """`elapsed` gives the seconds of the run, for schedules that end with it; by default those of the trainer."""
-        config.check_stages_in_parts()
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
