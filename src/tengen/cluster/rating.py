@@ -11,6 +11,7 @@ from typing import Any
 
 from tengen import files
 from tengen.cluster.actor import ActorPlace, use_gpus
+from tengen.cluster.connection import last_line
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.nets.specs import FILE_NAME
@@ -106,7 +107,7 @@ class RatingElsewhere:
             try:
                 return ray.get(call)
             except ray.exceptions.RayError as error:
-                why = str(error).strip().splitlines()[-1]
+                why = last_line(error)
         elif self._clock() < self._end:
             return None
         else:
