@@ -104,6 +104,7 @@ _selfplays = st.builds(
     games=st.integers(1, 1_000_000),
     full_share=st.floats(0.01, 1),
     cheap_weight=_shares,
+    surprise_share=_shares,
     reuse=st.booleans(),
     last_temperature=_shares,
 )

@@ -49,6 +49,7 @@ class Table:
     """Rounds that are won 3 to 1 in every four games; every opponent has to be compiled once."""
 
     compiling, playing = 10.0, 2.0  # seconds
+    endless = ""  # an opponent against whom no game ends in the time there is
     clock = Clock()
     openings: ClassVar[Any] = SimpleNamespace(note=lambda game: "")
     known: ClassVar[set[str]] = set()
@@ -69,10 +70,13 @@ class Table:
         show(MatchStanding(0, games, 1))
         self.clock.time += self.playing / 2
         cut = stop()
+        if self.b.name == self.endless:
+            self.clock.time, cut = self.clock.time + 100.0, stop()
         self.clock.time += 0 if cut else self.playing / 2
         self.played.append((self.a.name, self.b.name, self.a.params, self.b.params))
         results = np.array([1, 1, 1, -1] * games, np.float32)[:games]
-        finished = np.arange(games) < (games // 2 if cut else games)
+        over = games // 2 if cut else games
+        finished = np.arange(games) < (0 if self.b.name == self.endless else over)
         zeros = np.zeros((games, 1))
         return Match("game", self.a.name, self.b.name, results, zeros, zeros[:, 0], zeros[:, 0], zeros, 0, finished)
 
@@ -163,6 +167,20 @@ def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path
     (score,) = found.rate("e", "new", KEY, left=until(10.5))
     assert score.games == 4
     assert [result.games for result in match.read(found.path)] == [4]
+
+
+def test_an_opponent_that_is_too_slow_costs_time_only_once(
+    tmp_path: Path, matches: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Table, "endless", "mcts:9")
+    found = rater(tmp_path, Folder("a"), "rating.references=[random,mcts:9]", "rating.games=8")
+    list(found.rate("b", "new", KEY, left=until(60.0)))
+    assert [names[1] for names in matches].count("mcts:9") == 1
+    assert found.notes == ["mcts:9 plays no more matches in this run: no game ended in time"]
+    matches.clear()
+    list(found.rate("c", "new", KEY, left=until(1000.0)))
+    assert {names[1] for names in matches} == {"random", "a"}
+    assert found.expected(1e9) == 2 * 2.0, "no time is reserved for it"
 
 
 def test_nobody_to_play_is_no_lack_of_time(tmp_path: Path, matches: list[Any]) -> None:

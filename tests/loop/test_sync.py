@@ -19,7 +19,7 @@ SETTINGS = (
     *GATE,
     "gate.share=0.01",
     "ring.samples_per_epoch=128",
-    "ring.selfplay_rows=100",
+    "ring.selfplay_rows=160",  # more than an epoch: training goes over them once
     "ring.poll_seconds=0.01",
     "shuffle.validation_share=0",
     "rating.minutes=1000",

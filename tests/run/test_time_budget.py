@@ -1,10 +1,11 @@
 """How a run with a goal of minutes divides its time."""
 
+import itertools
 import math
 
 import pytest
 
-from tengen.run.time_budget import RATINGS, TimeBudget
+from tengen.run.time_budget import RATINGS, SteadyProgress, TimeBudget
 from tests.helpers.tiny_runs import tiny
 
 HOUR = TimeBudget(3600.0, 720.0)
@@ -66,3 +67,25 @@ def test_writing_is_guessed_before_it_was_measured() -> None:
     assert 1.0 <= minute.for_writing(None) < 0.05 * 60
     assert minute.for_writing(5.0) > 5.0
     assert minute.until_closing(50.0) == pytest.approx(60 - 50 - 0.6)
+
+
+def test_progress_is_the_share_of_the_time_while_nothing_is_estimated_anew() -> None:
+    progress = SteadyProgress()
+    for elapsed in (0.0, 30.0, 30.0, 45.0, 90.0):
+        assert progress.at(elapsed, 90.0 - elapsed) == pytest.approx(elapsed / 90)
+    assert progress.at(95.0, -5.0) == 1.0
+
+
+def test_progress_neither_jumps_nor_falls_when_the_end_needs_more_time_or_less() -> None:
+    progress, shares = SteadyProgress(), []
+    for elapsed in range(100):
+        reserved = 40.0 if 30 <= elapsed < 45 else 5.0
+        shares.append(progress.at(float(elapsed), max(100.0 - reserved - elapsed, 0.0)))
+    steps = [after - before for before, after in itertools.pairwise(shares)]
+    assert min(steps) >= 0
+    assert max(steps) < 0.04
+    assert shares[-1] == 1.0
+
+
+def test_a_run_that_is_started_again_has_the_progress_of_its_time() -> None:
+    assert SteadyProgress().at(60.0, 30.0) == pytest.approx(2 / 3)

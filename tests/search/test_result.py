@@ -46,3 +46,19 @@ def test_without_temperature_the_move_does_not_depend_on_the_key(plan: Plan) -> 
     for result, found in drawn(plan, [0.0, 0.0]):
         assert found[result.action] == 1
         assert result.visits[result.action] == result.visits.max()
+
+
+@pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])
+def test_the_surprise_is_the_divergence_from_the_networks_policy(plan: Plan) -> None:
+    recorded = play(plan, roots(plan.game, BATCH))
+    tree = jax.tree.map(lambda leaf: np.asarray(leaf[0, -1]), recorded.trees)
+    result = jit(search.summarise)(tree, jax.random.key(0), np.float32(0))
+    searched = [number for number, policy in enumerate(np.asarray(result.policy)) if policy.any()]
+    assert searched
+    for number in searched:
+        policy = np.asarray(result.policy[number], np.float64)
+        prior = np.exp(tree.logits[number, tree.root[number]].astype(np.float64))
+        prior /= prior.sum()
+        terms = [p * np.log(p / q) for p, q in zip(policy, prior, strict=True) if p > 0]
+        np.testing.assert_allclose(result.surprise[number], sum(terms), rtol=1e-3, atol=1e-5)
+    assert np.asarray(result.surprise).max() > 0.01

@@ -16,7 +16,7 @@ from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.targets import Target
 from tengen.selfplay.finished import Finished
-from tengen.selfplay.history import blank, make_rows
+from tengen.selfplay.history import _weight, blank, make_rows
 from tests.helpers.game_recording import make
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (
@@ -118,8 +118,13 @@ def test_rows_are_weighed_by_their_searches(games: Played) -> None:
         assert set(plies) <= searched
         for row in plies.values():
             assert row["policy_weight"] in (0, 1)
-            assert row["weight"] == (1 if row["policy_weight"] else settings.cheap_weight)
+            if not (row["policy_weight"] and settings.surprise_share):
+                assert row["weight"] == (1 if row["policy_weight"] else settings.cheap_weight)
             assert bool(row["policy"].any()) == bool(row["policy_weight"])
+        weights = [row["weight"] for row in plies.values() if row["policy_weight"]]
+        if weights:
+            np.testing.assert_allclose(np.mean(weights), 1, rtol=1e-4)
+            assert min(weights) >= 1 - settings.surprise_share - 1e-6
         share.append((sum(row["policy_weight"] for row in plies.values()), len(searched)))
     full, all_searches = np.sum(share, 0)
     expected, slack = settings.full_share, 4 * (settings.full_share * (1 - settings.full_share) / all_searches) ** 0.5
@@ -223,3 +228,12 @@ def test_rows_for_katago_hold_the_stones_of_later_turns() -> None:
         sign = 1 - 2 * (ply % 2)
         np.testing.assert_array_equal(rows["stones_in_8"][ply], sign * boards[min(ply + 8, 9)])
         np.testing.assert_array_equal(rows["stones_in_32"][ply], sign * boards[9])
+
+
+def test_surprise_shifts_weight_between_the_positions_of_a_game() -> None:
+    surprise = np.array([[0.1, 0.0, 0.3, 9.0], [0.0, 0.0, 0.0, 0.0]], np.float16)
+    full = np.array([[True, True, True, False], [True, True, False, False]])
+    weights = np.asarray(_weight(surprise, full, 0.5))
+    np.testing.assert_allclose(weights[0, :3], [0.5 + 0.5 * 0.75, 0.5, 0.5 + 0.5 * 2.25], rtol=1e-3)
+    np.testing.assert_allclose(weights[1, :2], 1, err_msg="nothing was surprising")
+    np.testing.assert_allclose(np.asarray(_weight(surprise, full, 0.0))[:, :2], 1)

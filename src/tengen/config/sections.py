@@ -77,8 +77,10 @@ class Config:
                 yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
         if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
             yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
-        if self.data.format == "lc0" and self.selfplay.cheap_weight:
-            yield "selfplay.cheap_weight", "expected 0, because Lc0's records have no weights"
+        if self.data.format == "lc0":
+            for name in ("cheap_weight", "surprise_share"):
+                if getattr(self.selfplay, name):
+                    yield f"selfplay.{name}", "expected 0, because Lc0's records have no weights"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
 

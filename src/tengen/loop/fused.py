@@ -168,8 +168,7 @@ class Fused(RatedRun):
 
     def _enter_stage(self) -> tuple[int, int]:
         """The simulations of full and of cheap searches in the present stage of the run."""
-        progress = counting.progress(self.config.goal, self._planned(), self.trainer.step)
-        stage = self.config.stage(progress)
+        stage = self.config.stage(self._progress)
         budgets = stage.simulations, stage.cheap
         if self.config.selfplay.stages and budgets != self.collector.visits:
             self.reporter.say(f"self-play searches with {budgets[0]} and {budgets[1]} simulations from now on")
@@ -189,11 +188,10 @@ class Fused(RatedRun):
             return min(self.trainer.affordable, session.pace.units, *left)
 
         while steps := allowed():
-            planned = self._planned()
-            if stop() or counting.reached(goal, planned, self.trainer.step):
+            if stop() or counting.reached(goal, self._planned(), self.trainer.step):
                 break
             self._show("learning" if session.started else "compiling the learner")
-            self.trainer.progress = counting.progress(self.config.goal, planned, self.trainer.step)
+            self.trainer.progress = self._progress
             session.learn(steps)
             self.counts = self._now()
             self.reporter.report(self._standing())

@@ -23,7 +23,7 @@ from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
-from tengen.run.time_budget import TimeBudget
+from tengen.run.time_budget import SteadyProgress, TimeBudget
 from tengen.run.watching import ConfigWatch
 
 TRAINER = "main"
@@ -119,6 +119,7 @@ class RatedRun(InProcessRun):
         super().__init__(config, base, display, **options)
         self._budget = TimeBudget.of(config.goal, config.rating.minutes)
         self._rated_at = 0.0  # seconds of the run
+        self._steady = SteadyProgress()
 
     def _open_rater(self, game: Any, spec: Any, evaluate: Any) -> None:
         config = self.config
@@ -141,6 +142,15 @@ class RatedRun(InProcessRun):
         """The counts, as if the time that the end takes were over when it begins."""
         now = self._now()
         return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
+
+    @property
+    def _progress(self) -> float:
+        """Share of the goal that is reached, for schedules."""
+        goal, now = self.config.goal, self._now()
+        share = counting.progress(replace(goal, minutes=None), now, self.trainer.step)
+        if self._budget.goal is None:
+            return share
+        return max(share, self._steady.at(now.seconds, self._budget.goal - self._end() - now.seconds))
 
     @property
     def _left(self) -> float:

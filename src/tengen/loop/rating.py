@@ -129,6 +129,8 @@ class Rater:
                     results.append(self.path, match.result)
                     self.results.append(match.result)
                     played[other].append(match)
+                elif not stop():
+                    self.notes.append(f"{other} plays no more matches in this run: no game ended in time")
         for other, found in played.items():
             if found:
                 outcomes = np.concatenate([match.results for match in found])
@@ -200,8 +202,10 @@ class Rater:
             # The first match compiles the network's own search too, which all others share.
             self.compiling = compiling if self._costs else _OTHERS * compiling
             began += compiling
-        # A round that was cut short would have taken longer.
-        self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
+        if not match.finished.any():
+            self._costs[kind] = math.inf  # not again, unless time does not matter
+        else:  # a round that was cut short would have taken longer
+            self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
         return match
 
     def _expected(self, other: str, known: Mapping[str, float]) -> float:
@@ -211,7 +215,7 @@ class Rater:
 
     def _usual(self) -> float:
         """Seconds of a round against an opponent that has not played yet."""
-        return max(self._costs.values(), default=0.0)
+        return max((cost for cost in self._costs.values() if cost < math.inf), default=0.0)
 
     def _in_order(self, name: str) -> list[str]:
         """The opponents of a network, those first whose matches tell most about it.

@@ -10,6 +10,7 @@ RATINGS = 5  # at least, over a goal of minutes, besides that of the untrained n
 _MATCHES = 0.35  # share of the time that matches may take, compiling them included
 _FIRST = 0.2  # share of the time for the first rating, which compiles the matches
 _LAST = 0.06  # share of the time that is always kept for the last rating
+_MOST_AT_END = 0.15  # share of the time that the last rating may take
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class TimeBudget:
         """Seconds to reserve for the last rating; `expected` gives how many it needs of at most this many."""
         if self.goal is None:
             return 0.0
-        return expected(max(_MATCHES * self.goal - spent, _LAST * self.goal))
+        most = min(_MATCHES * self.goal - spent, _MOST_AT_END * self.goal)
+        return expected(max(most, _LAST * self.goal))
 
     def for_writing(self, measured: float | None) -> float:
         """Seconds to reserve for saving the network and closing; saving took `measured` seconds before, if ever."""
@@ -63,3 +65,23 @@ class TimeBudget:
         if self.goal is None or end <= 0:
             return elapsed
         return elapsed * self.goal / max(self.goal - end, 1e-9)
+
+
+class SteadyProgress:
+    """The share of a run's time that is over, for schedules.
+
+    The time that is left may be estimated anew at any moment: the share then rises faster or slower, but it neither
+    falls nor jumps, and it is 1 when no time is left.
+    """
+
+    def __init__(self) -> None:
+        self._share = 0.0
+        self._elapsed = 0.0
+
+    def at(self, elapsed: float, left: float) -> float:
+        """After `elapsed` seconds, with `left` seconds to go."""
+        passed = elapsed - self._elapsed
+        if passed > 0:
+            self._share += (1 - self._share) * passed / (passed + max(left, 0.0))
+            self._elapsed = elapsed
+        return self._share

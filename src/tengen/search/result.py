@@ -21,6 +21,7 @@ class SearchResult(NamedTuple):
     policy: Float32[Array, "*batch actions"]  # the policy target for training; zeros if nothing is legal
     value: Float32[Array, "*batch"]  # for the player to move; without points
     action: Int32[Array, "*batch"]  # the move to play; -1 if nothing is legal or the root was never evaluated
+    surprise: Float32[Array, "*batch"]  # KL divergence of `policy` from the network's, in nats
     score: Float32[Array, "*batch"] | None = None  # in points, for the player to move; only with `score_weight`
 
 
@@ -55,7 +56,8 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     if parts(settings):
         sign = 1.0 - 2.0 * tree.player[tree.root]
         value, score = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
-    return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), score)
+    surprise = jnp.where(policy > 0, policy * (jnp.log(policy) - jax.nn.log_softmax(row.logits)), 0).sum()
+    return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), surprise, score)
 
 
 def puct_policy(

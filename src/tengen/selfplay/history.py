@@ -23,6 +23,7 @@ class History(NamedTuple):
     action: Array  # Int16[B, M]
     player: Array  # Int8[B, M]: who made it
     value: Array  # Float16[B, M]: the search's, for that player; 0 in the opening
+    surprise: Array  # Float16[B, M]: how far the search's policy is from the network's, see `SearchResult`
     full: Array  # Bool[B, M]: by a full search
     searched: Array  # Bool[B, M]: not in the opening
     planes: Array | None  # UInt8[B, M, bytes]: the player's observation, packed; None where no rows are wanted
@@ -37,6 +38,7 @@ class Moment(NamedTuple):
     action: Array
     player: Array
     value: Array
+    surprise: Array
     full: Array
     observation: Observation
     policy: Array
@@ -57,6 +59,7 @@ def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
         action=jnp.full(table, -1, jnp.int16),
         player=jnp.zeros(table, jnp.int8),
         value=jnp.zeros(table, jnp.float16),
+        surprise=jnp.zeros(table, jnp.float16),
         full=jnp.zeros(table, bool),
         searched=jnp.zeros(table, bool),
         planes=field("planes", jnp.uint8),
@@ -94,6 +97,7 @@ def remember(history: History, moment: Moment, which: Array) -> History:
         action=put(history.action, moment.action),
         player=put(history.player, moment.player),
         value=put(history.value, moment.value),
+        surprise=put(history.surprise, moment.surprise),
         full=put(history.full, moment.full),
         searched=put(history.searched, jnp.ones(games, bool)),
     )
@@ -108,7 +112,13 @@ def remember(history: History, moment: Moment, which: Array) -> History:
 
 
 def make_rows(
-    game: Game, row_format: RowFormat, history: History, last: Any, number: Array, cheap_weight: float
+    game: Game,
+    row_format: RowFormat,
+    history: History,
+    last: Any,
+    number: Array,
+    cheap_weight: float,
+    surprise_share: float = 0.0,
 ) -> tuple[Rows, Array, Array]:
     """The rows [E * M, ...] of E finished games; Bool[E * M]: which of them are learned from, and which only written.
 
@@ -135,7 +145,7 @@ def make_rows(
         "to_play": history.player,
         "ply": ply.astype(jnp.int16),
         "moves_left": (length[:, None] - ply).astype(jnp.int16),
-        "weight": jnp.where(full, 1.0, cheap_weight),
+        "weight": jnp.where(full, _weight(history.surprise, full, surprise_share), cheap_weight),
         "game": jnp.broadcast_to(number[:, None], (games, moves, 2)),
     }
     if "opponent_policy" in row_format.extras:
@@ -156,6 +166,13 @@ def make_rows(
         name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
     }
     return flat, kept.reshape(-1), others.reshape(-1)
+
+
+def _weight(surprise: Array, full: Array, share: float) -> Array:
+    """[E, M]: the weights of the rows, 1 on average over those of a game that had a full search."""
+    known = jnp.where(full, surprise.astype(jnp.float32), 0)
+    average = known.sum(1, keepdims=True) / jnp.maximum(full.sum(1, keepdims=True), 1)
+    return 1 - share + share * jnp.where(average > 0, known / jnp.where(average > 0, average, 1), 1)
 
 
 def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -> Rows:

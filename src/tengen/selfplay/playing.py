@@ -180,13 +180,14 @@ class Selfplay:
             action=action,
             player=player,
             value=result.value,
+            surprise=result.surprise,
             full=actor.full & ~theirs,  # their moves are not learned from
             observation=look.observation,
             policy=result.policy,
             facts={},
         )
         if actor.history.facts:
-            facts = search_facts(tree, result.policy, action)
+            facts = search_facts(tree, result, action)
             facts |= network_facts(self.evaluate, parameters, look.observation)
             policy = jnp.where(look.legal, result.policy, -1)
             moment = moment._replace(policy=policy, facts=facts)
@@ -236,7 +237,8 @@ class Selfplay:
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
         extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
-        return finish(self.game, self.form, history, last, number, extra, real, self.settings.cheap_weight)
+        weights = self.settings.cheap_weight, self.settings.surprise_share
+        return finish(self.game, self.form, history, last, number, extra, real, *weights)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""

@@ -4,18 +4,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float32, Int32
+from jaxtyping import Array, Int32
 
 from tengen.games.core import Observation
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
 
 
-def search_facts(
-    tree: Tree, policy: Float32[Array, "batch actions"], action: Int32[Array, " batch"]
-) -> dict[str, Array]:
-    """Of the search that ends with this policy, and of the move that is played; [B] each."""
-    return jax.vmap(_of_one)(tree, policy, action)
+def search_facts(tree: Tree, result: SearchResult, action: Int32[Array, " batch"]) -> dict[str, Array]:
+    """Of the search with this result, and of the move that is played; [B] each."""
+    return jax.vmap(_of_one)(tree, result.policy, action) | {"policy_kld": result.surprise}
 
 
 def network_facts(evaluate: Any, parameters: Any, observation: Observation) -> dict[str, Array]:
@@ -34,7 +33,6 @@ def _of_one(tree: Tree, policy: Array, action: Array) -> dict[str, Array]:
         "network_value": row.first_value[0],
         "visits": row.node_visits[0],
         "best": best.astype(jnp.float32),
-        "policy_kld": jnp.where(policy > 0, policy * (jnp.log(policy) - row.logits), 0).sum(),
     }
     for name, move in (("best", best), ("played", action)):
         child = tree.child[tree.root, move].astype(jnp.int32)

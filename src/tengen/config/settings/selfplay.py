@@ -104,6 +104,13 @@ class SelfplaySettings:
     cheap_weight: float = setting(
         0.0, "weight of rows from cheap searches, which train no policy (0: they are dropped)", low=0, high=1
     )
+    surprise_share: float = setting(
+        0.0,
+        "share of a game's weight in training that is given to its positions by how much the search changed the policy",
+        low=0,
+        high=1,
+        before=0.0,
+    )
     reuse: bool = setting(True, "keep the subtree of the move that was played")
     opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
     temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)
