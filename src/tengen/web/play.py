@@ -31,7 +31,8 @@ MOST_VISITS = 100_000
 _SESSIONS = 8
 SETTINGS = EngineSettings(slots=16384)
 """Of all searches, but for their visits. A smaller tree than elsewhere: there may be several."""
-_SHOWN = 12  # candidates
+_SHOWN = 8  # candidates
+_AHEAD = 8  # moves of an expected line
 _FEN = re.compile(r"[pnbrqkPNBRQK1-8]+(/[pnbrqkPNBRQK1-8]+){4,7} [wb] .*")
 _PGN = re.compile(r'\[\s*\w+\s+"|1\s*\.')
 _LONGEST = 200_000  # characters of a pasted game
@@ -279,8 +280,11 @@ def _named_moves(usual: query.Query, text: str) -> query.Query:
 
 
 def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
-    name = game.action_name(state, action)
-    return {"action": action, "name": name, "place": frames.place_on(game, state, action, name)}
+    return {
+        "action": action,
+        "name": frames.move_names(game, [state], [action])[0],
+        "place": frames.place_on(game, state, action),
+    }
 
 
 def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
@@ -315,14 +319,17 @@ def _search(game: Game, state: Any, report: SearchReport) -> dict[str, Any]:
     side = 1 - 2 * report.player
     found = []
     for each in list(report.candidates)[:_SHOWN]:
-        line = analysis.follow(game, state, each.line[:12])
+        line = analysis.follow(game, state, each.line[:_AHEAD] or [each.action])
+        names = game.line(state, [move.action for move in line]) if isinstance(game, Chess) else [m.name for m in line]
         found.append(
             {
-                **_named(game, state, each.action),
+                "action": each.action,
+                "name": names[0],
+                "place": frames.place_on(game, state, each.action),
                 "visits": each.visits,
                 "value": round(each.value * side, 4),
                 "prior": round(each.prior, 4),
-                "line": [move.name for move in line],
+                "line": names,
                 "actions": [move.action for move in line],
             }
         )

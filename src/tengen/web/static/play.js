@@ -1,7 +1,7 @@
 // Playing against a network and analysing positions, on the live page.
 import { h, percent, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
-import { drawChances, resultWords, variationButtons } from "viewer.js";
+import { drawChances, numbered, resultWords, variationButtons } from "viewer.js";
 
 const STRENGTHS = [[1, "1 visit: the bare network"], [16, "16 visits: quick"], [100, "100 visits"], [400, "400 visits"], [800, "800 visits: as in tengen play"], [3000, "3,000 visits: slow"]];
 
@@ -153,7 +153,7 @@ export class PlayTab {
     const chance = this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
-    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, move.name))));
+    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, numbered(record, record.moves, at)))));
     this.others.replaceChildren(...variationButtons(game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
     if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);
@@ -189,7 +189,7 @@ export class PlayTab {
     const side = this.seen.player === 0 ? 1 : -1;
     this.table.replaceChildren(h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
       h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text, at) => h("th", { scope: "col", class: at % 4 ? "number" : null }, text)))),
-        h("tbody", {}, found.candidates.slice(0, 8).map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
+        h("tbody", {}, found.candidates.map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
           h("td", {}, h("b", {}, one.name)), h("td", { class: "number" }, short(one.visits)), h("td", { class: "number" }, percent((one.value * side + 1) / 2)), h("td", { class: "number" }, percent(one.prior)), h("td", {}, one.line.slice(1, 8).join(" ")))))));
   }
 

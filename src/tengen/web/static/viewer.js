@@ -11,6 +11,15 @@ export function resultWords(game) {
   return `${winner} wins${how || points}`;
 }
 
+// The name of a move; in chess with its number, as in "1. e4 e5".
+export function numbered(game, moves, at) {
+  const { name } = moves[at];
+  if (!game.start.fen) return name;
+  const [, turn, , , , number] = game.start.fen.split(" ");
+  const ply = 2 * ((Number(number) || 1) - 1) + (turn === "b") + at;
+  return ply % 2 === 0 ? `${ply / 2 + 1}. ${name}` : at === 0 ? `${(ply + 1) / 2}… ${name}` : name;
+}
+
 // The chances of player 0 along a game, by the searches in its record and, dashed, by the network that was asked about
 // every position; and the score if the network knows it. `views` are its answers by position.
 export function drawChances(moves, ply, go, seats, views = []) {
@@ -109,7 +118,7 @@ export class GameViewer {
     this.host.dataset.length = String(moves.length);
     this.host.dataset.branch = branch ? String(this.game.variations.indexOf(branch)) : "";
     this.list.replaceChildren(...moves.map((move, at) => h("li", {},
-      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, move.name))));
+      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, numbered(this.game, moves, at)))));
     this.go(ply);
   }
 
