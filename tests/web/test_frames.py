@@ -7,6 +7,7 @@ import pytest
 
 from tengen import games
 from tengen.data.records.records import Record, RecordError
+from tengen.games.chess import Chess
 from tengen.web import frames
 from tests.helpers.web_runs import HOSTILE, record
 
@@ -79,3 +80,10 @@ def test_other_games_are_text() -> None:
 def test_a_move_that_puts_no_stone_has_no_place() -> None:
     found = frames.play_through(Record("go", {"size": 3}, (4, 9)))
     assert (found["moves"][0]["place"], "place" in found["moves"][1]) == ([4], False)
+
+
+def test_moves_of_chess_are_in_algebraic_notation(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = games.make("minichess")
+    monkeypatch.setattr(Chess, "line", lambda self, state, actions: [f"N{action}" for action in actions])
+    assert frames.move_names(game, ["position", "after"], [3, 4]) == ["N3", "N4"]  # `line` compiles: stubbed
+    assert frames.move_names(printed(""), ["position"], [3]) == ["e2e4"]

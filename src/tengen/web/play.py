@@ -299,7 +299,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
         if named["place"]:
             cell = str(named["place"][-1])
             heat[cell] = round(heat.get(cell, 0.0) + float(look.policy[action]), 4)
-    words = f"the network gives {player_name(game, look.player)} {(look.value + 1) / 2:.0%}"
+    words = f"the network gives {player_name(game, look.player)} {50 * (look.value + 1):.0f} %"
     if look.score is not None:
         words += f", {look.score:+.1f} points"
     ownership = None if look.ownership is None else [round(float(x), 2) for x in (look.ownership * side).reshape(-1)]

@@ -108,8 +108,9 @@ function draw(anew = false) {
   }
   const first = shown[0];
   document.title = `${shown.map((run) => run.label).join(", ")} · Tengen`;
-  summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
-    shown.length > 1 && state.tab !== "runs" ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
+  if (state.tab === "runs") summaryHost.replaceChildren(h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
+  else summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
+    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
   if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
   if (state.tab === "curves") drawCharts(grid, shown, anew);
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
@@ -213,8 +214,10 @@ async function begin() {
     games.viewer.ask = (game, ply) => play.look(state.documents.get([...state.chosen][0]), game, ply);
   }
   numbered();
-  const wanted = state.runs.length && (page.live || state.runs.length > 6 ? [state.runs[0]] : state.runs);
-  for (const run of wanted || []) state.chosen.add(run.id);
+  // A report shows a few runs over each other; else the run that goes on, or the one that was the last to.
+  const current = (run) => `${run.state === "running" ? 1 : 0}${run.since || ""}`;
+  const newest = [...state.runs].sort((a, b) => current(b).localeCompare(current(a))).slice(0, 1);
+  for (const run of page.live || state.runs.length > 6 ? newest : state.runs) state.chosen.add(run.id);
   await load([...state.chosen]);
   go(location.hash.slice(1) || (page.live && state.runs.length > 1 ? "runs" : "curves"));
   window.addEventListener("hashchange", () => go(location.hash.slice(1)));

@@ -18,7 +18,7 @@ export function positionAt(game, ply) {
 }
 
 // Options: last (cells of the last move), heat ({cell: share}), labels ({cell: text}), ownership (a number for each
-// cell, 1 is player 0's), legal (cells that can be clicked), chosen (a cell), goals (where it can move), click (a function), label (in words).
+// cell, 1 is player 0's), legal (cells that can be clicked), flip (the second player sits below), chosen (a cell), goals (where it can move), click (a function), label (in words).
 export function drawBoard(position, options = {}) {
   if (position.kind === "text") return h("pre", { class: "board-text", role: "img", "aria-label": "the position" }, position.text);
   if (position.kind === "hironaka") return drawPoints(position, options);
@@ -29,7 +29,7 @@ export function drawBoard(position, options = {}) {
   const t = (hex ? ((height - 1) * ROW + 2 / Math.sqrt(3)) * CELL : height * CELL) + EDGE + far;
   const centre = (row, column) => (hex
     ? [EDGE + (column + 0.5 + row / 2) * CELL, EDGE + (row * ROW + 1 / Math.sqrt(3)) * CELL]
-    : [EDGE + (column + 0.5) * CELL, EDGE + (row + 0.5) * CELL]);
+    : [EDGE + ((options.flip ? width - 1 - column : column) + 0.5) * CELL, EDGE + ((options.flip ? height - 1 - row : row) + 0.5) * CELL]);
   const board = s("svg", { viewBox: `0 0 ${w} ${t}`, class: `board board-${kind}`, role: options.click ? "group" : "img", "aria-label": options.label || inWords(position) });
   board.append(...ground(position, centre, w, t));
   for (let row = 0; row < height; row += 1) {
@@ -114,12 +114,12 @@ function cell(position, options, row, column, centre) {
 function coordinates(position, centre, board) {
   const { width, height, kind } = position;
   for (let column = 0; column < width; column += 1) {
-    const [x, y] = centre(0, column);
+    const [x, y] = [centre(0, column)[0], Math.min(centre(0, 0)[1], centre(height - 1, 0)[1])];
     board.append(s("text", { x: kind === "hexagons" ? x - 6 : x, y: y - CELL * 0.5 - (kind === "hexagons" ? 19 : 9), "text-anchor": "middle", class: "coordinate" }, position.columns[column]));
   }
   if (kind === "holes") return;
   for (let row = 0; row < height; row += 1) {
-    const [x, y] = centre(row, 0);
+    const [x, y] = [Math.min(centre(row, 0)[0], centre(row, width - 1)[0]), centre(row, 0)[1]];
     board.append(s("text", { x: x - CELL * 0.5 - (kind === "hexagons" ? 17 : 8), y: y + (kind === "hexagons" ? 0 : 4), "text-anchor": "end", class: "coordinate" }, position.rows[row]));
   }
 }

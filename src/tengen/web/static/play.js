@@ -1,7 +1,7 @@
 // Playing against a network and analysing positions, on the live page.
 import { h, percent, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
-import { drawChances, numbered, resultWords, variationButtons } from "viewer.js";
+import { drawChances, moveText, resultWords, variationButtons } from "viewer.js";
 
 const STRENGTHS = [[1, "1 visit: the bare network"], [16, "16 visits: quick"], [100, "100 visits"], [400, "400 visits"], [800, "800 visits: as in tengen play"], [3000, "3,000 visits: slow"]];
 
@@ -130,7 +130,7 @@ export class PlayTab {
     const position = positionAt(record, ply);
     const mine = !game.over && (game.seat === null || game.player === game.seat);
     const last = ply ? record.moves[ply - 1] : null;
-    const options = { last: (last && last.place) || [], chosen: this.from };
+    const options = { last: (last && last.place) || [], chosen: this.from, flip: position.kind === "chess" && game.seat === 1 };
     if (this.seen && this.heat.checked) {
       options.heat = this.seen.heat;
       options.labels = Object.fromEntries(Object.entries(this.seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
@@ -153,7 +153,7 @@ export class PlayTab {
     const chance = this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
-    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, numbered(record, record.moves, at)))));
+    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
     this.others.replaceChildren(...variationButtons(game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
     if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);

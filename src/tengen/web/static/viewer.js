@@ -12,7 +12,7 @@ export function resultWords(game) {
 }
 
 // The name of a move; in chess with its number, as in "1. e4 e5".
-export function numbered(game, moves, at) {
+export function moveText(game, moves, at) {
   const { name } = moves[at];
   if (!game.start.fen) return name;
   const [, turn, , , , number] = game.start.fen.split(" ");
@@ -118,7 +118,7 @@ export class GameViewer {
     this.host.dataset.length = String(moves.length);
     this.host.dataset.branch = branch ? String(this.game.variations.indexOf(branch)) : "";
     this.list.replaceChildren(...moves.map((move, at) => h("li", {},
-      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, numbered(this.game, moves, at)))));
+      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, moveText(this.game, moves, at)))));
     this.go(ply);
   }
 
