@@ -150,7 +150,7 @@ export class PlayTab {
     if (!this.promoting) {
       this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name)));
     }
-    const chance = this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
+    const chance = game.over && record.result !== null ? record.result : this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
     this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));

@@ -184,19 +184,19 @@ function ringPicture(run, last) {
     const bend = stages.length === 2 ? (at ? 86 : -86) : 0;
     const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + bend];
     // Where the line from p to q leaves the box around p.
-    const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 32 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
-    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 2), toward(b, a, 4)];
+    const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 37 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
+    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 39], [b[0], b[1] + Math.sign(bend) * 39]] : [toward(a, b, 2), toward(b, a, 4)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
       rates[flow] && flowText(stages.length === 2 ? [middle[0], bend > 0 ? 206 : 30, 0] : [middle[0], middle[1], Math.abs(middle[0] - w / 2) < 30 ? 0 : Math.sign(middle[0] - w / 2)], rates[flow])];
   });
   const boxes = stages.map(([kind, title], at) => {
     const [x, y] = place(at);
     const words = doing(kind);
-    const lines = wrapped(words || (alive.length ? "idle" : "not running"), 24).slice(0, 3);
-    return s("g", { class: words && !words.startsWith("waiting") ? "stage busy" : "stage" }, s("rect", { x: x - 84, y: y - 32, width: 168, height: 64, rx: 10 }),
-      s("text", { x, y: y - 14, "text-anchor": "middle", class: "stage-title" }, title), lines.map((line, number) => s("text", { x, y: y + 4 + 13 * number, "text-anchor": "middle", class: "stage-words" }, line)), s("title", {}, words));
+    const lines = wrapped(words || (alive.length ? "idle" : "not running"), 25).slice(0, 3);
+    return s("g", { class: words && !words.startsWith("waiting") ? "stage busy" : "stage" }, s("rect", { x: x - 84, y: y - 37, width: 168, height: 74, rx: 10 }),
+      s("text", { x, y: y - 17, "text-anchor": "middle", class: "stage-title" }, title), lines.map((line, number) => s("text", { x, y: y + 2 + 14 * number, "text-anchor": "middle", class: "stage-words" }, line)), s("title", {}, words));
   });
-  return s("svg", { viewBox: `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
+  return s("svg", { viewBox: stages.length === 2 ? "74 12 472 206" : `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
     s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, s("path", { d: "M0 0L8 4L0 8z", class: "arrow" }))),
     arrows, boxes);
 }
