@@ -72,6 +72,12 @@ def test_chess_has_pieces_and_moves_have_two_squares() -> None:
     assert frames.place_on(game, None, 0) == [52, 36]
 
 
+def test_seats_have_the_colours_of_the_stones() -> None:
+    game = games.make("hex", size=3)
+    assert [frames.seat_name(game, player) for player in (0, 1)] == ["x (red)", "o (blue)"]
+    assert frames.seat_name(games.make("go", size=3), 1) == "White"
+
+
 def test_other_games_are_text() -> None:
     assert frames.draw_position(printed("some board"), None) == {"kind": "text", "text": "some board"}
     assert frames.place_on(printed("some board"), None, 0) is None

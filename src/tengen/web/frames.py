@@ -14,6 +14,7 @@ from tengen.games.chess import Chess
 from tengen.games.core import Game
 
 _SIGNS = {EMPTY: ".", 0: "x", 1: "o"}
+_COLOURS = {"connect_four": ("red", "yellow"), "hex": ("red", "blue")}  # of the stones, where the rules name none
 
 
 def draw_position(game: Game, state: Any) -> dict[str, Any]:
@@ -41,6 +42,12 @@ def draw_position(game: Game, state: Any) -> dict[str, Any]:
 def fen_of(text: str) -> str | None:
     """The chess position in the text of a board, if it has one."""
     return next((line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")), None)
+
+
+def seat_name(game: Game, player: int) -> str:
+    """What the page calls a player, with the colour of the stones if the name is none."""
+    name = player_name(game, player)
+    return f"{name} ({_COLOURS[game.name][player]})" if game.name in _COLOURS else name
 
 
 def move_names(game: Game, states: Sequence[Any], actions: Sequence[int]) -> list[str]:
@@ -104,7 +111,7 @@ def heading(record: Record, game: Game) -> dict[str, Any]:
         "network": record.network,
         "date": record.date,
         "players": list(record.players),
-        "seats": [player_name(game, 0), player_name(game, 1)],
+        "seats": [seat_name(game, 0), seat_name(game, 1)],
         "result": record.result,
         "score": record.score,
         "ending": record.ending,

@@ -16,7 +16,6 @@ import numpy as np
 
 from tengen import files
 from tengen.analysis import analysis, query
-from tengen.analysis.board import player_name
 from tengen.config.settings.engine import EngineSettings
 from tengen.data.records.records import Record, RecordError, load_variations
 from tengen.engine.engine import Engine
@@ -299,7 +298,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
         if named["place"]:
             cell = str(named["place"][-1])
             heat[cell] = round(heat.get(cell, 0.0) + float(look.policy[action]), 4)
-    words = f"the network gives {player_name(game, look.player)} {50 * (look.value + 1):.0f} %"
+    words = f"the network gives {frames.seat_name(game, look.player)} {50 * (look.value + 1):.0f} %"
     if look.score is not None:
         words += f", {look.score:+.1f} points"
     ownership = None if look.ownership is None else [round(float(x), 2) for x in (look.ownership * side).reshape(-1)]

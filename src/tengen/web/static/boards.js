@@ -140,9 +140,10 @@ function drawPoints(position, options) {
     // The region above the points, whose corners the players move.
     points.map((point) => s("rect", { x: x(point[0]), y: y(most), width: Math.max(x(most) - x(point[0]), 0), height: Math.max(y(point[1]) - y(most), 0), class: "hull" })),
     points.map((point) => s("circle", { cx: x(point[0]), cy: y(point[1] ?? 0), r: radius(point), class: "point" }, s("title", {}, `(${point.join(", ")})`))),
-    s("text", { x: x(most), y: t - 8, "text-anchor": "end", class: "coordinate" }, "coordinate 0"),
-    s("text", { x: 4, y: 12, class: "coordinate" }, dimension > 2 ? "coordinate 1; size: coordinate 2" : "coordinate 1"),
-    s("text", { x: x(most), y: y(0) + 12, "text-anchor": "end", class: "coordinate" }, String(most)));
+    s("text", { x: x(most / 2), y: y(0) + 16, "text-anchor": "middle", class: "coordinate" }, "coordinate 0"),
+    s("text", { x: x(0), y: 10, class: "coordinate" }, dimension > 2 ? "coordinate 1; size: coordinate 2" : "coordinate 1"),
+    s("text", { x: x(most), y: y(0) + 16, "text-anchor": "end", class: "coordinate" }, String(most)),
+    s("text", { x: x(0) - 4, y: y(most) + 10, "text-anchor": "end", class: "coordinate" }, String(most)));
   const heads = Array.from({ length: dimension }, (_, axis) => h("th", { scope: "col", class: position.chosen.includes(axis) ? "picked" : null }, String(axis)));
   const rows = points.map((point) => h("tr", {}, point.map((value, axis) => h("td", { class: position.chosen.includes(axis) ? "picked" : null }, value.toLocaleString("en")))));
   return h("div", { class: "hironaka" }, picture,

@@ -147,8 +147,10 @@ export class PlayTab {
     this.board.dataset.ply = String(ply);
     this.board.dataset.over = String(game.over);
     const named = mine ? game.legal.filter((move) => !move.place) : [];
+    const priors = new Map(((this.seen && this.seen.moves) || []).map((move) => [move.action, move.prior]));
+    const share = (move) => (priors.has(move.action) ? ` ${percent(priors.get(move.action))}` : "");
     if (!this.promoting) {
-      this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name)));
+      this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name, this.heat.checked && h("span", { class: "faint" }, share(move)))));
     }
     const chance = game.over && record.result !== null ? record.result : this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
@@ -261,6 +263,7 @@ export class PlayTab {
   async look(run, game, ply) {
     const seen = await this.source.ask(`/api/runs/${encodeURIComponent(run.id)}/look`, { network: game.network, key: game.key, ply });
     const labels = Object.fromEntries(Object.entries(seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
-    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: `${seen.network}: ${seen.words}` };
+    const named = seen.moves.filter((move) => !move.place).slice(0, 4).map((move) => `${move.name} ${percent(move.prior)}`); // as a pass
+    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: [`${seen.network}: ${seen.words}`, ...named].join(", ") };
   }
 }
