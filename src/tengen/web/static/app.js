@@ -57,6 +57,8 @@ const chips = h("div", { class: "chips", role: "group", "aria-label": "runs" });
 const tabs = h("nav", { class: "tabs", "aria-label": "views" });
 const summaryHost = h("div", {});
 const grid = h("div", { class: "charts" });
+const markKey = h("span", { class: "mark-key" });
+const MARKS = { start: "┆ resumed", setting: "┆ setting changed", accepted: "╷ accepted", rejected: "╷ rejected" };
 const panels = Object.fromEntries(Object.keys(TABS).map((name) => [name, h("div", { class: "panel", id: `panel-${name}`, hidden: true })]));
 let games = null;
 let play = null;
@@ -112,7 +114,11 @@ function draw(anew = false) {
   else summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
     shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
   if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
-  if (state.tab === "curves") drawCharts(grid, shown, anew);
+  if (state.tab === "curves") {
+    drawCharts(grid, shown, anew);
+    const kinds = Object.entries(MARKS).filter(([kind]) => shown.some((run) => run.marks.some((mark) => mark.kind === kind)));
+    markKey.replaceChildren(...kinds.map(([kind, text]) => h("span", { class: `mark-${kind}` }, text)));
+  }
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
   if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
@@ -140,7 +146,7 @@ function toolbar() {
   const marks = h("input", { id: "marks", type: "checkbox", checked: true, onchange: () => { view.marks = marks.checked; drawCharts(grid, runs(), true); } });
   const reset = h("button", { type: "button", class: "small", hidden: true, onclick: () => zoomTo(null) }, "reset zoom");
   document.addEventListener("zoomed", () => { reset.hidden = view.zoom === null; });
-  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
+  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
 }
 
 function theme() {

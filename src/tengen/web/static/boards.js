@@ -89,8 +89,8 @@ function cell(position, options, row, column, centre) {
   if (owner && Math.abs(owner) > 0.05) found.push(s("rect", { x: x - CELL * 0.5, y: y - CELL * 0.5, width: CELL, height: CELL, class: owner > 0 ? "own p0" : "own p1", "fill-opacity": Math.min(0.55, 0.55 * Math.abs(owner)) }));
   if (heat > 0.004) {
     found.push(kind === "chess"
-      ? s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "heat", "fill-opacity": 0.15 + 0.7 * Math.sqrt(heat) })
-      : s("circle", { cx: x, cy: y, r: CELL * 0.4, class: "heat", "fill-opacity": 0.15 + 0.75 * Math.sqrt(heat) }));
+      ? s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "heat", "fill-opacity": 0.05 + 0.8 * Math.sqrt(heat) })
+      : s("circle", { cx: x, cy: y, r: CELL * 0.4, class: "heat", "fill-opacity": 0.05 + 0.85 * Math.sqrt(heat) }));
   }
   if (sign !== "." && (kind === "points" || kind === "squares")) found.push(s("circle", { cx: x, cy: y, r: 0.46 * CELL, class: sign === "x" ? "stone p0" : "stone p1" }));
   if (kind === "marks" && sign === "x") found.push(s("path", { d: `M${x - 11} ${y - 11}L${x + 11} ${y + 11}M${x + 11} ${y - 11}L${x - 11} ${y + 11}`, class: "cross p0" }));

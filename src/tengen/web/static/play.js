@@ -24,7 +24,7 @@ export class PlayTab {
     this.moves = h("ol", { class: "moves", "aria-label": "moves" });
     this.others = h("div", { class: "row variations" });
     this.table = h("div", { class: "scroll" });
-    const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.analyse(); } }); return [box, h("label", {}, box, ` ${text}`)]; };
+    const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.guarded(() => this.analyse()); } }); return [box, h("label", {}, box, ` ${text}`)]; };
     let labels;
     [this.heat, labels] = toggle("heat", "policy", true);
     const switches = [labels];
@@ -80,7 +80,7 @@ export class PlayTab {
     const path = `/api/runs/${encodeURIComponent(this.run.id)}/play`;
     this.take(await this.source.ask(path, { network: this.network.value, seat, visits: Number(this.visits.value), text }));
     this.line = this.pasted = this.actions();
-    if (text !== undefined) this.analyse();
+    if (text !== undefined) await this.analyse();
   }
 
   async act(what, body) {
@@ -95,7 +95,7 @@ export class PlayTab {
     }
     const now = this.actions();
     if (!this.line.slice(0, now.length).every((action, at) => action === now[at]) || now.length > this.line.length) this.line = now;
-    if (this.always.checked && !this.game.over) this.analyse();
+    if (this.always.checked && !this.game.over) await this.analyse();
   }
 
   actions() {
@@ -105,8 +105,8 @@ export class PlayTab {
   // Go into a variation of the pasted game.
   async follow(variation) {
     const line = [...this.pasted.slice(0, variation.ply), ...variation.moves.map((move) => move.action)];
-    await this.act("goto", { actions: line.slice(0, variation.ply + 1) });
     this.line = line;
+    await this.act("goto", { actions: line.slice(0, variation.ply + 1) });
   }
 
   step(by) {
@@ -187,7 +187,11 @@ export class PlayTab {
 
   drawTable() {
     const found = this.seen && this.seen.searched;
-    if (!found) { this.table.replaceChildren(this.seen ? h("p", { class: "faint" }, this.seen.words) : ""); return; }
+    if (!found) {
+      const words = this.seen ? this.seen.words : this.reading ? "Analysing …; the first time takes a while, because the search is compiled." : "";
+      this.table.replaceChildren(h("p", { class: "faint" }, words));
+      return;
+    }
     const side = this.seen.player === 0 ? 1 : -1;
     this.table.replaceChildren(h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
       h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text, at) => h("th", { scope: "col", class: at % 4 ? "number" : null }, text)))),
@@ -237,10 +241,12 @@ export class PlayTab {
   }
 
   async analyse() {
+    if (!this.game) return;
     this.stopAnalysis();
     const reading = new AbortController();
     this.reading = reading;
     const visits = Math.max(Number(this.visits.value), 100);
+    this.drawTable();
     try {
       for await (const line of this.source.stream(`/api/play/${encodeURIComponent(this.game.id)}/analysis`, { visits }, reading.signal)) {
         if (this.reading !== reading) return;
@@ -250,6 +256,9 @@ export class PlayTab {
       }
     } catch (error) {
       if (error.name !== "AbortError") throw error;
+    } finally {
+      if (this.reading === reading) this.reading = null;
+      if (!this.seen) this.drawTable();
     }
   }
 
