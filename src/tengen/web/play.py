@@ -256,7 +256,8 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
         try:
             state = usual.game.from_text(f"fen: {text}")
         except ValueError as error:
-            raise RecordError(str(error)) from None
+            _, _, why = str(error).rpartition("': ")
+            raise RecordError(f"this FEN cannot be used: {why}") from None
         return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state))), []
     if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
         return _named_moves(usual, text), []

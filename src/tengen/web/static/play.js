@@ -156,7 +156,7 @@ export class PlayTab {
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
     this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
-    this.others.replaceChildren(...variationButtons(game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
+    this.others.replaceChildren(...variationButtons(record, game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
     if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);
     this.acts.forEach((act) => { act.disabled = game.over && act.id !== "export" && act.id !== "undo" && !act.getAttribute("aria-label"); });
