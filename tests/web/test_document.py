@@ -56,6 +56,12 @@ def test_what_changes_is_read_again_and_the_stamp_tells(tmp_path: Path) -> None:
     after = reader.document()
     assert (before["steps"], after["steps"]) == (80, 120)
     assert len(after["tables"]["progress"]["loss"]) == 21
+    stamp = reader.stamp()
+    (base / "matches" / "gnugo").mkdir(parents=True)
+    summary = {"a": NETWORKS[0], "b": "gtp:gnugo", "wins": 3, "draws": 0, "losses": 1}
+    (base / "matches" / "gnugo" / "summary.json").write_text(json.dumps(summary))
+    assert reader.stamp() != stamp
+    assert [(one["b"], one["wins"]) for one in reader.document()["matches"]] == [("gtp:gnugo", 3)]
 
 
 def test_a_run_that_has_only_begun(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ class RunReader:
         watched = [self.base / name for name in (metrics.NAME, source.RUN_FILE, changes.NAME, *_STATES.values())]
         watched += [self.base / part_status.FOLDER, self.base / totals.RESULTS, *_trainer_files(self.base)]
         watched += list(inside(self.base / part_status.FOLDER))
+        watched += [folder / ladder.SUMMARY for folder in inside(self.base / "matches")]
         found = 0
         for path in watched:
             with contextlib.suppress(OSError):
