@@ -11,7 +11,8 @@ AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
-_SHOWN = ("learning_rate", "loss", "skipped", "games", "rows", "samples", "steps")  # figures that other charts have
+# Figures that other charts have, or that none needs.
+_SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
 
 
 @dataclass(frozen=True)

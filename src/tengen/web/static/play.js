@@ -167,7 +167,7 @@ export class PlayTab {
     const { game } = this;
     const remarks = game.remarks.length ? ` (${game.remarks.join("; ")})` : "";
     if (game.over) {
-      if (game.seat === null || !game.record.result) return `The game is over: ${resultWords(game.record)}.`;
+      if (game.seat === null || Math.abs(game.record.result) !== 1) return `The game is over: ${resultWords(game.record)}.`;
       return (game.record.result > 0) === (game.seat === 0) ? `You win! ${resultWords(game.record)}.` : `${game.network} wins: ${resultWords(game.record)}.`;
     }
     return mine ? `${game.record.seats[game.player]} to move${game.seat === null ? "" : ": your turn"}${remarks}` : `${game.network} is thinking …`;

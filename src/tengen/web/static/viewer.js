@@ -5,6 +5,7 @@ import { drawBoard, positionAt } from "boards.js";
 export function resultWords(game) {
   if (game.result === null || game.result === undefined) return "no result";
   if (game.result === 0) return "draw";
+  if (Math.abs(game.result) !== 1) return `${game.seats[0]} gets ${game.result > 0 ? "+" : "−"}${Math.abs(game.result).toFixed(2)}`; // as in Hironaka's game, by its length
   const winner = game.seats[game.result > 0 ? 0 : 1];
   const points = game.score !== null && game.score !== undefined ? ` by ${Math.abs(game.score)}` : "";
   const how = { resigned: " by resignation", time: " on time", forfeit: " by forfeit" }[game.ending] || "";
