@@ -2,6 +2,11 @@
 
     python benchmarks/web.py FOLDER                      # makes the run in FOLDER/big, unless it is there
     python benchmarks/web.py FOLDER --lines 100000 --networks 1000 --idle 60
+    python benchmarks/web.py FOLDER --watched 6          # what a page costs a run that goes on, in FOLDER/watched
+
+With `--watched`, a run of tic-tac-toe goes on all the time. Stretches in which nobody looks alternate with stretches in
+which an open page reads the run each time it changes. The CPU time of the run per row, with and without the page, is
+compared, so the figure also holds on a busy machine.
 
 `tengen web` runs as its own process, and its CPU time is read from /proc. The browser is not measured. A run of the
 usual size (1,000,000 lines, 10,000 networks) takes 1.4 GB of disk.
@@ -11,8 +16,10 @@ import argparse
 import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -23,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tengen.config import load
 from tengen.config.rendering import render
 from tengen.match.results import MatchResult, append
-from tengen.run import networks
+from tengen.run import metrics, networks
 from tests.helpers.web_runs import line, progress
 
 
@@ -41,10 +48,11 @@ def make(base: Path, lines: int, count: int) -> None:
                 name = names[number * count // lines - 1]
                 rating = line(5.0 * number, "rating", network=name, elo=number**0.5, error=20.0, steps=number)
                 file.write(json.dumps(rating) + "\n")
+    judged = {"schema": 1, "accepted": True, "kind": "share", "share": 0.6}
     for name in names:
         (base / networks.ACCEPTED / name).mkdir(parents=True)
         (base / networks.ACCEPTED / name / "model.safetensors").write_bytes(b"")
-        (base / networks.ACCEPTED / name / networks.VERDICT).write_text('{"schema": 1, "accepted": true, "share": 0.6}')
+        (base / networks.ACCEPTED / name / networks.VERDICT).write_text(json.dumps(judged))
     pairs = zip(names[1:], names, strict=False)
     append(base / "ratings" / "results.jsonl", *(MatchResult(a, b, 22, 1, 17) for a, b in pairs))
     (base / "config.yaml").write_text(render(load("tic_tac_toe")))  # last: a folder with it counts as a run
@@ -68,13 +76,87 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+class OpenPage(threading.Thread):
+    """Does what an open page does: waits for news, and then reads the run and the load of the machine."""
+
+    def __init__(self, address: str, run: str) -> None:
+        super().__init__(daemon=True)
+        self._address, self._run, self._over = address, run, False
+        self.reads = 0
+        self.start()
+
+    def run(self) -> None:
+        read = 0.0
+        with urllib.request.urlopen(self._address + "/api/events") as stream:
+            while not self._over:
+                line = stream.readline()
+                if line.startswith(b"event: runs") and time.monotonic() - read > 4:  # seconds, as in app.js
+                    read = time.monotonic()
+                    self.reads += 1
+                    for path in (f"/api/runs/{self._run}", "/api/machine"):
+                        urllib.request.urlopen(self._address + path).read()
+
+    def close(self) -> None:
+        self._over = True
+        self.join()
+
+
+def watched(folder: Path, pairs: int, reports: int = 4) -> None:
+    """The CPU time of a run per row, with and without a page; a stretch lasts for so many reports of the run."""
+    base = folder / "watched"
+    words = ["net.name=b2c16", "goal.minutes=600", "rating.minutes=100", "run.name=watched"]
+    command = [sys.executable, "-m", "tengen", "run", "tic_tac_toe", "--base", str(base)]
+    command += [word for text in words for word in ("--set", text)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+
+        def report(after: float) -> tuple[float, int, float]:
+            """Time of the run, rows and CPU seconds so far, when the run next reports."""
+            while run.poll() is None:
+                line = metrics.last(base / metrics.NAME, "progress")
+                if line is not None and line["elapsed"] > after and line["steps"]:
+                    return line["elapsed"], line["rows"], processor_seconds(run.pid)
+                time.sleep(0.02)
+            raise SystemExit(f"the run has ended; {base} must not hold a run that is finished")
+
+        def stretch() -> float:
+            """CPU milliseconds per row."""
+            first = last = report(report(0.0)[0])
+            for _ in range(reports):
+                last = report(last[0])
+            return 1000 * (last[2] - first[2]) / (last[1] - first[1])
+
+        try:
+            report(60.0)  # everything is compiled by then
+            ratios = []
+            with serving(base) as (address, process):
+                for _ in range(pairs):
+                    alone = stretch()
+                    page, cpu, began = OpenPage(address, base.name), processor_seconds(process), time.monotonic()
+                    seen = stretch()
+                    share = (processor_seconds(process) - cpu) / (time.monotonic() - began)
+                    page.close()
+                    ratios.append(seen / alone)
+                    print(
+                        f"{alone:.3f} ms of CPU per row alone, {seen:.3f} with a page that read {page.reads} times: "
+                        f"{ratios[-1]:.3f} x; the server took {100 * share:.1f} % of a core",
+                        flush=True,
+                    )
+            print(f"median {statistics.median(ratios):.3f} x", flush=True)
+        finally:
+            run.terminate()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--networks", type=int, default=10_000)
     parser.add_argument("--idle", type=float, default=60.0, help="seconds of watching while nothing happens")
+    parser.add_argument("--watched", type=int, metavar="N", help="pairs of stretches with and without a page")
     args = parser.parse_args()
+    if args.watched:
+        watched(args.folder, args.watched)
+        return 0
     base = args.folder / "big"
     if not (base / "config.yaml").exists():
         make(base, args.lines, args.networks)

@@ -27,7 +27,9 @@ def test_a_line_for_each_node_and_one_for_actors_without_a_node() -> None:
         "games": 2,
         "rows": 10,
         "network_age": 10.0,
+        "waiting": 0,
     }
+    assert second.figures["waiting"] == 1
     assert second.doing == "waiting: the learner (1 actor), 500 evaluations/s, network 10s old"
     assert (to_come.waiting, to_come.words) == (True, "1 self-play actor to be started")
 

@@ -67,6 +67,7 @@ class Browser:
 def browsing(width: int = 1200, height: int = 900) -> Iterator[Browser]:
     """A browser with an empty page."""
     from selenium import webdriver
+    from selenium.common.exceptions import SessionNotCreatedException
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
@@ -74,7 +75,14 @@ def browsing(width: int = 1200, height: int = 900) -> Iterator[Browser]:
     for option in (*_OPTIONS, f"--window-size={width},{height}"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver: Any = None
+    for left in (2, 1, 0):  # chromedriver gives up after a minute, which a very busy machine may need for a start
+        try:
+            driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+            break
+        except SessionNotCreatedException:
+            if not left:
+                raise
     try:
         yield Browser(driver)
     finally:

@@ -8,6 +8,8 @@ import pytest
 from tengen.config import load
 from tengen.config.rendering import render
 from tengen.data.records.records import Record, save_records
+from tengen.run.part import Progress
+from tengen.run.part_status import NODES, StatusWriter
 from tengen.web import report
 from tests.helpers.browser import Browser, browsing, needs_browser
 from tests.helpers.networks import untrained
@@ -130,6 +132,27 @@ def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path
         browser.get("location.hash = 'runs'")
         browser.until("document.querySelectorAll('#panel-runs tbody tr').length === 2")
         assert browser.get("window.same") is True
+        assert not browser.errors()
+
+
+def test_the_nodes_of_a_cluster_and_a_board_without_a_game(browser: Browser, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    base = make_run(tmp_path / "run")
+    figures = {"actors": 2, "evaluations_per_second": 1500.5, "games": 10, "rows": 70, "network_age": 65, "waiting": 1}
+    node = {"words": "playing (2 actors), 1,500", "waiting": False, "seconds": 1.0, "figures": figures, "restarts": 3}
+    with StatusWriter(base, "cluster", "main") as writer, serving(base) as server:
+        writer.show(Progress("learning", figures={"appetite_rows_per_second": 900.0, NODES: {"box": node}}))
+        browser.open(server.address + "/#data")
+        browser.until("document.querySelector('.parts')")
+        cells = "[...document.querySelectorAll('.parts {}')].map((cell) => cell.textContent)"
+        about = dict(zip(browser.get(cells.format("th")), browser.get(cells.format("td")), strict=True))
+        assert float(about.pop("for")[-2:]) >= 0
+        expected = {"node": "box", "doing": "playing (2 actors)", "evaluations/s": "1,501", "games": "10", "rows": "70"}
+        assert about == expected | {"age of network": "01:05", "actors waiting": "1", "restarts": "3"}
+        ring = browser.get("document.querySelector('svg.ring').getAttribute('aria-label')")
+        assert ring == "self-play: playing (2 actors); training: learning"
+        browser.get("location.hash = 'play'")
+        browser.click("#always")
         assert not browser.errors()
 
 

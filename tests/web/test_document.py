@@ -7,8 +7,10 @@ import pytest
 
 from tengen.config import reader
 from tengen.errors import TengenError
-from tengen.run import changes
+from tengen.run import changes, part_status
+from tengen.run.part import Progress
 from tengen.web.document import RunReader
+from tests.helpers.patience import eventually
 from tests.helpers.web_runs import NETWORKS, add_lines, line, make_run, progress
 
 
@@ -17,7 +19,7 @@ def test_a_run_with_everything(tmp_path: Path) -> None:
     for folder, accepted in (("models", True), ("rejected", False)):
         (base / folder / NETWORKS[accepted]).mkdir(parents=True)
         (base / folder / NETWORKS[accepted] / "model.safetensors").write_bytes(b"")
-        verdict = {"schema": 1, "accepted": accepted, "share": 0.6}
+        verdict = {"schema": 1, "accepted": accepted, "kind": "share", "share": 0.6}
         (base / folder / NETWORKS[accepted] / "verdict.json").write_text(json.dumps(verdict))
     add_lines(base, [line(110.0, "session", mode="fused")])
     change = {"time": "2026-01-31T12:00:30+00:00", "key": "train.lr_scale", "from": "1.0", "to": "0.5", "by": "set"}
@@ -54,6 +56,12 @@ def test_what_changes_is_read_again_and_the_stamp_tells(tmp_path: Path) -> None:
     after = reader.document()
     assert (before["steps"], after["steps"]) == (80, 120)
     assert len(after["tables"]["progress"]["loss"]) == 21
+    stamp = reader.stamp()
+    (base / "matches" / "gnugo").mkdir(parents=True)
+    summary = {"a": NETWORKS[0], "b": "gtp:gnugo", "wins": 3, "draws": 0, "losses": 1}
+    (base / "matches" / "gnugo" / "summary.json").write_text(json.dumps(summary))
+    assert reader.stamp() != stamp
+    assert [(one["b"], one["wins"]) for one in reader.document()["matches"]] == [("gtp:gnugo", 3)]
 
 
 def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
@@ -72,6 +80,41 @@ def test_damaged_files_are_problems_and_not_errors(tmp_path: Path) -> None:
     found = RunReader(base).document()
     assert any("results.jsonl" in text for text in found["problems"])
     assert found["settings"] == {}
+
+
+def test_a_daemon_has_curves_of_its_networks_which_no_gate_has_judged(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run", lines=0)
+    (base / "metrics.jsonl").unlink()
+    made = base / "models" / NETWORKS[0]
+    made.mkdir(parents=True)
+    (made / "model.safetensors").write_bytes(b"")
+    (made / "verdict.json").write_text(json.dumps({"schema": 1, "accepted": True, "why": "made by the daemon"}))
+    (base / "train" / "main").mkdir(parents=True)
+    known = {"chunks": 7, "losses": {"loss": 2.0, "policy": 1.5, "value": 0.5}, "validation": {"loss": 2.5}}
+    figures = {"policy_accuracy": 0.25, "policy_target_entropy": 1.0, "policy_loss": 1.5, "loss": 2.0}
+    rest = {"learning_rate": 0.01, "steps_per_second": 4.0, "figures": figures}
+    add_lines(base / "train" / "main", [line(30.0, "network", steps=9, samples=90, rows=300, **known, **rest)])
+    found = RunReader(base).document()
+    charts = {chart["id"] for chart in found["charts"]}
+    assert {"losses", "validation", "accuracy", "entropy", "learning", "learning_rate"} <= charts
+    assert found["tables"]["progress"]["policy_kl"] == [0.5]
+    assert found["data"]["chunks_read"] == 7
+    assert [one["state"] for one in found["networks"]] == ["saved"]
+    assert not found["marks"]
+
+
+def test_the_nodes_of_a_cluster_are_parts_with_their_figures(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    figures = {"actors": 2, "evaluations_per_second": 500, "games": 10, "rows": 70, "network_age": 3.5, "waiting": 1}
+    node = {"words": "playing (2 actors)", "waiting": False, "seconds": 1.0, "figures": figures, "restarts": 3}
+    with part_status.StatusWriter(base, "cluster", "main") as writer:
+        about = {"appetite_rows_per_second": 900.0, part_status.NODES: {"box": node}}
+        writer.show(Progress("learning", figures=about))
+        reader = RunReader(base)
+        found = eventually(lambda: len((seen := reader.document())["parts"]) == 2 and seen)
+    assert [(part["kind"], part["name"]) for part in found["parts"]] == [("cluster", "main"), ("node", "box")]
+    assert (found["parts"][1]["figures"], found["parts"][1]["restarts"]) == (figures, 3)
+    assert found["data"]["appetite"] == 900.0
 
 
 def test_no_run(tmp_path: Path) -> None:

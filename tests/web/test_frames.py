@@ -7,6 +7,7 @@ import pytest
 
 from tengen import games
 from tengen.data.records.records import Record, RecordError
+from tengen.games.chess import Chess
 from tengen.web import frames
 from tests.helpers.web_runs import HOSTILE, record
 
@@ -71,6 +72,12 @@ def test_chess_has_pieces_and_moves_have_two_squares() -> None:
     assert frames.place_on(game, None, 0) == [52, 36]
 
 
+def test_seats_have_the_colours_of_the_stones() -> None:
+    game = games.make("hex", size=3)
+    assert [frames.seat_name(game, player) for player in (0, 1)] == ["x (red)", "o (blue)"]
+    assert frames.seat_name(games.make("go", size=3), 1) == "White"
+
+
 def test_other_games_are_text() -> None:
     assert frames.draw_position(printed("some board"), None) == {"kind": "text", "text": "some board"}
     assert frames.place_on(printed("some board"), None, 0) is None
@@ -79,3 +86,10 @@ def test_other_games_are_text() -> None:
 def test_a_move_that_puts_no_stone_has_no_place() -> None:
     found = frames.play_through(Record("go", {"size": 3}, (4, 9)))
     assert (found["moves"][0]["place"], "place" in found["moves"][1]) == ([4], False)
+
+
+def test_moves_of_chess_are_in_algebraic_notation(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = games.make("minichess")
+    monkeypatch.setattr(Chess, "line", lambda self, state, actions: [f"N{action}" for action in actions])
+    assert frames.move_names(game, ["position", "after"], [3, 4]) == ["N3", "N4"]  # `line` compiles: stubbed
+    assert frames.move_names(printed(""), ["position"], [3]) == ["e2e4"]

@@ -9,6 +9,7 @@ import pytest
 from tengen.commands import main
 from tengen.errors import TengenError
 from tengen.web import report
+from tengen.web.finding import Found
 from tests.helpers.web_runs import HOSTILE, make_run
 
 
@@ -38,6 +39,17 @@ def test_without_games_and_beside_the_run(tmp_path: Path) -> None:
     assert main(["report", str(base), "--games", "0"]) == 0
     (run,) = content(base / "report.html")["runs"]
     assert (run["games_embedded"], run["games_of"]) == ([], [])
+
+
+def test_a_report_is_small_enough_to_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make_run(tmp_path / "run")
+    whole = len(report.make(Found.of([base])).encode())
+    monkeypatch.setattr(report, "LARGEST", whole - 10)
+    path = report.write(tmp_path / "small.html", [base])
+    assert path.stat().st_size < whole - 10
+    assert len(content(path)["runs"][0]["games_embedded"]) == 1  # of two
+    path = report.write(tmp_path / "asked.html", [base], report.GAMES + 1)
+    assert len(content(path)["runs"][0]["games_embedded"]) == 2
 
 
 def test_bad_input_is_answered_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

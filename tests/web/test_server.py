@@ -52,6 +52,14 @@ def test_the_page_and_its_data(server: Serving) -> None:
     assert disk["used"] == sum(disk["folders"].values()) > disk["folders"]["games"] > 0
 
 
+def test_a_page_that_is_opened_has_the_runs_that_have_begun_since(tmp_path: Path) -> None:
+    make_run(tmp_path / "one")
+    with serving(tmp_path) as server:
+        assert '"id":"two"' not in server.ask("/")[1]
+        make_run(tmp_path / "two")
+        assert '"id":"two"' in server.ask("/")[1]
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -41,6 +41,7 @@ def _node(
         "games": received[0],
         "rows": received[1],
         "network_age": round(max(ages), 1) if ages else None,
+        "waiting": sum(actor.waiting for actor in actors),
     }
     waits = [actor for actor in actors if actor.waiting]
     busy = [actor for actor in actors if not actor.waiting]

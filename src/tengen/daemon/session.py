@@ -230,7 +230,9 @@ class DaemonSession:
         )
         self.export_soon()
         with contextlib.suppress(TengenError):  # the network matters more, and has the same figures with it
-            self._metrics.write("network", {"networks": self.place.networks, **self._facts()})
+            speeds = {"steps_per_second": self.steps_per_second, "learning_rate": self.figures.get("learning_rate")}
+            line = {"networks": self.place.networks, **self._facts(), **speeds, "figures": self.figures}
+            self._metrics.write("network", line)
 
     def export_soon(self) -> bool:
         """Have the current network exported; False if it was already, or is about to be."""

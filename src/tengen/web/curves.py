@@ -11,7 +11,8 @@ AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
-_SHOWN = ("learning_rate", "loss", "skipped", "games", "rows", "samples", "steps")  # figures that other charts have
+# Figures that other charts have, or that none needs.
+_SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
     """The charts that the tables have numbers for, ready for JSON."""
     progress = tables.get("progress", {})
     first, second = (players[0], players[1]) if len(players) == 2 else ("first", "second")
-    losses = {"loss": "total"} | {name: name.removeprefix("loss/") for name in progress if name.startswith("loss/")}
+    losses = {"loss": "total"} | _labels(progress, "loss/")
     epochs, evaluations = tables.get("epochs", {}), tables.get("evaluations", {})
     measured = [name for name in evaluations if name not in AXES]
     lengths = {name: name for name in measured if name.endswith("length")}
@@ -162,10 +163,10 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
         ChartSpec("losses", "Losses", "Each head before its weight; the total is weighted.", losses, log=True),
         ChartSpec("training", "Training losses", "After each epoch or network; the total is weighted.",
                   {} if "loss" in progress else
-                  {name: name.removeprefix("losses/") for name in epochs if name.startswith("losses/")},
+                  _labels(epochs, "losses/"),
                   "epochs", log=True),
         ChartSpec("validation", "Validation losses", "On rows that were not trained on.",
-                  {name: name.removeprefix("validation/") for name in epochs if name.startswith("validation/")},
+                  _labels(epochs, "validation/"),
                   "epochs", log=True),
         ChartSpec("evaluation", "Evaluation", "Mean results of the evaluations; 1 is the best, -1 the worst.",
                   {name: name for name in measured if name not in lengths}, "evaluations"),
@@ -205,6 +206,11 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
             listed = [{"column": name, "label": label} for name, label in series.items()]
             found.append(asdict(chart) | {"series": listed, "order": order})
     return found
+
+
+def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
+    """Columns that begin with a prefix, each with its name as words."""
+    return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
 
 
 def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:

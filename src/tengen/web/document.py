@@ -46,6 +46,7 @@ class RunReader:
         watched = [self.base / name for name in (metrics.NAME, source.RUN_FILE, changes.NAME, *_STATES.values())]
         watched += [self.base / part_status.FOLDER, self.base / totals.RESULTS, *_trainer_files(self.base)]
         watched += list(inside(self.base / part_status.FOLDER))
+        watched += [folder / ladder.SUMMARY for folder in inside(self.base / "matches")]
         found = 0
         for path in watched:
             with contextlib.suppress(OSError):
@@ -122,9 +123,11 @@ class RunReader:
         """Everything but the games and the disk space."""
         self._history.look()
         progress, others = self._history.progress, self._history.others
-        played_since = curves.differences(progress)
         problems: list[str] = []
         epochs = [line for history in self._trainer_histories() for line in history.others]
+        if not progress:  # a daemon writes a line for each network, and no others
+            progress = [line for line in epochs if line.get("kind") == "network"]
+        played_since = curves.differences(progress)
         tables: dict[str, Any] = {
             "progress": curves.progress_columns(progress, played_since),
             "epochs": curves.epoch_columns(epochs),
@@ -159,8 +162,8 @@ class RunReader:
             "networks": there[:_NETWORKS],
             "more_networks": max(len(there) - _NETWORKS, 0),
             "games_of": games.networks_with_games(self.base),
-            "data": self._data(played, problems),
-            "parts": [part.values() for part in found.status.parts],
+            "data": self._data(played, problems) | _of_others(found, progress),
+            "parts": [{**part.values(), "restarts": part.restarts} for part in found.status.parts],
             "commands": dict(found.commands),
             "reached": found.reached,
             "settings": settings,
@@ -200,7 +203,7 @@ class RunReader:
         found.sort(key=lambda one: (one["samples"] or 0, one["name"]), reverse=True)
         for one in found[:_NETWORKS]:
             verdict = self._verdict(_STATES[one["state"]], one["name"])
-            if one["state"] == "accepted" and not verdict:  # by a run without a gate
+            if one["state"] == "accepted" and "kind" not in verdict:  # by a run without a gate
                 one["state"] = "saved"
             if verdict:
                 one["verdict"] = verdict
@@ -245,7 +248,7 @@ class RunReader:
         elapsed_at = ladder.made_at(table)
         for state, folder in (("accepted", networks.ACCEPTED), ("rejected", networks.REJECTED)):
             for name in self._listed(folder)[-_MARKS:]:
-                if networks.parse_counts(name) and self._verdict(folder, name):
+                if networks.parse_counts(name) and "kind" in self._verdict(folder, name):
                     found.append({"elapsed": elapsed_at(name), "kind": state, "text": f"{state}: {name}"})
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
@@ -297,6 +300,13 @@ def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: boo
         "runs": runs,
         "matches": matches,
     }
+
+
+def _of_others(found: overview.RunOverview, progress: list[dict[str, Any]]) -> dict[str, Any]:
+    """Rows per second that the learner of a cluster could use, and chunks that a daemon has read; None: not known."""
+    appetite = found.driver.figures.get("appetite_rows_per_second") if found.driver else None
+    chunks = progress[-1].get("chunks") if progress else None
+    return {"appetite": curves.brief(appetite), "chunks_read": chunks if isinstance(chunks, int) else None}
 
 
 def _listed(folder: Path) -> list[str]:

@@ -10,9 +10,11 @@ import numpy as np
 from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
 from tengen.data.records import moves
 from tengen.data.records.records import Record, RecordError
+from tengen.games.chess import Chess
 from tengen.games.core import Game
 
 _SIGNS = {EMPTY: ".", 0: "x", 1: "o"}
+_COLOURS = {"connect_four": ("red", "yellow"), "hex": ("red", "blue")}  # of the stones, where the rules name none
 
 
 def draw_position(game: Game, state: Any) -> dict[str, Any]:
@@ -42,14 +44,27 @@ def fen_of(text: str) -> str | None:
     return next((line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")), None)
 
 
-def place_on(game: Game, state: Any, action: int, name: str | None = None) -> list[int] | None:
+def seat_name(game: Game, player: int) -> str:
+    """What the page calls a player, with the colour of the stones if the name is none."""
+    name = player_name(game, player)
+    return f"{name} ({_COLOURS[game.name][player]})" if game.name in _COLOURS else name
+
+
+def move_names(game: Game, states: Sequence[Any], actions: Sequence[int]) -> list[str]:
+    """What people call the moves of a line, of which `states` are the positions: chess has algebraic notation."""
+    if isinstance(game, Chess):
+        return game.line(states[0], actions)
+    return [game.action_name(state, action) for state, action in zip(states, actions, strict=False)]
+
+
+def place_on(game: Game, state: Any, action: int) -> list[int] | None:
     """The cells that an action means, as numbers: one where a stone is put, two where a piece moves."""
     if has_board(game):
         board = board_of(game, state)
         if (place := place_of(board, action)) is None:
             return None
         return [place[0] * board.shape[1] + place[1]]
-    name = game.action_name(state, action) if name is None else name
+    name = game.action_name(state, action)
     if (fen := fen_of(game.render(state))) is not None and len(name) in (4, 5):
         side = fen.split()[0].count("/") + 1
         return [(side - int(name[at + 1])) * side + "abcdefgh".index(name[at]) for at in (0, 2)]
@@ -96,7 +111,7 @@ def heading(record: Record, game: Game) -> dict[str, Any]:
         "network": record.network,
         "date": record.date,
         "players": list(record.players),
-        "seats": [player_name(game, 0), player_name(game, 1)],
+        "seats": [seat_name(game, 0), seat_name(game, 1)],
         "result": record.result,
         "score": record.score,
         "ending": record.ending,
@@ -108,15 +123,16 @@ def heading(record: Record, game: Game) -> dict[str, Any]:
 
 
 def _positions(
-    game: Game, states: Sequence[Any], actions: Iterable[int], values: Iterable[float | None]
+    game: Game, states: Sequence[Any], actions: Sequence[int], values: Iterable[float | None]
 ) -> dict[str, Any]:
     drawn = [draw_position(game, state) for state in states]
     found = []
-    for ply, (action, value) in enumerate(zip(actions, values, strict=True)):
+    named = zip(move_names(game, states, actions), actions, values, strict=True)
+    for ply, (name, action, value) in enumerate(named):
         state, before, after = states[ply], drawn[ply], drawn[ply + 1]
-        player, name = int(game.to_play(state)), game.action_name(state, action)
+        player = int(game.to_play(state))
         move: dict[str, Any] = {"name": name, "player": player, "action": int(action)}
-        if (place := place_on(game, state, action, name)) is not None:
+        if (place := place_on(game, state, action)) is not None:
             move["place"] = place
         if value is not None:
             move["value"] = round(value * (1 - 2 * player), 3)  # for player 0

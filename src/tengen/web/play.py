@@ -16,7 +16,6 @@ import numpy as np
 
 from tengen import files
 from tengen.analysis import analysis, query
-from tengen.analysis.board import player_name
 from tengen.config.settings.engine import EngineSettings
 from tengen.data.records.records import Record, RecordError, load_variations
 from tengen.engine.engine import Engine
@@ -31,7 +30,8 @@ MOST_VISITS = 100_000
 _SESSIONS = 8
 SETTINGS = EngineSettings(slots=16384)
 """Of all searches, but for their visits. A smaller tree than elsewhere: there may be several."""
-_SHOWN = 12  # candidates
+_SHOWN = 8  # candidates
+_AHEAD = 8  # moves of an expected line
 _FEN = re.compile(r"[pnbrqkPNBRQK1-8]+(/[pnbrqkPNBRQK1-8]+){4,7} [wb] .*")
 _PGN = re.compile(r'\[\s*\w+\s+"|1\s*\.')
 _LONGEST = 200_000  # characters of a pasted game
@@ -256,7 +256,8 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
         try:
             state = usual.game.from_text(f"fen: {text}")
         except ValueError as error:
-            raise RecordError(str(error)) from None
+            _, _, why = str(error).rpartition("': ")
+            raise RecordError(f"this FEN cannot be used: {why}") from None
         return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state))), []
     if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
         return _named_moves(usual, text), []
@@ -279,8 +280,11 @@ def _named_moves(usual: query.Query, text: str) -> query.Query:
 
 
 def _named(game: Game, state: Any, action: int) -> dict[str, Any]:
-    name = game.action_name(state, action)
-    return {"action": action, "name": name, "place": frames.place_on(game, state, action, name)}
+    return {
+        "action": action,
+        "name": frames.move_names(game, [state], [action])[0],
+        "place": frames.place_on(game, state, action),
+    }
 
 
 def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
@@ -295,7 +299,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
         if named["place"]:
             cell = str(named["place"][-1])
             heat[cell] = round(heat.get(cell, 0.0) + float(look.policy[action]), 4)
-    words = f"the network gives {player_name(game, look.player)} {(look.value + 1) / 2:.0%}"
+    words = f"the network gives {frames.seat_name(game, look.player)} {50 * (look.value + 1):.0f} %"
     if look.score is not None:
         words += f", {look.score:+.1f} points"
     ownership = None if look.ownership is None else [round(float(x), 2) for x in (look.ownership * side).reshape(-1)]
@@ -315,14 +319,17 @@ def _search(game: Game, state: Any, report: SearchReport) -> dict[str, Any]:
     side = 1 - 2 * report.player
     found = []
     for each in list(report.candidates)[:_SHOWN]:
-        line = analysis.follow(game, state, each.line[:12])
+        line = analysis.follow(game, state, each.line[:_AHEAD] or [each.action])
+        names = game.line(state, [move.action for move in line]) if isinstance(game, Chess) else [m.name for m in line]
         found.append(
             {
-                **_named(game, state, each.action),
+                "action": each.action,
+                "name": names[0],
+                "place": frames.place_on(game, state, each.action),
                 "visits": each.visits,
                 "value": round(each.value * side, 4),
                 "prior": round(each.prior, 4),
-                "line": [move.name for move in line],
+                "line": names,
                 "actions": [move.action for move in line],
             }
         )

@@ -1,6 +1,7 @@
 """A report: runs as one HTML file that needs nothing else."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from tengen.web.finding import Found
 NAME = "report.html"
 GAMES = 36
 """Games in a report, of all runs together."""
+LARGEST = 3_000_000
+"""Bytes of a report, as long as its charts fit. Games are left out for it, unless more of them were asked for."""
 
 
 def make(found: Found, most_games: int = GAMES) -> str:
@@ -23,11 +26,29 @@ def make(found: Found, most_games: int = GAMES) -> str:
         run = reader.document()
         run["disk"] = reader.disk()
         run["games_embedded"] = games.selection(base, max(most_games // len(found.runs), 3)) if most_games else []
-        shown = {game["network"] for game in run["games_embedded"]}
-        run["games_of"] = [name for name in run["games_of"] if name in shown]
         runs.append(run)
-    title = ", ".join(run["name"] for run in runs)
-    return page.html(document.page(runs, found.match_results(), live=False), f"{title} · Tengen")
+    matches, title = found.match_results(), ", ".join(run["name"] for run in runs) + " · Tengen"
+
+    def html() -> str:
+        for run in runs:
+            shown = {game["network"] for game in run["games_embedded"]}
+            run["games_of"] = [name for name in run["games_of"] if name in shown]
+        return page.html(document.page(runs, matches, live=False), title)
+
+    whole = html()
+    if most_games > GAMES or (excess := len(whole.encode()) - LARGEST) <= 0:
+        return whole
+    _leave_out(runs, excess)
+    return html()
+
+
+def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
+    """Leave out the largest games until so many bytes are saved."""
+    sizes = {id(game): len(json.dumps(game, separators=(",", ":"))) for run in runs for game in run["games_embedded"]}
+    while excess > 0 and sizes:
+        excess -= sizes.pop(largest := max(sizes, key=sizes.__getitem__))
+        for run in runs:
+            run["games_embedded"] = [game for game in run["games_embedded"] if id(game) != largest]
 
 
 def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:

@@ -135,6 +135,7 @@ class LivePage:
         self.app: ASGIApp = Guard(Starlette(routes=routes, exception_handlers=handlers), access)
 
     async def _page(self, request: Request) -> Response:
+        await self._find()
         runs = await run_in_threadpool(self._watched.summaries)
         content = document.page(runs, self._watched.matches, live=True) | {"token": self._access.token}
         return HTMLResponse(page.html(content))
@@ -250,6 +251,10 @@ class LivePage:
             self._room = PlayRoom()
         return self._room
 
+    async def _find(self) -> None:
+        with contextlib.suppress(TengenError):
+            await run_in_threadpool(self._watched.find)
+
     async def _events(self, request: Request) -> Response:
         return StreamingResponse(self._news(request), media_type="text/event-stream")
 
@@ -261,8 +266,7 @@ class LivePage:
         while not (self._ending.is_set() or await request.is_disconnected()):
             if searched >= _FIND:
                 searched = 0.0
-                with contextlib.suppress(TengenError):
-                    await run_in_threadpool(self._watched.find)
+                await self._find()
             now = await run_in_threadpool(self._watched.stamps)
             changed = [id for id, stamp in now.items() if before and before.get(id) != stamp]
             if changed or now.keys() != before.keys():

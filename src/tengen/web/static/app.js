@@ -57,6 +57,8 @@ const chips = h("div", { class: "chips", role: "group", "aria-label": "runs" });
 const tabs = h("nav", { class: "tabs", "aria-label": "views" });
 const summaryHost = h("div", {});
 const grid = h("div", { class: "charts" });
+const markKey = h("span", { class: "mark-key" });
+const MARKS = { start: "┆ resumed", setting: "┆ setting changed", accepted: "╷ accepted", rejected: "╷ rejected" };
 const panels = Object.fromEntries(Object.keys(TABS).map((name) => [name, h("div", { class: "panel", id: `panel-${name}`, hidden: true })]));
 let games = null;
 let play = null;
@@ -108,10 +110,15 @@ function draw(anew = false) {
   }
   const first = shown[0];
   document.title = `${shown.map((run) => run.label).join(", ")} · Tengen`;
-  summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
-    shown.length > 1 && state.tab !== "runs" ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
+  if (state.tab === "runs") summaryHost.replaceChildren(h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
+  else summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
+    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
   if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
-  if (state.tab === "curves") drawCharts(grid, shown, anew);
+  if (state.tab === "curves") {
+    drawCharts(grid, shown, anew);
+    const kinds = Object.entries(MARKS).filter(([kind]) => shown.some((run) => run.marks.some((mark) => mark.kind === kind)));
+    markKey.replaceChildren(...kinds.map(([kind, text]) => h("span", { class: `mark-${kind}` }, text)));
+  }
   if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
   if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
@@ -139,7 +146,7 @@ function toolbar() {
   const marks = h("input", { id: "marks", type: "checkbox", checked: true, onchange: () => { view.marks = marks.checked; drawCharts(grid, runs(), true); } });
   const reset = h("button", { type: "button", class: "small", hidden: true, onclick: () => zoomTo(null) }, "reset zoom");
   document.addEventListener("zoomed", () => { reset.hidden = view.zoom === null; });
-  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
+  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
 }
 
 function theme() {
@@ -213,8 +220,10 @@ async function begin() {
     games.viewer.ask = (game, ply) => play.look(state.documents.get([...state.chosen][0]), game, ply);
   }
   numbered();
-  const wanted = state.runs.length && (page.live || state.runs.length > 6 ? [state.runs[0]] : state.runs);
-  for (const run of wanted || []) state.chosen.add(run.id);
+  // A report shows a few runs over each other; else the run that goes on, or the one that was the last to.
+  const current = (run) => `${run.state === "running" ? 1 : 0}${run.since || ""}`;
+  const newest = [...state.runs].sort((a, b) => current(b).localeCompare(current(a))).slice(0, 1);
+  for (const run of page.live || state.runs.length > 6 ? newest : state.runs) state.chosen.add(run.id);
   await load([...state.chosen]);
   go(location.hash.slice(1) || (page.live && state.runs.length > 1 ? "runs" : "curves"));
   window.addEventListener("hashchange", () => go(location.hash.slice(1)));

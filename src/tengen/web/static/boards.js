@@ -18,7 +18,7 @@ export function positionAt(game, ply) {
 }
 
 // Options: last (cells of the last move), heat ({cell: share}), labels ({cell: text}), ownership (a number for each
-// cell, 1 is player 0's), legal (cells that can be clicked), chosen (a cell), goals (where it can move), click (a function), label (in words).
+// cell, 1 is player 0's), legal (cells that can be clicked), flip (the second player sits below), chosen (a cell), goals (where it can move), click (a function), label (in words).
 export function drawBoard(position, options = {}) {
   if (position.kind === "text") return h("pre", { class: "board-text", role: "img", "aria-label": "the position" }, position.text);
   if (position.kind === "hironaka") return drawPoints(position, options);
@@ -29,7 +29,7 @@ export function drawBoard(position, options = {}) {
   const t = (hex ? ((height - 1) * ROW + 2 / Math.sqrt(3)) * CELL : height * CELL) + EDGE + far;
   const centre = (row, column) => (hex
     ? [EDGE + (column + 0.5 + row / 2) * CELL, EDGE + (row * ROW + 1 / Math.sqrt(3)) * CELL]
-    : [EDGE + (column + 0.5) * CELL, EDGE + (row + 0.5) * CELL]);
+    : [EDGE + ((options.flip ? width - 1 - column : column) + 0.5) * CELL, EDGE + ((options.flip ? height - 1 - row : row) + 0.5) * CELL]);
   const board = s("svg", { viewBox: `0 0 ${w} ${t}`, class: `board board-${kind}`, role: options.click ? "group" : "img", "aria-label": options.label || inWords(position) });
   board.append(...ground(position, centre, w, t));
   for (let row = 0; row < height; row += 1) {
@@ -89,8 +89,8 @@ function cell(position, options, row, column, centre) {
   if (owner && Math.abs(owner) > 0.05) found.push(s("rect", { x: x - CELL * 0.5, y: y - CELL * 0.5, width: CELL, height: CELL, class: owner > 0 ? "own p0" : "own p1", "fill-opacity": Math.min(0.55, 0.55 * Math.abs(owner)) }));
   if (heat > 0.004) {
     found.push(kind === "chess"
-      ? s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "heat", "fill-opacity": 0.15 + 0.7 * heat })
-      : s("circle", { cx: x, cy: y, r: CELL * 0.4, class: "heat", "fill-opacity": 0.15 + 0.75 * heat }));
+      ? s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "heat", "fill-opacity": 0.05 + 0.8 * Math.sqrt(heat) })
+      : s("circle", { cx: x, cy: y, r: CELL * 0.4, class: "heat", "fill-opacity": 0.05 + 0.85 * Math.sqrt(heat) }));
   }
   if (sign !== "." && (kind === "points" || kind === "squares")) found.push(s("circle", { cx: x, cy: y, r: 0.46 * CELL, class: sign === "x" ? "stone p0" : "stone p1" }));
   if (kind === "marks" && sign === "x") found.push(s("path", { d: `M${x - 11} ${y - 11}L${x + 11} ${y + 11}M${x + 11} ${y - 11}L${x - 11} ${y + 11}`, class: "cross p0" }));
@@ -114,12 +114,12 @@ function cell(position, options, row, column, centre) {
 function coordinates(position, centre, board) {
   const { width, height, kind } = position;
   for (let column = 0; column < width; column += 1) {
-    const [x, y] = centre(0, column);
+    const [x, y] = [centre(0, column)[0], Math.min(centre(0, 0)[1], centre(height - 1, 0)[1])];
     board.append(s("text", { x: kind === "hexagons" ? x - 6 : x, y: y - CELL * 0.5 - (kind === "hexagons" ? 19 : 9), "text-anchor": "middle", class: "coordinate" }, position.columns[column]));
   }
   if (kind === "holes") return;
   for (let row = 0; row < height; row += 1) {
-    const [x, y] = centre(row, 0);
+    const [x, y] = [Math.min(centre(row, 0)[0], centre(row, width - 1)[0]), centre(row, 0)[1]];
     board.append(s("text", { x: x - CELL * 0.5 - (kind === "hexagons" ? 17 : 8), y: y + (kind === "hexagons" ? 0 : 4), "text-anchor": "end", class: "coordinate" }, position.rows[row]));
   }
 }
@@ -140,9 +140,10 @@ function drawPoints(position, options) {
     // The region above the points, whose corners the players move.
     points.map((point) => s("rect", { x: x(point[0]), y: y(most), width: Math.max(x(most) - x(point[0]), 0), height: Math.max(y(point[1]) - y(most), 0), class: "hull" })),
     points.map((point) => s("circle", { cx: x(point[0]), cy: y(point[1] ?? 0), r: radius(point), class: "point" }, s("title", {}, `(${point.join(", ")})`))),
-    s("text", { x: x(most), y: t - 8, "text-anchor": "end", class: "coordinate" }, "coordinate 0"),
-    s("text", { x: 4, y: 12, class: "coordinate" }, dimension > 2 ? "coordinate 1; size: coordinate 2" : "coordinate 1"),
-    s("text", { x: x(most), y: y(0) + 12, "text-anchor": "end", class: "coordinate" }, String(most)));
+    s("text", { x: x(most / 2), y: y(0) + 16, "text-anchor": "middle", class: "coordinate" }, "coordinate 0"),
+    s("text", { x: x(0), y: 10, class: "coordinate" }, dimension > 2 ? "coordinate 1; size: coordinate 2" : "coordinate 1"),
+    s("text", { x: x(most), y: y(0) + 16, "text-anchor": "end", class: "coordinate" }, String(most)),
+    s("text", { x: x(0) - 4, y: y(most) + 10, "text-anchor": "end", class: "coordinate" }, String(most)));
   const heads = Array.from({ length: dimension }, (_, axis) => h("th", { scope: "col", class: position.chosen.includes(axis) ? "picked" : null }, String(axis)));
   const rows = points.map((point) => h("tr", {}, point.map((value, axis) => h("td", { class: position.chosen.includes(axis) ? "picked" : null }, value.toLocaleString("en")))));
   return h("div", { class: "hironaka" }, picture,

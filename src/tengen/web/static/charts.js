@@ -221,8 +221,8 @@ class ChartCard {
       ctx.moveTo(u.bbox.left, y);
       ctx.lineTo(u.bbox.left + u.bbox.width, y);
       ctx.stroke();
-      ctx.textAlign = "right";
-      ctx.fillText(name.slice(0, 24), u.bbox.left + u.bbox.width - 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+      ctx.textAlign = "left"; // the newest networks are on the right
+      ctx.fillText(name.slice(0, 24), u.bbox.left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
     }
     ctx.restore();
   }

@@ -41,7 +41,7 @@ export function short(number) {
   }
   if (size === 0) return "0";
   if (Number.isInteger(number)) return number.toLocaleString("en");
-  if (size >= 100) return number.toFixed(0);
+  if (size >= 100) return Math.round(number).toLocaleString("en");
   if (size >= 0.001) return String(Number(number.toPrecision(3)));
   return number.toExponential(1);
 }

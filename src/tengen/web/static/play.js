@@ -1,7 +1,7 @@
 // Playing against a network and analysing positions, on the live page.
 import { h, percent, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
-import { drawChances, resultWords, variationButtons } from "viewer.js";
+import { drawChances, moveText, resultWords, variationButtons } from "viewer.js";
 
 const STRENGTHS = [[1, "1 visit: the bare network"], [16, "16 visits: quick"], [100, "100 visits"], [400, "400 visits"], [800, "800 visits: as in tengen play"], [3000, "3,000 visits: slow"]];
 
@@ -24,7 +24,7 @@ export class PlayTab {
     this.moves = h("ol", { class: "moves", "aria-label": "moves" });
     this.others = h("div", { class: "row variations" });
     this.table = h("div", { class: "scroll" });
-    const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.analyse(); } }); return [box, h("label", {}, box, ` ${text}`)]; };
+    const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.guarded(() => this.analyse()); } }); return [box, h("label", {}, box, ` ${text}`)]; };
     let labels;
     [this.heat, labels] = toggle("heat", "policy", true);
     const switches = [labels];
@@ -80,7 +80,7 @@ export class PlayTab {
     const path = `/api/runs/${encodeURIComponent(this.run.id)}/play`;
     this.take(await this.source.ask(path, { network: this.network.value, seat, visits: Number(this.visits.value), text }));
     this.line = this.pasted = this.actions();
-    if (text !== undefined) this.analyse();
+    if (text !== undefined) await this.analyse();
   }
 
   async act(what, body) {
@@ -95,7 +95,7 @@ export class PlayTab {
     }
     const now = this.actions();
     if (!this.line.slice(0, now.length).every((action, at) => action === now[at]) || now.length > this.line.length) this.line = now;
-    if (this.always.checked && !this.game.over) this.analyse();
+    if (this.always.checked && !this.game.over) await this.analyse();
   }
 
   actions() {
@@ -105,8 +105,8 @@ export class PlayTab {
   // Go into a variation of the pasted game.
   async follow(variation) {
     const line = [...this.pasted.slice(0, variation.ply), ...variation.moves.map((move) => move.action)];
-    await this.act("goto", { actions: line.slice(0, variation.ply + 1) });
     this.line = line;
+    await this.act("goto", { actions: line.slice(0, variation.ply + 1) });
   }
 
   step(by) {
@@ -130,7 +130,7 @@ export class PlayTab {
     const position = positionAt(record, ply);
     const mine = !game.over && (game.seat === null || game.player === game.seat);
     const last = ply ? record.moves[ply - 1] : null;
-    const options = { last: (last && last.place) || [], chosen: this.from };
+    const options = { last: (last && last.place) || [], chosen: this.from, flip: position.kind === "chess" && game.seat === 1 };
     if (this.seen && this.heat.checked) {
       options.heat = this.seen.heat;
       options.labels = Object.fromEntries(Object.entries(this.seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
@@ -147,14 +147,16 @@ export class PlayTab {
     this.board.dataset.ply = String(ply);
     this.board.dataset.over = String(game.over);
     const named = mine ? game.legal.filter((move) => !move.place) : [];
+    const priors = new Map(((this.seen && this.seen.moves) || []).map((move) => [move.action, move.prior]));
+    const share = (move) => (priors.has(move.action) ? ` ${percent(priors.get(move.action))}` : "");
     if (!this.promoting) {
-      this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name)));
+      this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name, this.heat.checked && h("span", { class: "faint" }, share(move)))));
     }
-    const chance = this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
+    const chance = game.over && record.result !== null ? record.result : this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
-    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, move.name))));
-    this.others.replaceChildren(...variationButtons(game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
+    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
+    this.others.replaceChildren(...variationButtons(record, game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
     if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);
     this.acts.forEach((act) => { act.disabled = game.over && act.id !== "export" && act.id !== "undo" && !act.getAttribute("aria-label"); });
@@ -165,7 +167,7 @@ export class PlayTab {
     const { game } = this;
     const remarks = game.remarks.length ? ` (${game.remarks.join("; ")})` : "";
     if (game.over) {
-      if (game.seat === null || !game.record.result) return `The game is over: ${resultWords(game.record)}.`;
+      if (game.seat === null || Math.abs(game.record.result) !== 1) return `The game is over: ${resultWords(game.record)}.`;
       return (game.record.result > 0) === (game.seat === 0) ? `You win! ${resultWords(game.record)}.` : `${game.network} wins: ${resultWords(game.record)}.`;
     }
     return mine ? `${game.record.seats[game.player]} to move${game.seat === null ? "" : ": your turn"}${remarks}` : `${game.network} is thinking …`;
@@ -185,11 +187,15 @@ export class PlayTab {
 
   drawTable() {
     const found = this.seen && this.seen.searched;
-    if (!found) { this.table.replaceChildren(this.seen ? h("p", { class: "faint" }, this.seen.words) : ""); return; }
+    if (!found) {
+      const words = this.seen ? this.seen.words : this.reading ? "Analysing …; the first time takes a while, because the search is compiled." : "";
+      this.table.replaceChildren(h("p", { class: "faint" }, words));
+      return;
+    }
     const side = this.seen.player === 0 ? 1 : -1;
     this.table.replaceChildren(h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
       h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text, at) => h("th", { scope: "col", class: at % 4 ? "number" : null }, text)))),
-        h("tbody", {}, found.candidates.slice(0, 8).map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
+        h("tbody", {}, found.candidates.map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
           h("td", {}, h("b", {}, one.name)), h("td", { class: "number" }, short(one.visits)), h("td", { class: "number" }, percent((one.value * side + 1) / 2)), h("td", { class: "number" }, percent(one.prior)), h("td", {}, one.line.slice(1, 8).join(" ")))))));
   }
 
@@ -235,10 +241,12 @@ export class PlayTab {
   }
 
   async analyse() {
+    if (!this.game) return;
     this.stopAnalysis();
     const reading = new AbortController();
     this.reading = reading;
     const visits = Math.max(Number(this.visits.value), 100);
+    this.drawTable();
     try {
       for await (const line of this.source.stream(`/api/play/${encodeURIComponent(this.game.id)}/analysis`, { visits }, reading.signal)) {
         if (this.reading !== reading) return;
@@ -248,6 +256,9 @@ export class PlayTab {
       }
     } catch (error) {
       if (error.name !== "AbortError") throw error;
+    } finally {
+      if (this.reading === reading) this.reading = null;
+      if (!this.seen) this.drawTable();
     }
   }
 
@@ -261,6 +272,7 @@ export class PlayTab {
   async look(run, game, ply) {
     const seen = await this.source.ask(`/api/runs/${encodeURIComponent(run.id)}/look`, { network: game.network, key: game.key, ply });
     const labels = Object.fromEntries(Object.entries(seen.heat).filter(([, share]) => share >= 0.05).map(([cell, share]) => [cell, `${Math.round(100 * share)}`]));
-    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: `${seen.network}: ${seen.words}` };
+    const named = seen.moves.filter((move) => !move.place).slice(0, 4).map((move) => `${move.name} ${percent(move.prior)}`); // as a pass
+    return { heat: seen.heat, ownership: seen.ownership, labels, value: seen.value, score: seen.score, words: [`${seen.network}: ${seen.words}`, ...named].join(", ") };
   }
 }

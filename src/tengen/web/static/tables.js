@@ -22,6 +22,11 @@ export function runTable(runs, chosen, toggle, open) {
       [run.games, run.rows, run.steps, run.loss].map((value) => h("td", { class: "number" }, short(value))), h("td", { class: "number" }, rating(run)))))));
 }
 
+// Whether a run learns from data that others write, as a daemon does: it does not see their games.
+function elsewhere(run) {
+  return !run.data.chunks && run.data.chunks_read !== null;
+}
+
 export function summary(run, brief) {
   if (brief) return h("div", { class: "summary brief" }, h("div", { class: "title-row" }, h("h1", {}, run.label), pill(run.state), h("span", { class: "faint" }, run.state === "running" ? run.stage : run.reached)));
   const tile = (name, value, more) => h("div", { class: "tile" }, h("div", { class: "tile-name" }, name), h("div", { class: "tile-value" }, value), more && h("div", { class: "faint" }, more));
@@ -31,7 +36,7 @@ export function summary(run, brief) {
     run.about && h("p", { class: "faint lead" }, run.about),
     goal && h("div", { class: "goal" }, h("progress", { max: 1, value: goal.share, "aria-label": `share of ${goal.words}` }),
       h("span", { class: "faint" }, `${percent(goal.share)} of ${goal.words}${run.state === "running" && goal.left ? `, ${clock(goal.left)} left` : ""}`)),
-    h("div", { class: "tiles" }, tile("time", clock(run.elapsed)), tile("games", short(run.games)), tile("rows", short(run.rows)), tile("steps", short(run.steps)),
+    h("div", { class: "tiles" }, tile("time", clock(run.elapsed)), tile("games", elsewhere(run) ? "–" : short(run.games)), tile("rows", short(run.rows)), tile("steps", short(run.steps)),
       tile("loss", short(run.loss)), tile("Elo", rating(run), run.ladders.length ? `${run.ladders[0].anchor} is 0` : "")),
     run.problems.length > 0 && h("details", { class: "problems" }, h("summary", {}, `${run.problems.length} problems`), h("ul", {}, run.problems.map((text) => h("li", {}, text)))));
 }
@@ -96,16 +101,17 @@ const RING = [["selfplay", "self-play", "games"], ["shuffle", "shuffle", "rows"]
 
 export function dataTab(run, machine) {
   const { data } = run;
-  const elsewhere = !data.chunks && run.rows; // a daemon reads the data of others
-  const facts = elsewhere ? [["rows", short(run.rows)]] : [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
+  const facts = elsewhere(run) ? [["rows", short(run.rows)], ["chunks", short(data.chunks_read)]] : [["rows on disk", short(data.rows)], ["games", short(data.games)], ["chunks", short(data.chunks)]];
   if (data.corrupt) facts.push(["damaged chunks", short(data.corrupt)]);
   const table = run.tables.progress || {};
   const last = (name) => { const values = (table[name] || []).filter((value) => value !== null); return values.length ? values[values.length - 1] : null; };
   if (last("window")) facts.push(["window", `${short(last("window"))} rows`]);
   if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
+  if (data.appetite) facts.push(["the learner could use", `${short(data.appetite)} rows/s`]);
   const { disk } = run;
   const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), ringPicture(run, last)),
     h("section", { class: "card" }, h("h3", {}, "Data"), windowPicture(run, last), h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])))];
+  if (run.parts.length > 1) found.push(partsCard(run.parts));
   if (disk) {
     const folders = Object.entries(disk.folders).filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]);
     found.push(h("section", { class: "card" }, h("h3", {}, "Disk"), h("p", { class: "about" }, `${bytes(disk.used)} used${disk.free === null ? "" : `, ${bytes(disk.free)} free`}`),
@@ -122,15 +128,36 @@ export function dataTab(run, machine) {
   return found;
 }
 
+// The processes of a run in parts, or the nodes of a cluster, each with the figures that it reports.
+function partsCard(parts) {
+  const nodes = parts.some((part) => part.kind === "node");
+  const listed = nodes ? parts.filter((part) => part.kind === "node") : parts;
+  const figure = (name) => (part) => short(part.figures[name]);
+  const columns = {
+    [nodes ? "node" : "part"]: (part) => (nodes || [part.kind, "all"].includes(part.name) ? part.name.replace("all", part.kind) : `${part.kind} ${part.name}`),
+    machine: (part) => (nodes ? null : part.machine),
+    doing: (part) => `${part.waiting ? "waiting: " : ""}${nodes ? part.words.split(", ")[0] : part.words}`,
+    for: (part) => (part.alive ? clock(part.seconds) : "has ended"),
+    "evaluations/s": figure("evaluations_per_second"), games: figure("games"), rows: figure("rows"), steps: figure("steps"),
+    "age of network": (part) => clock(part.figures.network_age), "actors waiting": figure("waiting"), restarts: (part) => (part.restarts || nodes ? short(part.restarts) : "–"),
+  };
+  const shown = Object.entries(columns).filter(([, text]) => listed.some((part) => ![null, "–"].includes(text(part))));
+  const number = (name) => (["for", "part", "node", "machine", "doing"].includes(name) ? null : "number");
+  return h("section", { class: "card scroll wide parts" }, h("h3", {}, nodes ? "Nodes" : "Parts"), h("table", {},
+    h("thead", {}, h("tr", {}, shown.map(([name]) => h("th", { scope: "col", class: number(name) }, name)))),
+    h("tbody", {}, listed.map((part) => h("tr", {}, shown.map(([name, text]) => h("td", { class: number(name) }, text(part))))))));
+}
+
 function meter(share) {
   return s("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", class: "meter", "aria-hidden": "true" }, s("rect", { width: 100, height: 8, class: "meter-ground" }), s("rect", { width: Math.max(0, Math.min(100, 100 * share)), height: 8, class: "meter-fill" }));
 }
 
 function ringPicture(run, last) {
   const alive = run.parts.filter((part) => part.alive);
-  const inOne = alive.some((part) => ["fused", "roles", "sync", "daemon"].includes(part.kind)) || !alive.length;
+  const inOne = alive.some((part) => ["fused", "roles", "sync", "cluster", "daemon"].includes(part.kind)) || !alive.length;
+  const nodes = alive.filter((part) => part.kind === "node");
   const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
-  const driver = alive.find((part) => !RING.some(([kind]) => kind === part.kind));
+  const driver = alive.find((part) => part.kind !== "node" && !RING.some(([kind]) => kind === part.kind));
   const served = driver && driver.kind === "daemon";
   const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
   const [w, t] = [620, stages.length === 2 ? 230 : 300];
@@ -144,6 +171,7 @@ function ringPicture(run, last) {
     const parts = alive.filter((part) => part.kind === kind);
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");
     if (!driver || !inOne) return "";
+    if (nodes.length) return kind === "train" ? driver.words : `${nodes.every((part) => part.waiting) ? "waiting: " : ""}${nodes.length > 1 ? `${nodes.length} nodes, ` : ""}${nodes[0].words.split(", ")[0]}`;
     const words = driver.words.toLowerCase();
     const named = RING.find(([name]) => words.startsWith(name)); // a stage of a run whose parts take turns
     if (named) return kind === named[0] ? driver.words : "";
@@ -156,19 +184,19 @@ function ringPicture(run, last) {
     const bend = stages.length === 2 ? (at ? 86 : -86) : 0;
     const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2 + bend];
     // Where the line from p to q leaves the box around p.
-    const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 32 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
-    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 34], [b[0], b[1] + Math.sign(bend) * 34]] : [toward(a, b, 2), toward(b, a, 4)];
+    const toward = (p, q, gap) => { const [x, y] = [q[0] - p[0], q[1] - p[1]]; const d = Math.hypot(x, y); const far = Math.min(84 * d / Math.abs(x), 37 * d / Math.abs(y)) + gap; return [p[0] + (x * far) / d, p[1] + (y * far) / d]; };
+    const [from, to] = stages.length === 2 ? [[a[0], a[1] + Math.sign(bend) * 39], [b[0], b[1] + Math.sign(bend) * 39]] : [toward(a, b, 2), toward(b, a, 4)];
     return [s("path", { d: bend ? `M${from} Q${middle} ${to}` : `M${from} L${to}`, class: "flow", "marker-end": "url(#arrow)" }),
       rates[flow] && flowText(stages.length === 2 ? [middle[0], bend > 0 ? 206 : 30, 0] : [middle[0], middle[1], Math.abs(middle[0] - w / 2) < 30 ? 0 : Math.sign(middle[0] - w / 2)], rates[flow])];
   });
   const boxes = stages.map(([kind, title], at) => {
     const [x, y] = place(at);
     const words = doing(kind);
-    const lines = wrapped(words || (alive.length ? "idle" : "not running"), 24).slice(0, 3);
-    return s("g", { class: words && !words.startsWith("waiting") ? "stage busy" : "stage" }, s("rect", { x: x - 84, y: y - 32, width: 168, height: 64, rx: 10 }),
-      s("text", { x, y: y - 14, "text-anchor": "middle", class: "stage-title" }, title), lines.map((line, number) => s("text", { x, y: y + 4 + 13 * number, "text-anchor": "middle", class: "stage-words" }, line)), s("title", {}, words));
+    const lines = wrapped(words || (alive.length ? "idle" : "not running"), 25).slice(0, 3);
+    return s("g", { class: words && !words.startsWith("waiting") ? "stage busy" : "stage" }, s("rect", { x: x - 84, y: y - 37, width: 168, height: 74, rx: 10 }),
+      s("text", { x, y: y - 17, "text-anchor": "middle", class: "stage-title" }, title), lines.map((line, number) => s("text", { x, y: y + 2 + 14 * number, "text-anchor": "middle", class: "stage-words" }, line)), s("title", {}, words));
   });
-  return s("svg", { viewBox: `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
+  return s("svg", { viewBox: stages.length === 2 ? "74 12 472 206" : `0 0 ${w} ${t}`, class: "ring", role: "img", "aria-label": stages.map(([kind, title]) => `${title}: ${doing(kind) || "idle"}`).join("; ") },
     s("defs", {}, s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, s("path", { d: "M0 0L8 4L0 8z", class: "arrow" }))),
     arrows, boxes);
 }

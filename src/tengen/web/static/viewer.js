@@ -5,10 +5,20 @@ import { drawBoard, positionAt } from "boards.js";
 export function resultWords(game) {
   if (game.result === null || game.result === undefined) return "no result";
   if (game.result === 0) return "draw";
+  if (Math.abs(game.result) !== 1) return `${game.seats[0]} gets ${game.result > 0 ? "+" : "−"}${Math.abs(game.result).toFixed(2)}`; // as in Hironaka's game, by its length
   const winner = game.seats[game.result > 0 ? 0 : 1];
   const points = game.score !== null && game.score !== undefined ? ` by ${Math.abs(game.score)}` : "";
   const how = { resigned: " by resignation", time: " on time", forfeit: " by forfeit" }[game.ending] || "";
   return `${winner} wins${how || points}`;
+}
+
+// The name of a move; in chess with its number, as in "1. e4 e5".
+export function moveText(game, moves, at, first = at === 0) {
+  const { name } = moves[at];
+  if (!game.start.fen) return name;
+  const [, turn, , , , number] = game.start.fen.split(" ");
+  const ply = 2 * ((Number(number) || 1) - 1) + (turn === "b") + at;
+  return ply % 2 === 0 ? `${ply / 2 + 1}. ${name}` : first ? `${(ply + 1) / 2}… ${name}` : name;
 }
 
 // The chances of player 0 along a game, by the searches in its record and, dashed, by the network that was asked about
@@ -50,9 +60,10 @@ function drawLines(lines, ply, go, title, words) {
 }
 
 // Buttons for variations, each with its first moves.
-export function variationButtons(list, open) {
+export function variationButtons(game, list, open) {
+  const names = (one) => one.moves.slice(0, 6).map((_, at) => moveText(game, [...Array(one.ply), ...one.moves], one.ply + at, at === 0));
   return list.map((one) => h("button", { type: "button", class: "small variation", title: "show this variation", onclick: () => open(one) },
-    `${one.ply + 1}: ${one.moves.slice(0, 6).map((move) => move.name).join(" ")}${one.moves.length > 6 ? " …" : ""}`));
+    `${game.start.fen ? "" : `${one.ply + 1}: `}${names(one).join(" ")}${one.moves.length > 6 ? " …" : ""}`));
 }
 
 export class GameViewer {
@@ -109,7 +120,7 @@ export class GameViewer {
     this.host.dataset.length = String(moves.length);
     this.host.dataset.branch = branch ? String(this.game.variations.indexOf(branch)) : "";
     this.list.replaceChildren(...moves.map((move, at) => h("li", {},
-      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, move.name))));
+      h("button", { type: "button", class: `p${move.player}${branch && at >= branch.ply ? " branch" : ""}`, onclick: () => this.go(at + 1) }, moveText(this.game, moves, at)))));
     this.go(ply);
   }
 
@@ -161,7 +172,7 @@ export class GameViewer {
     // Variations that begin here or later; the first of them is how this position could have gone on.
     const others = (game.variations || []).filter((one) => one.ply >= ply && !branch).slice(0, 12);
     this.others.replaceChildren(...(branch ? [h("button", { type: "button", class: "small", onclick: () => this.enter(null, branch.ply) }, "back to the game")] : []),
-      ...(others.length ? [h("span", { class: "faint" }, "variations:"), ...variationButtons(others, (one) => this.enter(one, one.ply + 1))] : []));
+      ...(others.length ? [h("span", { class: "faint" }, "variations:"), ...variationButtons(game, others, (one) => this.enter(one, one.ply + 1))] : []));
     if (this.asking) this.asking.hidden = Boolean(branch && ply > branch.ply);
     this.list.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const now = ply && this.list.children[ply - 1].firstChild;
