@@ -82,9 +82,10 @@ class PythonModel:
         if value.shape not in ((count,), (count, 1), (count, 3)):
             self._wrong(f"value: expected the shape {[count]} or {[count, 3]}, got {list(value.shape)}")
         policy, value, problems = _checked(policy, value)
+        problems = jax.device_get(problems)  # three flags: all that leaves the device
         if problems.any():
             words = ("policy holds NaN or +inf", "value holds numbers that are not finite", "value is not in [-1, 1]")
-            self._wrong(next(text for text, there in zip(words, np.asarray(problems), strict=True) if there))
+            self._wrong(next(text for text, there in zip(words, problems, strict=True) if there))
         return policy, value
 
     def _parts(self, found: Any) -> Iterator[tuple[str, Any]]:

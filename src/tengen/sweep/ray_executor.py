@@ -20,8 +20,8 @@ from tengen import files
 from tengen.cluster.connection import last_line
 from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
+from tengen.jax_setup import gpu_share
 from tengen.sweep.executor import Ended
-from tengen.sweep.machine import memory_fraction
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
 
 _ANSWER = 5.0  # seconds in which trials must hear that they should stop
@@ -39,8 +39,7 @@ class TrialShare:
 
     def environment(self, present: Mapping[str, str]) -> dict[str, str]:
         """Variables for the process of a trial."""
-        hidden = {} if self.gpus else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
-        return memory_fraction(self.gpus, present) | hidden | {LIMIT: str(max(int(self.cpus), 1))}
+        return gpu_share(self.gpus, present) | {LIMIT: str(max(int(self.cpus), 1))}
 
     def room(self, nodes: list[Mapping[str, float]]) -> int:
         """How many trials fit on nodes with these resources."""
