@@ -18,6 +18,7 @@ from typing import Any
 
 from tengen import files
 from tengen.cluster.connection import last_line
+from tengen.config.source import RUN_FILE
 from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.jax_setup import gpu_share
@@ -73,7 +74,7 @@ class TrialActor:
             return None, b""
         with tempfile.TemporaryDirectory(prefix="tengen-trial-") as folder:
             unpack(packed, Path(folder))
-            here = {"config": "config.yaml", "folder": _RUN, "log": _LOG}
+            here = {"config": RUN_FILE, "folder": _RUN, "log": _LOG}
             local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
             result = run_trial(local, place, self._stopping.is_set)
             return result.to_json(), pack({name: Path(folder) / name for name in (_RUN, _LOG)})
@@ -105,7 +106,7 @@ class RayExecutor:
         files.write_bytes(self._folder / _TOKEN, self._token.encode())
         packed = b""
         if self._packs:
-            packed = pack({"config.yaml": Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
+            packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
         actor = self._actor.remote()
         found = actor.run.remote(spec.to_json(), self._share, self._token, packed)
         self._running[found] = spec, actor

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tengen.config.source import RUN_FILE
 from tengen.monitor.text_chart import framed, plot
 from tengen.sweep.driver import Driver, figure
 from tengen.sweep.scoring import TrialScore, comparable
@@ -143,7 +144,7 @@ def ending(report: SweepReport, driver: Driver) -> str:
     folder = driver.folder.trial(best.trial)
     job = next(job for each in reversed(driver.rounds) for job in each.jobs if job.trial == best.trial)
     sets = [f"--set={text}" for text in driver.planned.overrides(job, driver.rounds[0])]
-    again = shlex.join(["tengen", "run", str(driver.folder.path / "config.yaml"), *sets])
+    again = shlex.join(["tengen", "run", str(driver.folder.path / RUN_FILE), *sets])
     settings = ", ".join(f"{key}={value_words(value)}" for key, value in best.settings.items())
     return "\n".join(
         [f"best:      trial {best.trial} ({settings})", f"its run:   {folder}", f"run anew:  {again} --base RUN"]
