@@ -255,7 +255,7 @@ def test_classes_that_are_no_games() -> None:
     class Unset(TicTacToe):
         """Has no method for the result."""
 
-        returns = None
+        returns = None  # type: ignore[assignment]
 
     with pytest.raises(OptionError, match=r"Lacks lacks the method _action_name, _play, "):
         check_game(Lacks)
