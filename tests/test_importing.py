@@ -112,8 +112,8 @@ def test_errors_are_told_with_the_place(here: Path) -> None:
         call(refuse)
     with pytest.raises(Diverged), importing.told("call"):
         raise Diverged("training diverged")
-    assert importing.defined_at(call) == "brought_wrong.py, line 4"
-    assert importing.defined_at(3) == ""
+    assert importing.where(call) == "brought_wrong.py, line 4"
+    assert importing.where(3) == "int"
 
 
 def test_folders_are_noted_and_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,3 +13,10 @@ def test_virtual_devices_of_a_cpu_are_all_alike() -> None:
     flag = "--xla_force_host_platform_device_count"
     assert jax_setup.restricted("cpu", [4, 7], {"XLA_FLAGS": f"{flag}=8"}) == {"XLA_FLAGS": f"{flag}=8 {flag}=2"}
     assert jax_setup.restricted("cpu", [0], {}) == {"XLA_FLAGS": f"{flag}=1"}
+
+
+def test_who_asked_for_no_gpu_sees_none_and_who_shares_one_takes_its_part_of_the_memory() -> None:
+    assert jax_setup.gpu_share(0, {"JAX_PLATFORMS": "cuda"}) == {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    assert jax_setup.gpu_share(0.25, {}) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225"}
+    assert jax_setup.gpu_share(0.25, {"XLA_PYTHON_CLIENT_MEM_FRACTION": ".5"}) == {}
+    assert jax_setup.gpu_share(1, {}) == jax_setup.gpu_share(2, {}) == {}

@@ -119,21 +119,16 @@ def told(what: str) -> Iterator[None]:
         raise UserCodeError(f"{what}: {said}") from error
 
 
-def defined_at(thing: Any) -> str:
-    """Where a user's class or function is defined, as `FILE, line 12`; empty if that is not known."""
-    try:
-        return f"{shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
-    except (OSError, TypeError):
-        return ""
+def explain(error: BaseException, called: Any = None) -> str:
+    """An exception from a user's code on one line: its type, its message, and the file and line of the user.
 
-
-def explain(error: BaseException) -> str:
-    """An exception from a user's code on one line: its type, its message, and the file and line of the user."""
+    `called` is the function that was called: its place is told if the call itself failed, as with wrong arguments.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else ""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({shown(error.filename)}, line {error.lineno})"
-    place = place_of(error)
+    place = place_of(error) or (called is not None and where(called))
     return type(error).__name__ + (f": {message}" if message else "") + (f" ({place})" if place else "")
 
 
@@ -151,14 +146,14 @@ def place_of(error: BaseException) -> str:
     return f"{shown(code.co_filename)}, line {line}{function}"
 
 
-def where(function: Any) -> str:
-    """Where a function or class of a user is written, as `FILE, line 12`; its name if that is unknown."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
+def where(thing: Any) -> str:
+    """Where a user's function, class or callable object is written, as `FILE, line 12`; its name if that is unknown."""
+    thing = inspect.unwrap(getattr(thing, "func", None) or getattr(thing, "__func__", thing))
+    thing = thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
     try:
-        file, line = (code.co_filename, code.co_firstlineno) if code else (inspect.getfile(function), None)
-    except TypeError:
-        return getattr(function, "__qualname__", repr(function))
-    return shown(file) + (f", line {line}" if line else "")
+        return f"{shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return thing.__qualname__
 
 
 def _is_library(module: str, file: str) -> bool:

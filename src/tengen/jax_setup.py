@@ -11,6 +11,8 @@ from tengen.errors import TengenError
 
 _PLATFORMS = "JAX_PLATFORMS"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+_USABLE = 0.9  # of a GPU's memory, by all processes on it together
 
 
 def device_problem() -> str:
@@ -52,6 +54,30 @@ def restricted(backend: str, devices: Sequence[int], environment: Mapping[str, s
         return {"XLA_FLAGS": flags.strip()}
     names = [name.strip() for name in environment.get(_VISIBLE, "").split(",") if name.strip()]
     return {_VISIBLE: ",".join(names[number] if names else str(number) for number in devices)}
+
+
+def gpu_share(gpus: float, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables with which a process sees no GPU (0), or takes only its share of a GPU's memory (below 1).
+
+    Without the second one, the first process takes three quarters of the memory when it starts.
+    """
+    if not gpus:  # Ray does not hide GPUs from those who asked for none
+        return {_VISIBLE: "", _PLATFORMS: "cpu"}
+    return {_FRACTION: f"{_USABLE * gpus:.3g}"} if gpus < 1 and _FRACTION not in environment else {}
+
+
+def use_gpus(gpus: float) -> None:
+    """Limit this process as `gpu_share` says. JAX must not have been used yet."""
+    os.environ.update(gpu_share(gpus))
+    if not gpus and (jax := sys.modules.get("jax")) is not None:
+        jax.config.update("jax_platforms", "cpu")
+
+
+def device_memory() -> int | None:
+    """Bytes of device memory for programs; None if unknown."""
+    import jax
+
+    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
 
 
 def check_device_elsewhere() -> None:

@@ -42,7 +42,7 @@ def tengen(folder: Path, *arguments: str, said: str = "") -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [str(folder / "env" / "bin" / "tengen"), *arguments]
     done = subprocess.run(
-        command, cwd=folder, env=environment, input=said, capture_output=True, text=True, timeout=900, check=False
+        command, cwd=folder, env=environment, input=said, capture_output=True, text=True, timeout=3600, check=False
     )
     assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -58,12 +58,16 @@ def test_everything_works_with_the_wheel_alone(outside: Path) -> None:
         "game.size=4",
         "net.name=nim_plugin.network:build",
         "goal.steps=5",
+        "goal.minutes=null",
+        "search.simulations=8",
+        "selfplay.games=32",
+        "rating.games=8",
+        "data.first_rows=200",
     ]
     settings = [part for each in own for part in ("--set", each)]
     (outside / "nim.yaml").write_text(tengen(outside, "config", "show", "tic_tac_toe", *settings))
     for mode in ("fused", "sync", "async"):
-        limits = ("--set", "goal.minutes=4", "--set", "data.first_rows=200")
-        tengen(outside, "run", "nim.yaml", "--mode", mode, "--base", f"runs/{mode}", *limits)
+        tengen(outside, "run", "nim.yaml", "--mode", mode, "--base", f"runs/{mode}")
     assert "of 4 games" in tengen(outside, "match", "runs/fused", "python:numpy_model:load", "--games", "4")
     for player in ("runs/fused", "python:numpy_model:load@nim"):
         answers = tengen(outside, "gtp", player, "--visits", "4", said="genmove b\nquit\n")

@@ -81,5 +81,9 @@ def failing(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs) -> nnx.Module:
     return nnx.Linear(game.num_actions, "many", rngs=rngs)  # type: ignore[arg-type]
 
 
+def too_few(game: Game) -> nnx.Module:
+    return nnx.Linear(game.num_actions, 1, rngs=nnx.Rngs(0))
+
+
 def no_module(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs) -> int:
     return 3

@@ -100,6 +100,10 @@ def no_value(game: Game) -> Model:
     return faulty(game, "no_value")
 
 
+def one_argument(game: Game) -> Any:
+    return lambda planes: game
+
+
 def nothing(game: Game) -> None:
     del game
 

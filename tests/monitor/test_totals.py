@@ -7,6 +7,7 @@ import pytest
 from tengen import match
 from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
+from tengen.match import results
 from tengen.monitor import totals
 from tests.helpers import rows as made
 
@@ -52,7 +53,7 @@ def test_strange_counts_of_games(tmp_path: Path, finished: object) -> None:
 
 def test_ratings(tmp_path: Path) -> None:
     assert totals.ratings(tmp_path) is None
-    match.append(tmp_path / totals.RESULTS, match.MatchResult("net", "random", 5, 0, 5))
+    match.append(tmp_path / results.OF_RUN, match.MatchResult("net", "random", 5, 0, 5))
     ratings = totals.ratings(tmp_path)
     assert ratings is not None
     assert ratings.anchor == "random"

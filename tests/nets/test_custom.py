@@ -71,6 +71,7 @@ def test_training_and_evaluation_mode_follow_the_call_and_leave_the_graph_alone(
         ("no_outputs", f"{FILE}\\d+: expected nets.Outputs, got tuple"),
         ("failing_call", f"for play failed: KeyError: 'oops' \\(.*{FILE}\\d+, in __call__\\)"),
         ("failing", f"building the network failed: TypeError.*{FILE}\\d+, in failing\\)"),
+        ("too_few", f"building the network failed: TypeError.*were given \\(.*{FILE}\\d+\\)"),
         ("no_module", f"{FILE}\\d+: expected a flax.nnx.Module, got int"),
         ("missing", "missing: unknown name"),
     ],

@@ -48,6 +48,7 @@ def test_policy_and_value_in_every_form() -> None:
     ("name", "words"),
     [
         ("raises", f"evaluating 3 positions of tic_tac_toe failed: KeyError: 'oops' \\(.*{FILE}\\d+, in evaluate\\)"),
+        ("one_argument", f"failed: TypeError: .*1 positional argument but 2 were given \\(.*{FILE}\\d+\\)"),
         ("shape", f"{FILE}\\d+: policy: expected the shape \\[3, 9\\], got \\[3, 8\\]"),
         ("nan", f"{FILE}\\d+: policy holds NaN"),
         ("out_of_range", f"{FILE}\\d+: value is not in \\[-1, 1\\]"),

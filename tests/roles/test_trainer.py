@@ -392,6 +392,15 @@ def test_a_loss_that_is_not_finite(make: Callable[..., Fitting]) -> None:
         make(kind=Infinite).train(3)
 
 
+def test_a_loss_of_several_numbers(make: Callable[..., Fitting]) -> None:
+    def loss(net: Any) -> Any:
+        return jnp.zeros(3)
+
+    words = r"test_trainer.py, line \d+: expected one number as the loss, got the shape \[3\]"
+    with pytest.raises(OptionError, match=words):
+        make().update("first", loss)
+
+
 class Dropping(nnx.Module):
     """Gives every action 0, or forgets to."""
 

@@ -160,6 +160,14 @@ def test_one_change_too_many_and_nothing_is_written(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_what_cannot_change_is_refused_for_that_even_where_its_new_value_would_need_more(tmp_path: Path) -> None:
+    write(load("tic_tac_toe"), tmp_path, [])
+    with pytest.raises(ConfigError, match=r"^game.name \(cannot change: .*begin a new run"):
+        change(tmp_path, ["game.name=go"])
+    with pytest.raises(ConfigError, match="train.lr_scale: expected a number"):
+        change(tmp_path, ["train.lr_scale=-5"])
+
+
 def test_a_change_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(load("go9"), tmp_path, [])
     before = path.read_bytes()

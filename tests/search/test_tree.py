@@ -53,7 +53,7 @@ def test_trees_that_do_not_fit_are_refused_with_numbers(monkeypatch: pytest.Monk
 
     def with_memory(limit: int | None) -> None:
         stats = None if limit is None else {"bytes_limit": limit}
-        monkeypatch.setattr(jax, "devices", lambda *_: [SimpleNamespace(memory_stats=lambda: stats)])
+        monkeypatch.setattr(jax, "local_devices", lambda *_: [SimpleNamespace(memory_stats=lambda: stats)])
 
     def planted() -> None:
         jax.eval_shape(lambda states: plant(game, SETTINGS, states), states)

@@ -252,8 +252,15 @@ def test_classes_that_are_no_games() -> None:
     class Lacks(Game):
         """Has no methods."""
 
+    class Unset(TicTacToe):
+        """Has no method for the result."""
+
+        returns = None  # type: ignore[assignment]
+
     with pytest.raises(OptionError, match=r"Lacks lacks the method _action_name, _play, "):
         check_game(Lacks)
+    with pytest.raises(OptionError, match=rf"{HERE}, line \d+: Unset lacks the method returns$"):
+        check_game(Unset)
     with pytest.raises(OptionError, match="expected a class derived from"):
         check_game(TicTacToeState)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="a setting cannot be declared as"):

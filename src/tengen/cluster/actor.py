@@ -5,7 +5,6 @@ because the actor must first limit the memory that JAX takes.
 """
 
 import os
-import sys
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.jax_setup import use_gpus
 
 if TYPE_CHECKING:
     from tengen.cluster.packing import GamesChunk
 
 _SECONDS = 5.0  # of playing before finished games are handed over, unless there are enough for a file before
-_USABLE = 0.9  # of the memory of a GPU: drivers and programs need some
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,6 @@ class PlayedChunks:
 
     chunks: tuple["GamesChunk", ...]
     evaluations: float
-
-
-def use_gpus(gpus: float) -> None:
-    """Let JAX take no GPU, or only a share of a GPU's memory. It must not have been used yet."""
-    if not gpus:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray does not hide GPUs of which none was asked for
-        platforms = os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        if (jax := sys.modules.get("jax")) is not None:
-            jax.config.update("jax_platforms", platforms)
-    elif gpus < 1:
-        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{_USABLE * gpus:.3f}")
 
 
 class SelfplayActor:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import tengen
-from tengen.cluster.actor import use_gpus
 from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError, TengenError
+from tengen.jax_setup import use_gpus
 from tengen.words import counted
 
 _ANSWER = 60.0  # seconds in which a node must start a worker

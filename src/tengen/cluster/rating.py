@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files
-from tengen.cluster.actor import ActorPlace, use_gpus
+from tengen.cluster.actor import ActorPlace
 from tengen.cluster.connection import last_line
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 

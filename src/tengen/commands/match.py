@@ -118,9 +118,11 @@ def _play(
 
 def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
     """Prints the result so far."""
+    from tengen.match import results
+
     print("\n".join(match.lines()))
     if match.played:
-        print(f"games: {games}; result for ratings: {match.folder / 'results.jsonl'}")
+        print(f"games: {games}; result for ratings: {match.folder / results.FILE}")
     if args.json:
         try:
             args.json.parent.mkdir(parents=True, exist_ok=True)

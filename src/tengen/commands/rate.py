@@ -56,6 +56,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Rates, plays and rates again."""
     _check(args)
+    from tengen.config.source import RUN_FILE
     from tengen.match import league, player_spec
     from tengen.match.league import LeagueRating, LeagueResults
 
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     def begin() -> "LeagueRating":
         # Without a configuration that can be read it is unknown how the run's own games were played.
-        own = simulations == found.simulations and not (found.config is None and (args.base / "config.yaml").exists())
+        own = simulations == found.simulations and not (found.config is None and (args.base / RUN_FILE).exists())
         return LeagueRating(found, LeagueResults(args.base, simulations, own, args.results), args.zero)
 
     if args.no_play or args.games == 0:
@@ -170,6 +171,7 @@ def _searching(simulations: int) -> str:
 def _check(args: argparse.Namespace) -> None:
     """Checks options beyond what argparse does."""
     from tengen.analysis import saving
+    from tengen.match import results
 
     check_games(args.games)
     if args.total_games is not None and args.total_games < 2:
@@ -182,5 +184,5 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and not 0 < value < 1e9:
             raise TengenError(f"--{name}: expected a number above 0, got {value:g}")
     for path in args.results:
-        if not (path / "results.jsonl" if path.is_dir() else path).exists():
+        if not (path / results.FILE if path.is_dir() else path).exists():
             raise TengenError(f"--results {path}: expected a file of results or the folder of a match")

@@ -45,7 +45,7 @@ def add(subparsers: Any) -> None:
         "population: --population of them, the best copied and perturbed over --generations",
     )
     how.add_argument("--trials", type=int, metavar="N", help="how many settings to draw")
-    how.add_argument("--eta", type=int, default=None, metavar="N", help="halving: 1 of so many goes on (3)")
+    how.add_argument("--eta", type=int, default=None, metavar="N", help="halving: one in N goes on (3)")
     how.add_argument("--population", type=int, metavar="N", help="population: how many there are at a time")
     how.add_argument("--generations", type=int, metavar="G", help="population: how often the worst are replaced")
     how.add_argument("--seed", type=int, default=None, metavar="N", help="of what is drawn (0)")

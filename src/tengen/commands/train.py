@@ -86,6 +86,7 @@ def _on_hosts(args: argparse.Namespace) -> int:
 
 def _train(args: argparse.Namespace, beat: Any = None) -> int:
     """Learn; `beat` is the heartbeat of several processes."""
+    from tengen.config.source import RUN_FILE
     from tengen.run.locks import check_name
 
     name = check_name(args.name)
@@ -117,7 +118,7 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
     # Trainers besides the main one may have networks of other sizes, and other ways of learning.
     free = ("net.dtype",) if name == "main" else ("net", "train")
     config, base = load(args)
-    if name != "main" and not (base / "config.yaml").exists():
+    if name != "main" and not (base / RUN_FILE).exists():
         raise OptionError(
             f"{base}: there is no run here that trainer {name} could join; start self-play or the main trainer first"
         )

@@ -88,7 +88,7 @@ def _config_class(name: Any, place: str) -> type[TrainerConfig]:
         found = importing.load(name, "a trainer")
     except OptionError as error:
         raise ConfigError([f"trainer: {error} ({place})"]) from error
-    kind, defined = getattr(found, "Config", None), importing.defined_at(found)
+    kind, defined = getattr(found, "Config", None), importing.where(found)
     if not (isinstance(kind, type) and issubclass(kind, TrainerConfig) and hasattr(found, "_train")):
         raise ConfigError([f"trainer: {name}: expected a class derived from tengen.train.Trainer ({defined}; {place})"])
     if inspect.isabstract(found):
@@ -116,7 +116,7 @@ def _checked(cls: type[T], data: Any, old: bool) -> tuple[T | None, list[schema.
     try:
         return schema.check(cls, data, old=old)
     except Exception as error:
-        place = importing.place_of(error) or importing.defined_at(cls)
+        place = importing.place_of(error) or importing.where(cls)
         raise ConfigError([f"{cls.__name__}: {type(error).__name__}: {error} ({place})"]) from error
 
 

@@ -43,8 +43,8 @@ def take(batch: Batch, reply: Any) -> None:
         given = (_device_array if batch.on_device else _array)(batch.label, name, reply[name])
         full, real = room.shape, (batch.count, *room.shape[1:])
         if given.shape not in (full, real):
-            both = _shape(full) if full == real else f"{_shape(full)}, or {_shape(real)} for the real rows alone"
-            raise ReplyError(f"{batch.label}: {name}: expected the shape {both}, got {_shape(given.shape)}")
+            both = f"{[*full]}" if full == real else f"{[*full]}, or {[*real]} for the real rows alone"
+            raise ReplyError(f"{batch.label}: {name}: expected the shape {both}, got {[*given.shape]}")
         if batch.on_device:
             # Shapes that are the same every time are compiled once.
             padded = given if given.shape == full else jnp.zeros(full).at[: batch.count].set(given)
@@ -94,8 +94,8 @@ def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, 
         untouched = written.shape == found[side].shape and (written == before[side]).all()
         chosen = _array("game_start", name, given.get(name, now[side] if untouched else written), whole=True)
         if chosen.shape not in ((), found[side].shape):
-            raise ReplyError(f"game_start: {name}: expected one number or {_shape(found[side].shape)} of them, "
-                             f"got {_shape(chosen.shape)}")  # fmt: skip
+            raise ReplyError(f"game_start: {name}: expected one number or {[*found[side].shape]} of them, "
+                             f"got {[*chosen.shape]}")  # fmt: skip
         found[side] = chosen
     return found
 
@@ -148,10 +148,6 @@ def _device_array(label: str, name: str, value: Any) -> jax.Array:
 
 def _names(batch: Batch) -> str:
     return " and ".join(batch.reply)
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
 
 
 def _rows(wrong: np.ndarray) -> str:

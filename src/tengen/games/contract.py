@@ -35,14 +35,16 @@ def check_class(cls: Any, name: str) -> type[Game]:
     """`cls`, if it is a class of a game with all methods. Raises OptionError otherwise."""
     if not (isinstance(cls, type) and issubclass(cls, Game)):
         raise OptionError(f"{name}: expected a class derived from tengen.games.Game, got {quote(cls)}")
-    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    missing = {method for method in Game.__abstractmethods__ if not callable(getattr(cls, method))}
+    missing |= cls.__abstractmethods__
     if missing:
-        raise OptionError(f"{name}: {place(cls)}: {cls.__name__} lacks the method {', '.join(missing)}")
+        lacks = f"{cls.__name__} lacks the method {', '.join(sorted(missing))}"
+        raise OptionError(f"{name}: {importing.where(cls)}: {lacks}")
     options = getattr(cls, "Options", None)
     if options is None:
         cls.Options = NoOptions
     elif not (isinstance(options, type) and dataclasses.is_dataclass(options)):
-        raise OptionError(f"{name}: {place(cls)}: Options: expected a frozen dataclass of settings")
+        raise OptionError(f"{name}: {importing.where(cls)}: Options: expected a frozen dataclass of settings")
     return cls
 
 
@@ -62,7 +64,7 @@ def _checked(cls: type[Game], options: Any, name: str) -> Game:
     except OptionError:
         raise
     except Exception as error:
-        raise BadGame(name, [f"{cls.__name__}(options): {importing.explain(error)}"]) from error
+        raise BadGame(name, [f"{cls.__name__}(options): {importing.explain(error, cls)}"]) from error
     game.name = name  # networks and rows are saved with this name, by which the game is found again
     found = list(problems(game))
     if found:
@@ -79,24 +81,14 @@ def problems(game: Game) -> Iterator[str]:
         yield from _symmetries(game)
 
 
-def place(thing: Any) -> str:
-    """`FILE, line 12` of a class or method; its name if its source is unknown."""
-    thing = inspect.unwrap(getattr(thing, "func", None) or getattr(thing, "__func__", thing))
-    try:
-        _, line = inspect.getsourcelines(thing)
-        return f"{importing.shown(inspect.getsourcefile(thing) or '?')}, line {line}"
-    except (OSError, TypeError):
-        return getattr(thing, "__qualname__", str(thing))
-
-
 def at(game: Game, method: str) -> str:
     """`FILE, line 12, in observe`: where that method of the game is written."""
     cls = type(game)
-    return f"{place(inspect.getattr_static(cls, method, cls))}, in {method}"
+    return f"{importing.where(inspect.getattr_static(cls, method, cls))}, in {method}"
 
 
 def _attributes(game: Game) -> Iterator[str]:
-    where = place(type(game))
+    where = importing.where(type(game))
     wanted = {
         "version": (lambda x: _whole(x, 0), "a whole number"),
         "num_actions": (lambda x: _whole(x, 1), "a whole number of at least 1"),
@@ -171,12 +163,12 @@ def _targets(game: Game, state: Any) -> Iterator[str]:
             try:
                 loss = jax.eval_shape(target.loss, rows, rows)
             except Exception as error:
-                yield f"{place(target.loss)}: the loss of {name}: {importing.explain(error)}"
+                yield f"{importing.where(target.loss)}: the loss of {name}: {importing.explain(error)}"
                 continue
             if getattr(loss, "shape", None) not in ((_BATCH,), rows.shape):
                 allowed = " or ".join(str(["B", *more]) for more in dict.fromkeys(((), shape)))
-                got = _words(loss)
-                yield f"{place(target.loss)}: the loss of {name}: expected the shape {allowed}, got {got}, B = {_BATCH}"
+                wrong = f"expected the shape {allowed}, got {_words(loss)}, B = {_BATCH}"
+                yield f"{importing.where(target.loss)}: the loss of {name}: {wrong}"
 
 
 def _symmetries(game: Game) -> Iterator[str]:

@@ -63,7 +63,7 @@ class _FunctionRule:
         legal = np.asarray(look.legal)[places]
         with importing.told("opponent"):
             found = np.asarray(self.function(self.shown(*(leaf[places] for leaf in look.observation)), legal))
-        where = importing.defined_at(self.function)
+        where = importing.where(self.function)
         if found.shape != places.shape or not np.issubdtype(found.dtype, np.integer):
             got = f"{found.dtype}{list(found.shape)}"
             raise UserCodeError(f"opponent: expected whole numbers of the shape [{len(places)}], got {got} ({where})")

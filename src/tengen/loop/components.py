@@ -12,6 +12,7 @@ from tengen.data.format.rows import Rows
 from tengen.data.store import buffer
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
+from tengen.jax_setup import device_memory
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.learner import padded
@@ -93,8 +94,3 @@ def check_fits(what: str, needed: int, advice: str) -> None:
     there = device_memory()
     if there is not None and needed > _USABLE * there:
         raise OptionError(f"{what} needs {in_bytes(needed)} on the device, which has {in_bytes(there)}: {advice}")
-
-
-def device_memory() -> int | None:
-    """Bytes of device memory for programs; None if unknown."""
-    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")

@@ -18,7 +18,8 @@ from tengen.config.sections import Config
 from tengen.config.settings.match import MatchSettings
 from tengen.data.store.buffer import RowBuffer
 from tengen.games.core import Game
-from tengen.loop.components import Components, device_memory
+from tengen.jax_setup import device_memory
+from tengen.loop.components import Components
 from tengen.loop.estimate import Estimate
 from tengen.match import players
 from tengen.selfplay.finished import on_host

@@ -49,7 +49,7 @@ class Rater:
         networks: RunNetworks,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.path = folder / "results.jsonl"
+        self.path = folder / results.FILE
         self.results = results.read(self.path)
         self.notes: list[str] = []  # about matches that could not be played, until the caller clears them
         self._repeating = ""  # the note about openings, once it was given

@@ -24,7 +24,7 @@ from tengen.match import results
 from tengen.match.game_record import PlayedGame
 from tengen.match.match_games import MatchGames
 
-ABOUT, _GAMES, _RESULTS, SUMMARY = "match.json", "games.jsonl", "results.jsonl", "summary.json"
+ABOUT, _GAMES, SUMMARY = "match.json", "games.jsonl", "summary.json"
 
 
 class MatchFolder(MatchGames):
@@ -64,7 +64,7 @@ class MatchFolder(MatchGames):
         try:
             if self.played:
                 save_records(path, self.records(game))
-                results.write(self.folder / _RESULTS, self.result)
+                results.write(self.folder / results.FILE, self.result)
             files.write_bytes(self.folder / SUMMARY, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
         except OSError as error:
             raise TengenError(f"{self.folder}: cannot be written to: {error.strerror or error}") from None

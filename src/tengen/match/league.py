@@ -13,6 +13,7 @@ from typing import Any
 from tengen import config as configuration
 from tengen.config.sections import Config
 from tengen.config.settings.search import SearchSettings
+from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.files import lock
 from tengen.games.core import Game
@@ -30,8 +31,7 @@ from tengen.run import networks
 
 SIMULATIONS, OPENING_MOVES, ANCHORS = 64, 2, ("random",)
 """For a run without a configuration."""
-FOLDER = "ratings"
-_RUNS_OWN = "results.jsonl"
+FOLDER = results.OF_RUN.parent
 _LOADED = 8  # networks that are kept on the device
 Watching = Callable[[MatchGames], AbstractContextManager[Any]]
 
@@ -109,7 +109,7 @@ def gather(
 
 def _configuration(run: Path, needed: bool) -> tuple[Config | None, list[str]]:
     """The configuration of a run, if it has one that this Tengen can read; and what is wrong with it."""
-    path = run / "config.yaml"
+    path = run / RUN_FILE
     if not path.exists():
         return None, []
     try:
@@ -155,8 +155,8 @@ class LeagueResults:
         """
         self.path = run / FOLDER / f"rate-s{simulations}.jsonl"  # the only file that is written
         self.mine = results.read(self.path)
-        self._others = [run / FOLDER / _RUNS_OWN] if own else []
-        self._others += [path / _RUNS_OWN if path.is_dir() else path for path in more]
+        self._others = [run / results.OF_RUN] if own else []
+        self._others += [path / results.FILE if path.is_dir() else path for path in more]
         self._known: list[MatchResult] = []
         self.refresh()
 

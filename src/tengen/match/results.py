@@ -21,6 +21,8 @@ from tengen.schema import REQUIRED, check, dotted, setting
 
 SURE = 1.959964  # standard deviations on either side that hold 95 % of a normal distribution
 ELO = 400 / math.log(10)  # Elo points per unit of log odds
+FILE = "results.jsonl"
+OF_RUN = Path("ratings", FILE)  # the results of a run, in its directory
 _MOST = 2**53 - 1
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.config.settings.run import GoalSection
-from tengen.config.source import as_config
+from tengen.config.source import RUN_FILE, as_config
 from tengen.data.shuffle import folders as shuffled
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
@@ -39,7 +39,6 @@ from tengen.run.time_budget import TimeBudget
 
 SCHEMA = 1
 State = Literal["new", "running", "stopped", "killed", "diverged"]
-_CONFIG = "config.yaml"
 _RATED = ("fused", "sync", "cluster")  # kinds of runs that rate their networks now and then
 _T = TypeVar("_T")
 
@@ -260,9 +259,9 @@ def check(base: Path) -> None:
     """TengenError if there is no run in the folder."""
     try:
         if base.is_dir():
-            if (base / _CONFIG).exists():
+            if (base / RUN_FILE).exists():
                 return
-            what = "no run, because it has no config.yaml" if any(base.iterdir()) else "empty, so there is no run"
+            what = f"no run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
             raise TengenError(f"{base}: is {what}; `tengen run CONFIG --base {base}` starts one")
         what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
     except OSError as error:

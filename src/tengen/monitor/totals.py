@@ -13,7 +13,6 @@ from tengen.run import networks
 from tengen.run.chunk_counts import ChunkCounts
 
 SELFPLAY = "selfplay"
-RESULTS = Path("ratings", "results.jsonl")
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def _count(meta: Meta) -> tuple[int, int]:
 
 def ratings(base: Path) -> Ratings | None:
     """Of all networks that played matches; None if none did. TengenError if the results cannot be read."""
-    return rate(results.read(base / RESULTS))
+    return rate(results.read(base / results.OF_RUN))
 
 
 def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:

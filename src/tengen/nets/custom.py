@@ -76,7 +76,9 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool
     except TengenError:
         raise
     except Exception as error:
-        raise OptionError(f"{spec.function}: building the network failed: {importing.explain(error)}") from error
+        raise OptionError(
+            f"{spec.function}: building the network failed: {importing.explain(error, function)}"
+        ) from error
     if not isinstance(module, nnx.Module):
         place = importing.where(function)
         raise OptionError(f"{spec.function}: {place}: expected a flax.nnx.Module, got {type(module).__name__}")

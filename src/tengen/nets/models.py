@@ -24,6 +24,7 @@ from tengen import importing
 from tengen.errors import TengenError
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import OFF_BOARD, Evaluation, Outputs
+from tengen.words import counted
 
 _PREFIX = "python:"
 
@@ -41,7 +42,7 @@ def load(text: str, game: Game) -> "PythonModel":
     try:
         model = function(game)
     except Exception as error:
-        raise TengenError(f"{text}: loading the model failed: {importing.explain(error)}") from error
+        raise TengenError(f"{text}: loading the model failed: {importing.explain(error, function)}") from error
     if not callable(model):
         got = f"got {type(model).__name__}"
         raise TengenError(f"{text}: {importing.where(function)}: expected a function of planes and scalars, {got}")
@@ -73,8 +74,8 @@ class PythonModel:
         try:
             found = self.model(observation.planes, observation.scalars)
         except Exception as error:
-            text = f"evaluating {count} positions of {self.game.name} failed: {importing.explain(error)}"
-            raise TengenError(f"{self.text}: {text}") from error
+            what = f"evaluating {counted(count, 'position')} of {self.game.name} failed"
+            raise TengenError(f"{self.text}: {what}: {importing.explain(error, self.model)}") from error
         device = next(iter(observation.planes.devices()))
         policy, value = (jax.device_put(self._array(name, x), device) for name, x in self._parts(found))
         if policy.shape != (count, self.game.num_actions):
@@ -82,9 +83,10 @@ class PythonModel:
         if value.shape not in ((count,), (count, 1), (count, 3)):
             self._wrong(f"value: expected the shape {[count]} or {[count, 3]}, got {list(value.shape)}")
         policy, value, problems = _checked(policy, value)
+        problems = jax.device_get(problems)  # three flags: all that leaves the device
         if problems.any():
             words = ("policy holds NaN or +inf", "value holds numbers that are not finite", "value is not in [-1, 1]")
-            self._wrong(next(text for text, there in zip(words, np.asarray(problems), strict=True) if there))
+            self._wrong(next(text for text, there in zip(words, problems, strict=True) if there))
         return policy, value
 
     def _parts(self, found: Any) -> Iterator[tuple[str, Any]]:
@@ -103,8 +105,7 @@ class PythonModel:
             self._wrong(f"{name}: {type(value).__name__} cannot be read as an array of numbers ({error})")
 
     def _wrong(self, text: str) -> NoReturn:
-        call = self.model if hasattr(self.model, "__code__") else type(self.model).__call__
-        raise TengenError(f"{self.text}: {importing.where(call)}: {text}")
+        raise TengenError(f"{self.text}: {importing.where(self.model)}: {text}")
 
 
 def to_jax(value: Any) -> Array:

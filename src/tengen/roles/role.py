@@ -11,13 +11,14 @@ import optax
 from flax import nnx
 from jax import Array
 
-from tengen import nets
+from tengen import importing, nets
 from tengen.config.settings.net import RoleNetSettings
 from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
+from tengen.importing import UserCodeError
 from tengen.nets import custom, growing, saving
 from tengen.roles import rules
 from tengen.roles.buffer import ReplayBuffer
@@ -226,6 +227,9 @@ def _descend(
         net = rules.network(graph, {**learned, **others})
         found = loss(net, *data)
         value, figures = found if isinstance(found, tuple) else (found, {})
+        if jnp.shape(value):
+            got = f"got the shape {[*jnp.shape(value)]}; did you forget .mean()?"
+            raise UserCodeError(f"{importing.where(loss)}: expected one number as the loss, {got}")
         kept = saving.named(nnx.state(net))
         return value, ({name: kept[name] for name in others}, figures)
 

@@ -108,7 +108,7 @@ def numbers(trainer: "Trainer[Any]", figures: Any) -> Metrics:
 
     UserCodeError if they are something else, and Diverged if a loss is not finite.
     """
-    where = importing.defined_at(type(trainer)._train)
+    where = importing.where(type(trainer)._train)
     if not isinstance(figures, Mapping | None):
         raise UserCodeError(f"_train: expected figures by name, or None, got {type(figures).__name__} ({where})")
     found: Metrics = {}

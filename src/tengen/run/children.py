@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tengen import files
+from tengen.config.source import RUN_FILE
 from tengen.errors import Diverged, TengenError
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
@@ -44,7 +45,7 @@ class Hopeless(TengenError):
 
 def command(kind: str, base: Path) -> list[str]:
     """What runs a part on the configuration in the run directory."""
-    return [sys.executable, "-m", "tengen", kind, str(base / "config.yaml"), "--base", str(base)]
+    return [sys.executable, "-m", "tengen", kind, str(base / RUN_FILE), "--base", str(base)]
 
 
 class ChildProcess:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tengen import files, nets, schema
+from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.nets.specs import FILE_NAME
 from tengen.run import shipped
@@ -242,7 +243,7 @@ def _newest_found(path: Path, role: str | None) -> FoundNetwork:
         return found[-1]
     if role is not None and usable(path):
         raise TengenError(f"{path}: a run without a network that plays the {role}, who does not learn there")
-    if (path / "config.yaml").exists():
+    if (path / RUN_FILE).exists():
         raise TengenError(f"{path}: a run without a network so far; let it go on, or name a network's folder")
     raise TengenError(f"{path}: neither a network (a folder with {FILE_NAME}) nor a run (a folder with config.yaml)")
 

@@ -17,6 +17,7 @@ from tengen import schema
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
+from tengen.jax_setup import device_memory
 from tengen.words import in_bytes
 
 NONE = -1
@@ -166,8 +167,7 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
 
 def check_memory(needed: int, batch: int) -> None:
     """OptionError if the device has too little memory for the trees of `batch` games."""
-    stats = jax.devices()[0].memory_stats() or {}
-    limit = stats.get("bytes_limit") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = device_memory() or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > limit:
         raise OptionError(
             f"search: the trees of {batch:,} games need {in_bytes(needed)}, the device has {in_bytes(limit)}; "

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tengen import files
+from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 
 # The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
-_LEFT = ("config.yaml", ".lock", "ratings")
+_LEFT = (RUN_FILE, ".lock", "ratings")
 
 
 def copy_run(source: Path, target: Path) -> None:

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 from tengen import config as configuration
 from tengen import files, importing
 from tengen.config.problems import ConfigError
+from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.sweep.plan import PlannedTrial, SweepPlan, load
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec
 
 T = TypeVar("T")
-_PLAN, _ROUNDS, _CONFIG = "plan.json", "rounds.json", "config.yaml"
+_PLAN, _ROUNDS = "plan.json", "rounds.json"
 _DIFFERENCES = 10
 
 
@@ -38,7 +39,7 @@ class SweepFolder:
         """Write the plan, or check that it is the one already there; the plan to go on with."""
         text = configuration.render(planned.config)
         if not self.exists:
-            self.write(_CONFIG, "".join(f"# {line}\n" for line in importing.noted_folders()) + text)
+            self.write(RUN_FILE, "".join(f"# {line}\n" for line in importing.noted_folders()) + text)
             self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
             return self.open()
         there = self.open()
@@ -61,7 +62,7 @@ class SweepFolder:
         if not self.exists:
             raise TengenError(f"{self.path}: no sweep is there (it would have a {_PLAN}); give a CONFIG to begin one")
         plan = self._read(self.path / _PLAN, SweepPlan.from_json)
-        file = self.path / _CONFIG
+        file = self.path / RUN_FILE
         load(file)  # says what is wrong with it
         return PlannedTrial(plan, str(file.absolute()))
 
@@ -96,7 +97,7 @@ class SweepFolder:
 
     def spec(self, job: Job, overrides: Sequence[str]) -> TrialSpec:
         """The spec for an executor."""
-        files = (self.path / _CONFIG, self.trial(job.trial), self.log(job.trial))
+        files = (self.path / RUN_FILE, self.trial(job.trial), self.log(job.trial))
         config, folder, log = (str(file.absolute()) for file in files)
         return TrialSpec(job.trial, config, tuple(overrides), folder, log)
 

@@ -5,11 +5,10 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
+from tengen.jax_setup import gpu_share
 from tengen.sweep.trial import Share
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
-_WHOLE = 0.9  # of a GPU's memory that all trials on it may take together
 _THREADS = "OMP_NUM_THREADS"
 
 
@@ -46,18 +45,9 @@ def shares(
         if mine and _THREADS not in environment:
             given[_THREADS] = str(len(mine))
         if devices:
-            given[_VISIBLE] = devices[number % len(devices)]
-        given |= memory_fraction(1 / on_one if on_one else 0, environment)
+            given |= {_VISIBLE: devices[number % len(devices)], **gpu_share(1 / on_one, environment)}
         found.append(Share(mine, given))
     return tuple(found)
-
-
-def memory_fraction(share: float, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variable that leaves others their part of a GPU's memory, if a trial has only a share of it.
-
-    Otherwise the first one takes three quarters of it when it starts, and the next finds nothing.
-    """
-    return {_FRACTION: f"{_WHOLE * share:.3g}"} if 0 < share < 1 and _FRACTION not in environment else {}
 
 
 def _slice(there: tuple[int, ...], number: int, count: int) -> tuple[int, ...]:

@@ -18,10 +18,11 @@ from typing import Any
 
 from tengen import files
 from tengen.cluster.connection import last_line
+from tengen.config.source import RUN_FILE
 from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
+from tengen.jax_setup import gpu_share
 from tengen.sweep.executor import Ended
-from tengen.sweep.machine import memory_fraction
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
 
 _ANSWER = 5.0  # seconds in which trials must hear that they should stop
@@ -39,8 +40,7 @@ class TrialShare:
 
     def environment(self, present: Mapping[str, str]) -> dict[str, str]:
         """Variables for the process of a trial."""
-        hidden = {} if self.gpus else {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
-        return memory_fraction(self.gpus, present) | hidden | {LIMIT: str(max(int(self.cpus), 1))}
+        return gpu_share(self.gpus, present) | {LIMIT: str(max(int(self.cpus), 1))}
 
     def room(self, nodes: list[Mapping[str, float]]) -> int:
         """How many trials fit on nodes with these resources."""
@@ -74,7 +74,7 @@ class TrialActor:
             return None, b""
         with tempfile.TemporaryDirectory(prefix="tengen-trial-") as folder:
             unpack(packed, Path(folder))
-            here = {"config": "config.yaml", "folder": _RUN, "log": _LOG}
+            here = {"config": RUN_FILE, "folder": _RUN, "log": _LOG}
             local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
             result = run_trial(local, place, self._stopping.is_set)
             return result.to_json(), pack({name: Path(folder) / name for name in (_RUN, _LOG)})
@@ -106,7 +106,7 @@ class RayExecutor:
         files.write_bytes(self._folder / _TOKEN, self._token.encode())
         packed = b""
         if self._packs:
-            packed = pack({"config.yaml": Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
+            packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
         actor = self._actor.remote()
         found = actor.run.remote(spec.to_json(), self._share, self._token, packed)
         self._running[found] = spec, actor

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tengen.config.source import RUN_FILE
 from tengen.monitor.text_chart import framed, plot
 from tengen.sweep.driver import Driver, figure
 from tengen.sweep.scoring import TrialScore, comparable
+from tengen.sweep.space import is_number
 from tengen.sweep.strategies import Number
 
 _BAR, _FEW = 30, 8  # characters of a bar; values of a setting that get one each
@@ -117,7 +119,7 @@ def effects(report: SweepReport) -> str:
         values = list(dict.fromkeys(json.dumps(row.settings[key]) for row in scored))
         if len(values) < 2:
             continue
-        numbers = all(_is_number(row.settings[key]) for row in scored)
+        numbers = all(is_number(row.settings[key]) for row in scored)
         lines = _dots(scored, key) if numbers and len(values) > _FEW else _bars(scored, key, values, report.highest)
         parts.append("\n".join([f"{report.metric} by {name}", *lines]))
     return "\n\n".join(parts)
@@ -142,7 +144,7 @@ def ending(report: SweepReport, driver: Driver) -> str:
     folder = driver.folder.trial(best.trial)
     job = next(job for each in reversed(driver.rounds) for job in each.jobs if job.trial == best.trial)
     sets = [f"--set={text}" for text in driver.planned.overrides(job, driver.rounds[0])]
-    again = shlex.join(["tengen", "run", str(driver.folder.path / "config.yaml"), *sets])
+    again = shlex.join(["tengen", "run", str(driver.folder.path / RUN_FILE), *sets])
     settings = ", ".join(f"{key}={value_words(value)}" for key, value in best.settings.items())
     return "\n".join(
         [f"best:      trial {best.trial} ({settings})", f"its run:   {folder}", f"run anew:  {again} --base RUN"]
@@ -169,7 +171,7 @@ def _bars(rows: Sequence[ReportRow], key: str, written: Sequence[str], highest: 
         if row.score is not None:
             by_value[json.dumps(row.settings[key])].append(row.score.value)
     found = [(json.loads(text), scores) for text, scores in by_value.items()]
-    if all(_is_number(value) for value, _ in found):
+    if all(is_number(value) for value, _ in found):
         found.sort(key=lambda pair: pair[0])
     means = [sum(scores) / len(scores) for _, scores in found]
     low, high = min(means), max(means)
@@ -201,10 +203,6 @@ def placed(numbers: Sequence[float]) -> list[float]:
     scale = math.log if low > 0 and high / low > 10 else float
     first, last = scale(low), scale(high)
     return [(scale(number) - first) / (last - first) if last > first else 0.5 for number in numbers]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _count(value: float | None) -> str:

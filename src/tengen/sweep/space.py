@@ -55,7 +55,7 @@ class ValueChoice:
 
     def perturb(self, value: Any, source: random.Random) -> Any:
         """A neighbour in a list of numbers, otherwise any value."""
-        if not all(_is_number(each) for each in self.values) or value not in self.values:
+        if not all(is_number(each) for each in self.values) or value not in self.values:
             return self.draw(source)
         ordered = sorted(self.values)
         place = ordered.index(value) + source.choice((-1, 1))
@@ -259,7 +259,7 @@ def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange
     ends = reader.plain(low.strip()), reader.plain(high.strip())
     if known.kind not in (int, float):
         raise _Wrong(f"{key}: is no number but {known.expected}; write a list of values")
-    if not all(_is_number(end) and math.isfinite(end) for end in ends):
+    if not all(is_number(end) and math.isfinite(end) for end in ends):
         raise _Wrong(f"{key}: expected LOW..HIGH, two numbers, got {schema.quote(f'{low}..{high}')}")
     if not ends[0] < ends[1]:
         raise _Wrong(f"{key}: expected LOW..HIGH with the lower number first, got {low}..{high}")
@@ -306,7 +306,8 @@ def _initials(name: str) -> str:
     return "".join(word[:1] for word in words) if len(words) > 1 else ""
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a number, which True is not here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

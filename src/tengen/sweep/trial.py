@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen import files, match
+from tengen import files
 from tengen.errors import TengenError
 from tengen.files import lock
+from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
 
@@ -109,7 +110,7 @@ def measured(folder: Path) -> TrialResult:
         for name, value in _leaves(line):
             full = f"{line['kind']}.{name}"
             values[full] = values.get(full) if value is None and unlearned else value
-    played = match.read(folder / "ratings" / "results.jsonl")
+    played = results.read(folder / results.OF_RUN)
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))
 
 

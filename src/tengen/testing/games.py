@@ -31,11 +31,11 @@ def check_game(game: type[Game] | Game, **options: object) -> tuple[str, ...]:
         cls = contract.check_class(game, getattr(game, "__name__", str(game)))
         name = getattr(cls, "name", None)
         if not (isinstance(name, str) and name):
-            raise contract.BadGame(cls.__name__, [f"{contract.place(cls)}: name is missing, such as 'breakthrough'"])
+            raise contract.BadGame(cls.__name__, [f"{importing.where(cls)}: name is missing, such as 'breakthrough'"])
         try:
             chosen = schema.from_options(cls.Options, options, name)
         except TypeError as error:  # the declaration of the options is wrong
-            raise contract.BadGame(name, [f"{contract.place(cls.Options)}: {error}"]) from error
+            raise contract.BadGame(name, [f"{importing.where(cls.Options)}: {error}"]) from error
         game = contract.make(cls, chosen, name)
     elif options:
         raise OptionError(f"{game.name}: a game that is made already takes no options, got {', '.join(options)}")

@@ -122,7 +122,7 @@ def number(schedule: AnySchedule, step: int, what: str) -> Array:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        defined = importing.defined_at(schedule if hasattr(schedule, "__code__") else type(schedule))
+        defined = importing.where(schedule)
         raise OptionError(f"{what}: expected a finite number at step {step}, got {schema.quote(found)} ({defined})")
     return jnp.float32(value)
 
@@ -138,7 +138,7 @@ def saved(schedule: Any, what: str) -> dict[str, Any] | None:
     try:
         return {"state": json.loads(json.dumps(state, default=_number_or_list, allow_nan=False))}
     except (TypeError, ValueError) as error:
-        defined = importing.defined_at(type(schedule))
+        defined = importing.where(schedule)
         raise OptionError(
             f"{what}: state_dict: expected finite numbers, texts, lists and dictionaries: {error} ({defined})"
         ) from None

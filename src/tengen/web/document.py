@@ -12,7 +12,8 @@ from tengen.config.problems import ConfigError
 from tengen.data.shuffle import folders as shuffled
 from tengen.errors import TengenError
 from tengen.games import Game, game_class, ships
-from tengen.monitor import overview, totals
+from tengen.match import results
+from tengen.monitor import overview
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.redact import hide
 from tengen.run import changes, chunk_counts, metrics, networks, part_status
@@ -44,7 +45,7 @@ class RunReader:
     def stamp(self) -> str:
         """Changes when the run does. Costs a few calls of `stat`."""
         watched = [self.base / name for name in (metrics.NAME, source.RUN_FILE, changes.NAME, *_STATES.values())]
-        watched += [self.base / part_status.FOLDER, self.base / totals.RESULTS, *_trainer_files(self.base)]
+        watched += [self.base / part_status.FOLDER, self.base / results.OF_RUN, *_trainer_files(self.base)]
         watched += list(inside(self.base / part_status.FOLDER))
         watched += [folder / ladder.SUMMARY for folder in inside(self.base / "matches")]
         found = 0
@@ -106,7 +107,7 @@ class RunReader:
         """The ladders of the run, and messages about what cannot be read."""
         return self._once(
             f"ladders {bool(self._history.others)}",  # without the metrics, some ratings may be missing
-            self.base / totals.RESULTS,
+            self.base / results.OF_RUN,
             lambda: ladder.ladders(self.base, self._history.others),
         )
 

@@ -14,7 +14,6 @@ from tengen.errors import TengenError
 from tengen.match import ratings, results
 from tengen.match.folder import SUMMARY
 from tengen.match.results import MatchResult
-from tengen.monitor.totals import RESULTS
 from tengen.run import networks
 from tengen.web.curves import brief
 from tengen.web.folders import inside
@@ -31,16 +30,16 @@ def ladders(base: Path, lines: Iterable[Mapping[str, Any]]) -> tuple[list[dict[s
     `lines` are the run's metrics, which have the ratings as they were when they were measured.
     """
     found, problems = [], []
-    paths = sorted(path for path in inside(base / RESULTS.parent) if path.suffix == ".jsonl")
-    for path in sorted(paths, key=lambda path: path.name != RESULTS.name):
+    paths = sorted(path for path in inside(base / results.OF_RUN.parent) if path.suffix == ".jsonl")
+    for path in sorted(paths, key=lambda path: path.name != results.FILE):
         try:
             played = results.read(path)
         except TengenError as error:
             problems.append(str(error))
             continue
         if played:
-            title = "the run's own ratings" if path.name == RESULTS.name else f"tengen rate, {path.stem}"
-            found.append({"title": title, "own": path.name == RESULTS.name, **ladder(played, lines)})
+            title = "the run's own ratings" if path.name == results.FILE else f"tengen rate, {path.stem}"
+            found.append({"title": title, "own": path.name == results.FILE, **ladder(played, lines)})
     return found, problems
 
 

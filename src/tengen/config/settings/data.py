@@ -18,7 +18,7 @@ class WindowSettings:
     )
     growth: float = setting(0.4, "rows by which the window grows per new row at first", low=0, high=1)
     scale: int | None = setting(
-        50_000, "rows over which that growth slows down; fewer is sooner (null: min_rows)", low=1, high=10**12
+        50_000, "rows over which the growth slows down; fewer: sooner (null: min_rows)", low=1, high=10**12
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:

@@ -110,7 +110,7 @@ class TargetSettings:
     """The target network, which follows the learning network."""
 
     kind: Literal["polyak", "periodic"] = setting(REQUIRED, "move part of the way at each update, or copy")
-    tau: float = setting(REQUIRED, "polyak: part of the way", low=1e-9, high=1)
+    tau: float = setting(REQUIRED, "polyak: share of the way to the learning network at each update", low=1e-9, high=1)
     every: int = setting(REQUIRED, "steps between two updates", low=1, high=10**9)
 
 

@@ -16,7 +16,7 @@ class SearchSettings:
     c_init: float = setting(1.25, "PUCT: exploration constant", low=0, high=100)
     c_base: float = setting(19652.0, "PUCT: visits at which exploration has grown by log 2", low=1, high=1e9)
     fpu_reduction: float = setting(0.2, "PUCT: first-play urgency, as a reduction of the parent's value", low=0, high=2)
-    root_fpu_reduction: float = setting(0.0, "PUCT: the same at the root", low=0, high=2)
+    root_fpu_reduction: float = setting(0.0, "PUCT: reduction of first-play urgency at the root", low=0, high=2)
     root_temperature: float = setting(1.0, "PUCT: policy temperature at the root; above 1 is flatter", low=0.1, high=10)
     noise_share: float = setting(0.25, "PUCT: share of Dirichlet noise in the root policy", low=0, high=1)
     noise_total: float = setting(

@@ -115,7 +115,9 @@ class SelfplaySettings:
     opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
     temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)
     last_temperature: float = setting(0.1, "temperature late in the game", low=0, high=10)
-    halving_plies: float = setting(8.0, "plies in which the temperature moves halfway towards that", low=0.1, high=1000)
+    halving_plies: float = setting(
+        8.0, "plies in which the temperature moves halfway to last_temperature", low=0.1, high=1000
+    )
     komi_spread: float = setting(0.0, "Go: standard deviation of komi around the game's own", low=0, high=100)
 
     opponents: tuple[str, ...] = setting(

@@ -19,7 +19,9 @@ class OptimizerSettings:
     )
     learning_rate: float = setting(2e-3, "learning rate where the schedule is 1", low=1e-9, high=100)
     momentum: float = setting(0.9, "decay of the gradient average per step", low=0, high=0.9999)
-    square_momentum: float = setting(0.99, "AdamW: the same for squared gradients", low=0, high=0.99999)
+    square_momentum: float = setting(
+        0.99, "AdamW: decay of the average of squared gradients per step", low=0, high=0.99999
+    )
     weight_decay: float = setting(
         1e-2, "SGD: added to the gradient; others: decay of kernels per unit of learning rate", low=0, high=10
     )

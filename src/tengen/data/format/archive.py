@@ -18,17 +18,20 @@ import struct
 import zlib
 from collections.abc import Mapping
 from io import FileIO
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tengen import files
 from tengen.errors import OptionError
 
 _END = struct.Struct("<4s8xIIH")  # signature, size and place of the list of members, length of a comment
 _END64 = struct.Struct("<4s36xQQ")  # for large files: signature, size and place of the list
 _WHERE64 = struct.Struct("<4s4xQ4x")  # signature, place of the latter
 _LISTED = struct.Struct("<4s4xHH4xIIIHHH8xI")  # signature, flags, method, checksum, sizes, lengths, place of a member
-_LOCAL = struct.Struct("<4s4xH16xHH")  # where it lies: signature, method, lengths of the name and of what follows it
+_LOCAL = struct.Struct("<4s4xH4xI8xHH")  # where it lies: signature, method, checksum, lengths of the name and of extras
+_SIZES64 = struct.Struct("<HHQQ")  # such an extra: number 1, length, size, size as stored
 _STORED, _DEFLATED = 0, 8
 _METHODS = {12: "bzip2", 14: "LZMA", 93: "Zstandard", 95: "xz"}
 _UNKNOWN = 2**32 - 1  # what stands for a number that does not fit
@@ -37,6 +40,7 @@ _COMMENT_LIMIT = 2**16
 _LIST_LIMIT = 2**18  # bytes: a chunk has some fifteen members, which take one thousand
 DEFLATE_LIMIT = 1032  # by how much deflating can shrink
 _BLOCK = 2**20  # bytes that are read at a time
+_FIRST = 2**14  # bytes of a peek
 NPY = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT = 4096  # bytes of an `.npy` file before its numbers
 # A key of a header and its value, with the comma behind it. NumPy itself reads headers with `ast`, which in Python 3.11
@@ -165,6 +169,31 @@ class _Stream:
         return OptionError(f"{self._member.name}: is cut short")
 
 
+def peek(path: Path, name: str) -> tuple[int, bytes]:
+    """The size of the file and the bytes of its first array. Reads the two ends of the file only.
+
+    OSError if it cannot be read. OptionError if the array has another name, is packed or damaged, and if the file does
+    not end with its list of members: then it was cut short, or was not written by Tengen.
+    """
+    size, first, last = files.read_ends(path, _FIRST, _END.size)
+    try:
+        end, length, place, comment = _END.unpack(last)
+        signature, method, checksum, named, more = _LOCAL.unpack_from(first)
+        start = _LOCAL.size + named
+        number, _, unpacked, stored = _SIZES64.unpack_from(first, start)
+        array = first[start + more : start + more + unpacked]
+        (header,) = struct.unpack_from("<H", array, 8)
+    except struct.error:
+        raise OptionError("too short") from None
+    whole = end == b"PK\x05\x06" and comment == 0 and place + length + _END.size == size
+    plain = signature == b"PK\x03\x04" and method == _STORED and number == 1 and unpacked == stored == len(array)
+    if not (whole and plain and first[_LOCAL.size : start] == f"{name}.npy".encode()):
+        raise OptionError(f"expected {name} first, as it is, and a list of members at the end")
+    if zlib.crc32(array) != checksum or array[:8] != NPY or b"'descr': '|u1'" not in array[10 : 10 + header]:
+        raise OptionError(f"{name}: expected bytes with their checksum")
+    return size, array[10 + header :]
+
+
 def _members(file: FileIO) -> dict[str, Member]:
     """All members by name."""
     size = file.seek(0, os.SEEK_END)
@@ -259,7 +288,7 @@ def _large(extra: bytes, *numbers: int) -> list[int]:
 def _begin(file: FileIO, member: Member) -> int:
     """Where the bytes of a member begin."""
     local = _read(file, member.place, _LOCAL.size)
-    signature, method, named, more = _LOCAL.unpack(local)
+    signature, method, _, named, more = _LOCAL.unpack(local)
     begin = member.place + _LOCAL.size + named + more
     if signature != b"PK\x03\x04" or method != member.method:
         raise OptionError(f"{member.name}: is not where it should be")

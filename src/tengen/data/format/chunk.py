@@ -9,9 +9,7 @@ import dataclasses
 import io
 import itertools
 import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,7 +21,7 @@ import numpy as np
 from tengen import files, schema
 from tengen.data.format import katago, sanity
 from tengen.data.format import rows as row
-from tengen.data.format.archive import DEFLATE_LIMIT, HEADER_LIMIT, NPY, Archive
+from tengen.data.format.archive import DEFLATE_LIMIT, HEADER_LIMIT, Archive, peek
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.errors import OptionError, TengenError
@@ -32,13 +30,8 @@ from tengen.schema import REQUIRED, setting
 SCHEMA = 1
 _LC0 = ".gz"  # the ending of Lc0's games
 _META = "meta"
-_META_NAME = b"meta.npy"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
 _T = TypeVar("_T")
-_LOCAL = struct.Struct("<4sHHHHHIIIHH")  # signature, ..., method, ..., crc, ..., length of the name, of what follows it
-_END = struct.Struct("<4sHHHHIIH")  # signature, ..., size and place of the list of arrays, length of a comment
-_ZIP64 = struct.Struct("<HHQQ")  # number 1, length, size, size as stored
-_FIRST = 1 << 14  # bytes of a peek, of which a meta needs one in ten
 
 
 class ChunkError(TengenError):
@@ -164,13 +157,11 @@ def peek_meta(path: Path) -> Meta:
     if path.suffix == _LC0:
         return _of_lc0(path)
     try:
-        size, first, last = files.read_ends(path, _FIRST, _END.size)
-        text = _first_array(first) if _ends_well(last, size) else None
-        if text is not None:
-            meta = Meta.from_json(text)
-            if meta.rows * meta.form.row_bytes <= size * DEFLATE_LIMIT:
-                return meta
-    except (OSError, ValueError, struct.error):
+        size, text = peek(path, _META)
+        meta = Meta.from_json(text)
+        if meta.rows * meta.form.row_bytes <= size * DEFLATE_LIMIT:
+            return meta
+    except (OSError, ValueError):
         pass
     return read_meta(path, count=True)
 
@@ -294,25 +285,3 @@ def check_wanted(
     odd = None if form is None else meta.form.lacking(form)
     if odd is not None:
         raise ForeignChunk(f"{path}: rows of another kind: they have no {odd} of the shape that is wanted")
-
-
-def _first_array(first: bytes) -> bytes | None:
-    """The content of the first array, if it is called meta, lies there as it is, and has its checksum."""
-    signature, *_, crc, _, _, name_length, extra_length = _LOCAL.unpack_from(first)
-    start = _LOCAL.size + name_length
-    if signature != b"PK\x03\x04" or first[_LOCAL.size : start] != _META_NAME or first[8:10] != b"\0\0":
-        return None
-    number, _, size, stored = _ZIP64.unpack_from(first, start)
-    start += extra_length
-    array = first[start : start + size]
-    if number != 1 or size != stored or len(array) != size or zlib.crc32(array) != crc or array[:8] != NPY:
-        return None
-    (header,) = struct.unpack_from("<H", array, 8)
-    described = array[10 : 10 + header]
-    return array[10 + header :] if b"'descr': '|u1'" in described else None
-
-
-def _ends_well(last: bytes, size: int) -> bool:
-    """Whether the list of arrays is where the end of the file says, which it is not in a file that was cut."""
-    signature, *_, length, place, comment = _END.unpack(last)
-    return signature == b"PK\x05\x06" and comment == 0 and place + length + _END.size == size

@@ -196,7 +196,8 @@ def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
     for name, (shape, dtype) in form.fields.items():
         found = tuple(np.shape(rows[name]))
         if len(found) != len(shape) + 1 or found[1:] != shape:
-            raise OptionError(f"rows: {name}: expected the shape {_shape(('N', *shape))}, got {_shape(found)}")
+            sizes = ", ".join(map(str, ("N", *shape)))
+            raise OptionError(f"rows: {name}: expected the shape [{sizes}], got {[*found]}")
         if rows[name].dtype != dtype:
             raise OptionError(f"rows: {name}: expected {dtype}, got {rows[name].dtype}")
         count = found[0] if count is None else count
@@ -274,7 +275,3 @@ def _library(array: Any) -> Any:
     import jax.numpy as jnp
 
     return jnp
-
-
-def _shape(sizes: Iterable[object]) -> str:
-    return f"[{', '.join(map(str, sizes))}]"

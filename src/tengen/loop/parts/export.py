@@ -23,6 +23,7 @@ from tengen.config import load as load_config
 from tengen.config import provenance
 from tengen.config.rendering import render
 from tengen.config.sections import Config
+from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.interop.katago import base as katago
@@ -57,9 +58,9 @@ def clean(folder: Path) -> None:
 def submit_checkpoint(base: Path, trainer: str) -> Path:
     """Submit the averaged weights of a trainer's newest checkpoint for export."""
     folder = base / "train" / trainer
-    if not (folder / "config.yaml").exists():
+    if not (folder / RUN_FILE).exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
-    config = load_config(folder / "config.yaml")
+    config = load_config(folder / RUN_FILE)
     trained = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, trainer)))
     with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
         resumed = trained.resume(checkpoints)
@@ -149,7 +150,7 @@ class ExportPart(Part):
     def _made_with(self, left: Path) -> str:
         """The configuration of the trainer, as text."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return files.read_text(left.parent.parent / "config.yaml")
+            return files.read_text(left.parent.parent / RUN_FILE)
         return render(self._config)
 
     def _place(self, role: object) -> str:

@@ -186,7 +186,7 @@ class GatePart:
 
     def _add(self, result: MatchResult) -> None:
         """Adds a result to the ratings, once. A damaged file of results holds up no network."""
-        path = self._base / "ratings" / "results.jsonl"
+        path = self._base / results.OF_RUN
         try:
             if not any((known.a, known.b) == (result.a, result.b) for known in results.read(path)):
                 results.append(path, result)
