@@ -103,7 +103,7 @@ def compare(args: argparse.Namespace, words: Sequence[str]) -> None:
                 finally:
                     process.terminate()
             seconds = last["elapsed"] - first["elapsed"]
-            rates = {name: (last[name] - first[name]) / seconds for name in ("rows", "steps", "evaluations")}
+            rates = {name: (last[name] - first[name]) / seconds for name in ("rows", "steps")}
             found[mode] = rates["rows"]
             texts = ", ".join(f"{value:,.1f} {name}/s" for name, value in rates.items())
             print(f"{mode:<8} {texts} in {seconds:.0f} s, from {first['elapsed']:.0f} s on", flush=True)
@@ -319,6 +319,9 @@ class SyntheticCluster:
 
     def room(self) -> int:
         return self.actors
+
+    def idle(self) -> dict[str, str]:
+        return {}
 
     def start(self, actor: type, *arguments: Any) -> Any:
         self._started += 1

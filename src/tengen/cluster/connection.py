@@ -54,6 +54,11 @@ class RayCluster:
         """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
 
+    def idle(self) -> dict[str, str]:
+        """The nodes on which no self-play actor fits, and why; the learner's node is not idle."""
+        found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
+        return {node: why for node, why in found.items() if why}
+
     def start(self, actor: type, *arguments: Any) -> Any:
         """Start a self-play actor where there is room."""
         options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}

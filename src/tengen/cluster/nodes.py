@@ -6,6 +6,7 @@ from typing import Any
 
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError
+from tengen.words import counted
 
 _ONE_GPU = 0.5  # of it for the learner, if there is but one; the rest for self-play
 _ROUNDING = 1e-6
@@ -35,6 +36,13 @@ class NodeShares:
         if self.gpus:
             found.append((node.gpus - (self.learner_gpus if learner else 0.0)) / self.gpus)
         return max(int(min(found) + _ROUNDING), 0)
+
+    def lack(self, node: ClusterNode) -> str:
+        """Why no actor fits on a node, in words; empty if one does."""
+        if self.room(node, learner=False):
+            return ""
+        needed = f"{counted(self.cores, 'core')}" + (f" and {self.gpus:g} GPU" if self.gpus else "")
+        return f"idle: it has {node.cpus:g} cores and {node.gpus:g} GPUs, and a self-play actor needs {needed}"
 
 
 def read_nodes(found: Iterable[Mapping[str, Any]], names: dict[str, str]) -> list[ClusterNode]:
