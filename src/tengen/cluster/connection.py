@@ -173,6 +173,7 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
     OptionError if Ray, which that option of a command needs, is not installed, or if there is no cluster.
     """
     ray = library(option)
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it has warnings that are no matter of the user
     if address is not None:
         _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
