@@ -19,6 +19,8 @@ from tengen.words import counted
 _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
 _CONNECT = 5.0  # seconds in which the address must answer
+_ATTEMPTS = 3  # to start Ray on this machine: on a busy one, it may not start within the half minute that it allows
+_LATE = "timed out during startup"  # Ray's words for that
 
 
 def library(option: str = "--mode cluster") -> Any:
@@ -178,11 +180,15 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
         _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     local = {"include_dashboard": False} if address is None else {}
-    try:
-        ray.init(address=address or "local", **quiet, **local)
-    except Exception as error:  # on a busy machine where Ray does not start in time, it is just that
-        where = f"--address {address}" if address else "Ray could not be started on this machine"
-        raise OptionError(f"{where}: {one_line(error)}") from error
+    for attempt in range(_ATTEMPTS):
+        try:
+            ray.init(address=address or "local", **quiet, **local)
+            break
+        except Exception as error:  # Ray has no common class for these
+            if address is None and _LATE in str(error) and attempt + 1 < _ATTEMPTS:
+                continue
+            where = f"--address {address}" if address else "Ray could not be started on this machine"
+            raise OptionError(f"{where}: {one_line(error)}") from error
     try:
         yield ray
     finally:
