@@ -166,16 +166,16 @@ class ClusterRun(Fused):
             self._send()
 
     def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
-        if self._gate is None:
-            super()._keep_network(net, name, info)
-        else:
+        if self.config.cluster.gate:
             self.networks.submit(net, name, self.trainer.step, info)
+        else:
+            super()._keep_network(net, name, info)
 
     def _to_rate(self, stop: Stop) -> str:
         """With a gate, the newest network that it has accepted. At the end of the run the last one is judged before."""
-        if self._gate is None:
+        if not self.config.cluster.gate:
             return super()._to_rate(stop)
-        if self._all_at_once:
+        if self._all_at_once and self._gate is not None:
             if self.trainer.step > self._saved_step:
                 self._save_network()
             end = time.monotonic() + self._budget.until_closing(self._metrics.elapsed) / 2  # the rest is for its rating
@@ -195,9 +195,9 @@ class ClusterRun(Fused):
 
     def _rate(self, name: str, seconds: float, stop: Stop) -> None:
         """On another node, if there is room; at the end the result is waited for."""
-        self._rated = name
         if self._rating is None or name == UNTRAINED:
             super()._rate(name, seconds, stop)
+            self._rated = name
             return
         end, last = time.monotonic() + seconds, self._all_at_once
         if last:
@@ -207,6 +207,7 @@ class ClusterRun(Fused):
             models = {network: self.networks.path(network) for network in (name, *opponents)}
             left = end - time.monotonic() if last else min(max(self._left, seconds), _LONGEST_RATING)
             self._rating.begin(name, self.rater.path, models, left)
+            self._rated = name
             self.reporter.say(f"{name} is being rated on another node")
         self._rated_at = self._now().seconds
         if last:
