@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tengen.cluster.actor import PlayedChunks
-from tengen.cluster.fleet import SESSIONS, Delivery
+from tengen.cluster.fleet import SESSIONS, Delivery, _reason
 from tengen.cluster.packing import pack
 from tengen.errors import TengenError
-from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError, finished
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
 from tests.helpers.tiny_runs import tiny
 
 
@@ -202,6 +202,14 @@ def test_results_are_unpacked_in_another_thread() -> None:
     (delivery,) = setting.fleet.take()
     (unpacked,) = delivery.unpacked
     np.testing.assert_array_equal(unpacked.result().rows["ply"], np.arange(5))
+
+
+def test_why_an_actor_died_is_said_in_a_few_words() -> None:
+    memory = "The task was killed.\nRefer to the documentation on how to address the out of memory issue: https://x"
+    assert _reason(RayError(memory)) == "Ray ended it, because its machine has too little memory left"
+    assert _reason(RayError("The actor died.\nIts worker process exited with code 1.\nid: 7")) == (
+        "Its worker process exited with code 1."
+    )
 
 
 def test_an_error_of_self_play_ends_the_run() -> None:

@@ -351,6 +351,8 @@ class Fleet:
 
 def _reason(error: BaseException) -> str:
     """Why an actor died, in a few words of Ray."""
+    if "out of memory" in str(error).lower():
+        return "Ray ended it, because its machine has too little memory left"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
     return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
