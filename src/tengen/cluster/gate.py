@@ -7,10 +7,11 @@ So a run that is killed goes on with the match, or with what is left to do after
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tengen import files
 from tengen.cluster.actor import ActorPlace, use_gpus
@@ -22,6 +23,9 @@ from tengen.errors import TengenError
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 from tengen.run.part import Stop
+
+if TYPE_CHECKING:
+    from tengen.loop.parts.gate import GatePart
 
 _GAMES = Path("games", "gate")
 _LONGEST = 4 * 3600.0  # seconds of a match on another node
@@ -42,8 +46,10 @@ class GateActor:
     def __init__(self, config: Config, place: ActorPlace) -> None:
         os.environ[LIMIT] = str(place.cores)
         use_gpus(place.gpus)
-        self._config, self._part = config, None
+        self._config = config
+        self._part: GatePart | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-gate-")
+        weakref.finalize(self, self._folder.cleanup)
 
     def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
         """Play the match of a candidate against the accepted network."""
@@ -54,14 +60,14 @@ class GateActor:
         place_networks(base / networks.CANDIDATES, {name: candidate})
         part = self._part = self._part or self._build()
         while networks.known(base, name, (networks.CANDIDATES,)):
-            if (progress := part.run_once()).waiting:
+            if not (progress := part.run_once()).worked:
                 raise TengenError(progress.words)
         folder = networks.known(base, name, (networks.ACCEPTED, networks.REJECTED))
         assert folder is not None
         games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
         return JudgedCandidate(name, networks.verdict(folder), games)
 
-    def _build(self) -> Any:
+    def _build(self) -> "GatePart":
         from tengen.jax_setup import keep_compiled
         from tengen.loop.parts.gate import GatePart
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ class RatingActor:
         keep_compiled()
         config, playing = self._config, SelfplayDriver(self._config)
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-rating-")
+        weakref.finalize(self, self._folder.cleanup)
         base = Path(self._folder.name)
         files.make_folder(base / "ratings")
         self._networks = networks.RunNetworks(base, playing.game, playing.spec, config.net.dtype)
