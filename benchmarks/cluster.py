@@ -1,11 +1,12 @@
 """`--mode cluster`: its speed next to the fused loop's, and what the learner's side takes in from many actors.
 
-    python benchmarks/cluster.py speed connect_four --rows 200000
+    python benchmarks/cluster.py speed connect_four --seconds 60
     python benchmarks/cluster.py intake                              # everything below, 9x9 Go
     python benchmarks/cluster.py intake --parts pieces,curve --cores 2 --actors 1 5 10 20 100
 
-`speed` runs a configuration in both modes, one after the other, until there are that many rows, and compares the rows
-per second of the second half. Words that it does not know go to `tengen run`.
+`speed` runs a configuration in both modes, one after the other, and compares the rows per second in a window of at
+least that many seconds, which begins some time (`--warmup`) after the first training step: everything is compiled by
+then, and not all games are at the same move any more. Words that it does not know go to `tengen run`.
 
 `intake` needs no GPU. A real self-play actor first plays a few games of 9x9 Go with the configuration's own search;
 their rows are repeated to chunks of `--rows`, packed as actors pack them. A few processes of Ray then stand for many
@@ -62,7 +63,8 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     speed = commands.add_parser("speed", help="rows per second next to the fused loop's")
     speed.add_argument("config")
-    speed.add_argument("--rows", type=int, default=200_000, help="of each run (%(default)s)")
+    speed.add_argument("--seconds", type=float, default=60.0, help="of each measurement (%(default)g)")
+    speed.add_argument("--warmup", type=float, default=15.0, help="seconds of learning before it (%(default)g)")
     speed.add_argument("--modes", default="fused,cluster", help="with commas (%(default)s)")
     intake = commands.add_parser("intake", help="what the learner's side takes in")
     intake.add_argument("--parts", default="pieces,curve,network,memory", help="with commas (%(default)s)")
@@ -88,25 +90,37 @@ def main() -> None:
 def compare(args: argparse.Namespace, words: Sequence[str]) -> None:
     """Both modes, one after the other."""
     found = {}
+    goal = ("goal.rows=null", "goal.minutes=null", "goal.steps=1000000000")
+    fixed = (*goal, "rating.minutes=100000", "rating.references=[]", "rating.earlier=0")  # without any match
+    options = [word for text in fixed for word in ("--set", text)]
     with tempfile.TemporaryDirectory(prefix="tengen-speed-") as folder:
         for mode in args.modes.split(","):
             base = Path(folder, mode)
-            fixed = (f"goal.rows={args.rows}", "goal.minutes=null", "rating.minutes=100000")
-            options = [word for text in fixed for word in ("--set", text)]
             command = [sys.executable, "-m", "tengen", "run", args.config, "--base", str(base), "--mode", mode]
-            subprocess.run([*command, *options, *words], check=True, stdout=sys.stderr)
-            found[mode] = speed_of(base, args.rows)
-            print(f"{mode:<8} {found[mode]:,.0f} rows/s", flush=True)
+            with subprocess.Popen([*command, *options, *words], stdout=sys.stderr) as process:
+                try:
+                    first, last = window(base, args.warmup, args.seconds, process)
+                finally:
+                    process.terminate()
+            seconds = last["elapsed"] - first["elapsed"]
+            rates = {name: (last[name] - first[name]) / seconds for name in ("rows", "steps")}
+            found[mode] = rates["rows"]
+            texts = ", ".join(f"{value:,.1f} {name}/s" for name, value in rates.items())
+            print(f"{mode:<8} {texts} in {seconds:.0f} s, from {first['elapsed']:.0f} s on", flush=True)
     if {"fused", "cluster"} <= set(found):
         print(f"cluster / fused: {found['cluster'] / max(found['fused'], 1e-9):.2f}")
 
 
-def speed_of(base: Path, rows: int) -> float:
-    """Rows per second of the second half."""
-    lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == "progress"]
-    middle = next(line for line in lines if line["rows"] >= rows / 2)
-    end = next(line for line in lines if line["rows"] >= rows or line["stage"] == "done")
-    return (end["rows"] - middle["rows"]) / max(end["elapsed"] - middle["elapsed"], 1e-9)
+def window(base: Path, warmup: float, seconds: float, process: subprocess.Popen[bytes]) -> tuple[Any, Any]:
+    """The progress of a run at both ends of the measured time, for which this waits."""
+    while process.poll() is None:
+        lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == "progress"]
+        learning = [line for line in lines if line["steps"]]
+        after = [line for line in learning if line["elapsed"] >= learning[0]["elapsed"] + warmup]
+        if after and after[-1]["elapsed"] >= after[0]["elapsed"] + seconds:
+            return after[0], after[-1]
+        time.sleep(0.5)
+    raise SystemExit("the run has ended before it was measured")
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -305,6 +319,9 @@ class SyntheticCluster:
 
     def room(self) -> int:
         return self.actors
+
+    def idle(self) -> dict[str, str]:
+        return {}
 
     def start(self, actor: type, *arguments: Any) -> Any:
         self._started += 1

@@ -54,7 +54,9 @@ pids+=($!)
 if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
     head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
     others=$((SLURM_JOB_NUM_NODES - 1))
-    srun --nodes="$others" --ntasks="$others" --exclude="$head" ray start --address "$address" "${node[@]}" &
+    # Since Slurm 22.05, srun gives tasks one core each unless it is told again.
+    srun --nodes="$others" --ntasks="$others" --exclude="$head" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" \
+        ray start --address "$address" "${node[@]}" &
     pids+=($!)
 fi
 

@@ -62,6 +62,28 @@ def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == "--address: only --mode cluster runs on one\n"
 
 
+@pytest.mark.parametrize(("address", "late", "tries"), [(None, 1, 2), (None, 9, 3), ("auto", 9, 1)])
+def test_ray_that_is_late_on_a_busy_machine_is_started_again(
+    address: str | None, late: int, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def init(address: str, **options: Any) -> None:
+        asked.append(address)
+        if len(asked) <= late:
+            raise RuntimeError("The current node timed out during startup. This could happen because of many things.")
+
+    fake = SimpleNamespace(init=init, shutdown=lambda: None)
+    monkeypatch.setattr(connection, "library", lambda option: fake)
+    if late < tries:
+        with connection.joined(address) as found:
+            assert found is fake
+    else:
+        with pytest.raises(OptionError, match="The current node timed out during startup$"), connection.joined(address):
+            pass
+    assert len(asked) == tries
+
+
 def test_versions_that_differ() -> None:
     same = {"Python": platform.python_version(), "Tengen": tengen.__version__}
     assert connection.different("box", same) == ""

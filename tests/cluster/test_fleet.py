@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tengen.cluster.actor import PlayedChunks
-from tengen.cluster.fleet import SESSIONS, Delivery
+from tengen.cluster.fleet import SESSIONS, Delivery, _reason
 from tengen.cluster.packing import pack
 from tengen.errors import TengenError
-from tests.helpers.fake_ray import RESULT, FleetSetting, RayTaskError, finished
+from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
 from tests.helpers.tiny_runs import tiny
 
 
@@ -116,6 +116,42 @@ def test_an_actor_that_hangs_is_noticed_and_replaced() -> None:
     assert len(setting.actors) == 2
 
 
+def test_an_actor_that_hangs_before_its_first_answer_is_replaced_unless_it_may_have_no_place() -> None:
+    setting = FleetSetting(2)
+    setting.fleet.publish([1.0])
+    setting.step()
+    hanging, other = setting.actors
+    hanging.hangs = True
+    for _ in range(74):
+        setting.step()
+    assert setting.actors == [hanging, other]
+    setting.cluster.size = 1  # a node is gone, and with it perhaps the place of an actor that has not started yet
+    for _ in range(10):
+        setting.step()
+    assert hanging.dead, "for this one there is no room any more"
+    setting.cluster.size = 2
+    setting.step()
+    hanging = setting.actors[1]
+    hanging.hangs = True
+    for _ in range(80):
+        setting.step()
+    assert hanging not in setting.actors
+    assert hanging.dead
+    assert setting.said == ["self-play actor 3 on an unknown node does not answer for 150 s; another takes its place"]
+
+
+def test_more_actors_than_there_is_room_for_wait_for_a_place() -> None:
+    setting = FleetSetting(1, "cluster.actors=2")
+    setting.fleet.publish([1.0])
+    setting.step()
+    waiting = setting.actors[1]
+    waiting.hangs = True
+    for _ in range(200):
+        setting.step()
+    assert waiting in setting.actors
+    assert setting.said == []
+
+
 def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
     setting = FleetSetting(4, "cluster.waiting_chunks=3")
     setting.begin()
@@ -166,6 +202,14 @@ def test_results_are_unpacked_in_another_thread() -> None:
     (delivery,) = setting.fleet.take()
     (unpacked,) = delivery.unpacked
     np.testing.assert_array_equal(unpacked.result().rows["ply"], np.arange(5))
+
+
+def test_why_an_actor_died_is_said_in_a_few_words() -> None:
+    memory = "The task was killed.\nRefer to the documentation on how to address the out of memory issue: https://x"
+    assert _reason(RayError(memory)) == "Ray ended it, because its machine has too little memory left"
+    assert _reason(RayError("The actor died.\nIts worker process exited with code 1.\nid: 7")) == (
+        "Its worker process exited with code 1."
+    )
 
 
 def test_an_error_of_self_play_ends_the_run() -> None:

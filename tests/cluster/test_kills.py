@@ -24,6 +24,14 @@ pytestmark = pytest.mark.slow
 SETTINGS = settings("cluster.cores=1", "cluster.stale_steps=5", "rating.minutes=1000", "train.samples_per_row=0.5")
 
 
+def in_time(start: Callable[[], Any]) -> Any:
+    """What starts a node of Ray, which gives it half a minute: on a busy machine, that may need several attempts."""
+    for _ in range(20):
+        with contextlib.suppress(Exception):
+            return start()
+    return start()
+
+
 class TestCluster:
     """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each."""
 
@@ -36,11 +44,11 @@ class TestCluster:
         # A node that hangs is declared dead by Ray after a few seconds instead of half a minute.
         checks = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 4}
         head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False, "_system_config": checks}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.cluster = in_time(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.nodes = [self._add() for _ in range(nodes)]
 
     def _add(self) -> Any:
-        return self.cluster.add_node(num_cpus=1, num_gpus=0)
+        return in_time(lambda: self.cluster.add_node(num_cpus=1, num_gpus=0))
 
     @property
     def address(self) -> str:

@@ -43,7 +43,7 @@ def test_shares_of_gpus() -> None:
 @pytest.mark.parametrize(
     ("values", "nodes", "message"),
     [
-        ({"gpus": 1.0}, [node("a")], "no node has room for a self-play actor with 2 cores and 1 GPUs; there are a "),
+        ({"gpus": 1.0}, [node("a")], "no node has room for a self-play actor with 2 cores and 1 GPU; there are a "),
         (
             {"learner_gpus": 2.0},
             [node("a", 8, 1)],

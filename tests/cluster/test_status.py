@@ -1,6 +1,7 @@
 """What is shown of the nodes."""
 
 from tengen.cluster.actor import ActorStatus
+from tengen.cluster.nodes import ClusterNode, NodeShares
 from tengen.cluster.status import of_nodes
 from tests.helpers.fake_ray import RESULT, FleetSetting
 
@@ -32,6 +33,21 @@ def test_a_line_for_each_node_and_one_for_actors_without_a_node() -> None:
     assert second.figures["waiting"] == 1
     assert second.doing == "waiting: the learner (1 actor), 500 evaluations/s, network 10s old"
     assert (to_come.waiting, to_come.words) == (True, "1 self-play actor to be started")
+
+
+def test_a_node_without_room_is_said_to_be_idle() -> None:
+    setting = FleetSetting(1)
+    shares = NodeShares(2, 1.0, 1.0)
+    words = shares.lack(ClusterNode("n2", "second", 16.0, 0.0))
+    assert words == "idle: it has 16 cores and 0 GPUs, and a self-play actor needs 2 cores and 1 GPU"
+    assert shares.lack(ClusterNode("n2", "second", 16.0, 1.0)) == ""
+    setting.cluster.idle = lambda: {"n2": words}
+    setting.ray.status = lambda actor: ActorStatus("n1", 1, "playing")
+    setting.begin()
+    assert [(part.name, part.doing.partition(" ")[0]) for part in of_nodes(setting.fleet, setting.now)] == [
+        ("first", "playing"),
+        ("second", "idle:"),
+    ]
 
 
 def test_actors_that_were_lost_are_counted_where_they_were() -> None:

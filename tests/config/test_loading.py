@@ -89,7 +89,7 @@ ring:
 gate:
   {kind: share, games: 20, round_games: 12, simulations: 8, opening_moves: 2, share: 0.5, sprt_low: 0, sprt_high: 20,
    sprt_error: 0.05, newest_first: false, most_waiting: 8}
-cluster: {actors: auto, cores: 2, gpus: auto, learner_gpus: auto, stale_steps: 50, waiting_chunks: 32}
+cluster: {actors: auto, cores: 2, gpus: auto, learner_gpus: auto, stale_steps: 50, waiting_chunks: 32, gate: false}
 daemon:
   {data: null, chunks_per_network: 10, steps_per_network: 100, validation: 0.1, test: 0, validation_rows: 100,
    loader: {pool_chunks: 50, chunk_share: 1, reservoir_rows: 0, readers: 1, diff_focus: null}, poll_seconds: 1,

@@ -119,7 +119,8 @@ def test_a_job_of_slurm_is_queued_again_when_its_time_is_over_and_then_runs_to_i
         job.terminate()
     assert "2 nodes" in log.read_text()
     assert re.fullmatch(r"requeue \d+\n", (tmp_path / "scontrol.log").read_text())
-    assert (tmp_path / "srun.log").read_text().startswith("--nodes=1 --ntasks=1 --exclude=node1 ray start --address")
+    srun = "--nodes=1 --ntasks=1 --exclude=node1 --cpus-per-task=1 ray start --address"
+    assert (tmp_path / "srun.log").read_text().startswith(srun)
     before = audit_learner(base)
     assert before.problems == []
     job = submit(slurm, base, f"goal.rows={before.rows + 300}")

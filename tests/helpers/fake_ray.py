@@ -102,7 +102,10 @@ class FakeCluster:
     def room(self) -> int:
         return self.size
 
-    def start(self, actor: type, config: Any, place: Any) -> FakeActor:
+    def idle(self) -> dict[str, str]:
+        return {}
+
+    def start(self, actor: type, config: Any, place: Any, *more: Any) -> FakeActor:
         self.started.append(FakeActor(place, f"n{1 + len(self.started) % 2}"))
         return self.started[-1]
 
@@ -161,8 +164,8 @@ class InlineCluster(FakeCluster):
         super().__init__(ray, size)
         self.names = {"": "here"}
 
-    def start(self, actor: type, config: Any, place: Any) -> Any:
-        return InlineActor(actor(config, place))
+    def start(self, actor: type, config: Any, place: Any, *more: Any) -> Any:
+        return InlineActor(actor(config, place, *more))
 
 
 RESULT = PlayedChunks((GamesChunk(0, 10, 0, 2, b""),), 50.0)

@@ -32,7 +32,9 @@ def python(*words: str, devices: int = 1) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, *words], env=environment, **out)
 
 
-def test_what_is_announced_arrives() -> None:
+@pytest.mark.parametrize("piece", [hosts._PIECE, 50])
+def test_what_is_announced_arrives(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "_PIECE", piece)
     arrays = {"a": np.arange(6, dtype=np.int16).reshape(2, 3), "b": np.array(True), "c": np.zeros((0, 2), np.float32)}
     found = hosts.announce({"do": "learn", "steps": 3}, arrays, stop=True)
     assert (found.order, found.stop) == ({"do": "learn", "steps": 3}, True)
@@ -40,6 +42,11 @@ def test_what_is_announced_arrives() -> None:
     for name, array in arrays.items():
         assert found.arrays[name].dtype == array.dtype
         np.testing.assert_array_equal(found.arrays[name], array)
+
+
+def test_announcements_may_be_larger_than_4_gib() -> None:
+    numbers = [3, 5 << 32, 1]
+    np.testing.assert_array_equal(hosts._gathered(numbers), [numbers])
 
 
 def test_the_heartbeat_is_given_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,16 @@ because the actor must first limit the memory that JAX takes.
 """
 
 import os
+import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tengen.cluster.opponents import SentNetwork, placed
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.jax_setup import use_gpus
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from tengen.cluster.packing import GamesChunk
 
 _SECONDS = 5.0  # of playing before finished games are handed over, unless there are enough for a file before
+_NONE: Mapping[str, SentNetwork] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,14 @@ class PlayedChunks:
 class SelfplayActor:
     """One process with one device, or a share of it. Calls to `play` take turns; the other methods answer meanwhile."""
 
-    def __init__(self, config: Config, place: ActorPlace) -> None:
-        """Returns at once: everything that takes long happens in the first `play`."""
+    def __init__(self, config: Config, place: ActorPlace, opponents: Mapping[str, SentNetwork] = _NONE) -> None:
+        """Returns at once: everything that takes long happens in the first `play`.
+
+        `opponents` are the networks in `selfplay.opponents`, because this node may not have their files.
+        """
         os.environ[LIMIT] = str(place.cores)
         use_gpus(place.gpus)
-        self._config, self._place = config, place
+        self._config, self._place, self._opponents = config, place, opponents
         self._changed: Config | None = None
         self._next: tuple[int, list[Any], tuple[int, int] | None] | None = None
         self._arrived, self._stopping, self._turn = threading.Event(), threading.Event(), threading.Lock()
@@ -137,10 +146,10 @@ class SelfplayActor:
 
         from tengen.jax_setup import keep_compiled
         from tengen.loop.components import check_fits
-        from tengen.selfplay.driver import PlayRounds, SelfplayDriver
+        from tengen.selfplay.driver import PlayRounds
 
         keep_compiled()
-        self._playing = playing = SelfplayDriver(self._config)
+        self._playing = playing = self._driver(self._config)
         check_fits("self-play", playing.lanes.bytes_needed(), "lower selfplay.games or search.simulations")
         self._boards = [board.game for board in playing.boards]
         self._structure = jax.tree.structure(playing.no_weights())
@@ -151,13 +160,11 @@ class SelfplayActor:
         """Take over a newer network and new settings; the budgets of searches."""
         import jax
 
-        from tengen.selfplay.driver import SelfplayDriver
-
         if (config := self._changed) is not None:
             self._changed = None
             before, self._config = self._config, config
             if (before.search, before.selfplay) != (config.search, config.selfplay):
-                self._playing = SelfplayDriver(config)
+                self._playing = self._driver(config)
                 self._boards = [board.game for board in self._playing.boards]
                 self._rounds.change(self._playing.lanes)
         assert self._next is not None
@@ -171,6 +178,13 @@ class SelfplayActor:
     def _within_settings(self, budgets: tuple[int, int]) -> tuple[int, int]:
         most = self._config.search.simulations
         return min(budgets[0], most), min(budgets[1], most)
+
+    def _driver(self, config: Config) -> Any:
+        """Self-play with these settings. It reads the networks of opponents at once."""
+        from tengen.selfplay.driver import SelfplayDriver
+
+        with tempfile.TemporaryDirectory(prefix="tengen-selfplay-") as folder:
+            return SelfplayDriver(placed(config, self._opponents, Path(folder)))
 
     def _note(self, **values: Any) -> None:
         """Replace the status; `since` is when its words changed."""

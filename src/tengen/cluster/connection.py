@@ -19,6 +19,8 @@ from tengen.words import counted
 _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
 _CONNECT = 5.0  # seconds in which the address must answer
+_ATTEMPTS = 3  # to start Ray on this machine: on a busy one, it may not start within the half minute that it allows
+_LATE = "timed out during startup"  # Ray's words for that
 
 
 def library(option: str = "--mode cluster") -> Any:
@@ -53,6 +55,11 @@ class RayCluster:
     def room(self) -> int:
         """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
+
+    def idle(self) -> dict[str, str]:
+        """The nodes on which no self-play actor fits, and why; the learner's node is not idle."""
+        found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
+        return {node: why for node, why in found.items() if why}
 
     def start(self, actor: type, *arguments: Any) -> Any:
         """Start a self-play actor where there is room."""
@@ -168,15 +175,20 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
     OptionError if Ray, which that option of a command needs, is not installed, or if there is no cluster.
     """
     ray = library(option)
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it has warnings that are no matter of the user
     if address is not None:
         _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     local = {"include_dashboard": False} if address is None else {}
-    try:
-        ray.init(address=address or "local", **quiet, **local)
-    except Exception as error:  # on a busy machine where Ray does not start in time, it is just that
-        where = f"--address {address}" if address else "Ray could not be started on this machine"
-        raise OptionError(f"{where}: {one_line(error)}") from error
+    for attempt in range(_ATTEMPTS):
+        try:
+            ray.init(address=address or "local", **quiet, **local)
+            break
+        except Exception as error:  # Ray has no common class for these
+            if address is None and _LATE in str(error) and attempt + 1 < _ATTEMPTS:
+                continue
+            where = f"--address {address}" if address else "Ray could not be started on this machine"
+            raise OptionError(f"{where}: {one_line(error)}") from error
     try:
         yield ray
     finally:

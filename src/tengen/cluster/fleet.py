@@ -5,16 +5,18 @@ Memory is bounded: an actor has at most two results that nobody has taken, and a
 the learner.
 """
 
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
 from tengen.cluster.connection import RayCluster, last_line
+from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
 from tengen.errors import TengenError
@@ -28,6 +30,7 @@ _SCALE = 2.0  # seconds between two looks at the nodes
 _BEAT = 2.0  # seconds between two questions how an actor is doing
 _PER_SECOND = 200  # such questions at most
 _SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
+_STARTING = 5  # times as many until its first answer
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
 _LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
@@ -66,20 +69,26 @@ class Fleet:
         session: int,
         say: Callable[[str], object],
         *,
+        opponents: Mapping[str, SentNetwork] | None = None,
         reserved: int = 0,
         silent: float = _SILENT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """With `reserved`, room for that many other processes is left, if the number of actors is `auto`."""
+        """`opponents` are the networks in `selfplay.opponents`.
+
+        With `reserved`, room for that many other processes is left, if the number of actors is `auto`.
+        """
         self.members: list[FleetActor] = []
         self.error: BaseException | None = None
         self.lost: dict[str, int] = {}  # node -> actors that died or hung there
         self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
         self.published: dict[int, float] = {}  # version -> when, of the newest ones
         self.names = cluster.names  # of nodes, for people
+        self.idle: dict[str, str] = {}  # node -> why it has no room for an actor
         self._ray, self._cluster, self._config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
-        self._reserved = reserved
+        self._reserved, self._room = reserved, 0
+        self._opponents = (self._ray.put(opponents),) if opponents else ()
         self._session, self._started = session * SESSIONS, 0
         self._version, self._network = -1, None
         self._budgets: tuple[int, int] | None = None
@@ -176,7 +185,8 @@ class Fleet:
         if now < self._scaled + _SCALE or now < self._pause_until:
             return
         self._scaled = now
-        room = self._cluster.room()
+        room = self._room = self._cluster.room()
+        self.idle = self._cluster.idle()
         for why in self._cluster.excluded.values():
             self._tell(f"left out: {why}")
         wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
@@ -197,7 +207,7 @@ class Fleet:
         self._started += 1
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
-        handle = self._cluster.start(SelfplayActor, self._config, place)
+        handle = self._cluster.start(SelfplayActor, self._config, place, *self._opponents)
         self.members.append(FleetActor(handle, number, now))
 
     def _send(self, member: FleetActor) -> None:
@@ -213,7 +223,7 @@ class Fleet:
             member.plays.append(member.handle.play.remote())
 
     def _listen(self) -> None:
-        """Ask how actors are doing. Those that answered once and do not answer any more hang."""
+        """Ask how actors are doing. Those that do not answer hang, unless they still wait for a place."""
         now, beat = self._clock(), max(_BEAT, len(self.members) / _PER_SECOND)
         asked = [member.look for member in self.members if member.look is not None]
         done = set(self._ray.wait(asked, num_returns=len(asked), timeout=0)[0]) if asked else set()
@@ -232,8 +242,14 @@ class Fleet:
             if member.look is None:
                 if now >= member.asked + beat:
                     member.look, member.asked = member.handle.look.remote(), now
-            elif member.status is not None and now >= member.asked + self._silent:
+            elif now >= member.asked + self._patience(member):
                 self._lose(member, None)
+
+    def _patience(self, member: FleetActor) -> float:
+        """Seconds in which an actor must answer; if there are more than fit, one that never has may have no place."""
+        if member.status is not None:
+            return self._silent
+        return _STARTING * self._silent if len(self.members) <= self._room else math.inf
 
     def _receive(self) -> None:
         """Fetch results, as many as there is room for; wait a moment if there are none."""
@@ -295,7 +311,7 @@ class Fleet:
         """Give up an actor that died, or that hangs; another takes its place."""
         node = member.status.node if member.status else ""
         self.lost[node] = self.lost.get(node, 0) + 1
-        why = f"does not answer for {self._silent:.0f} s" if error is None else f"died ({_reason(error)})"
+        why = f"does not answer for {self._patience(member):.0f} s" if error is None else f"died ({_reason(error)})"
         self._say(f"self-play actor {member.number} on {self._name(member)} {why}; another takes its place")
         if not member.delivered:
             self._failures += 1
@@ -324,7 +340,7 @@ class Fleet:
 
     def _name(self, member: FleetActor) -> str:
         if member.status is None:
-            return "a node that it had not reached"
+            return "an unknown node"
         return self.names.get(member.status.node, member.status.node[:8])
 
     def _tell(self, text: str) -> None:
@@ -335,6 +351,8 @@ class Fleet:
 
 def _reason(error: BaseException) -> str:
     """Why an actor died, in a few words of Ray."""
+    if "out of memory" in str(error).lower():
+        return "Ray ended it, because its machine has too little memory left"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
     return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]

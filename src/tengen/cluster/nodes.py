@@ -6,6 +6,7 @@ from typing import Any
 
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError
+from tengen.words import counted
 
 _ONE_GPU = 0.5  # of it for the learner, if there is but one; the rest for self-play
 _ROUNDING = 1e-6
@@ -36,6 +37,13 @@ class NodeShares:
             found.append((node.gpus - (self.learner_gpus if learner else 0.0)) / self.gpus)
         return max(int(min(found) + _ROUNDING), 0)
 
+    def lack(self, node: ClusterNode) -> str:
+        """Why no actor fits on a node, in words; empty if one does."""
+        if self.room(node, learner=False):
+            return ""
+        needed = counted(self.cores, "core") + (f" and {self.gpus:g} GPU" if self.gpus else "")
+        return f"idle: it has {_resources(node)}, and a self-play actor needs {needed}"
+
 
 def read_nodes(found: Iterable[Mapping[str, Any]], names: dict[str, str]) -> list[ClusterNode]:
     """The living nodes among those of `ray.nodes()`.
@@ -65,24 +73,28 @@ def shares(settings: ClusterSettings, nodes: Iterable[ClusterNode], own: str) ->
     if learner > here.gpus:
         raise OptionError(
             f"cluster.learner_gpus: the learner runs on the node of this command, {here.name}, and needs "
-            f"{learner:g} GPUs, of which it has {here.gpus:g}; start it on a node with GPUs, or set fewer"
+            f"{counted(learner, 'GPU')}, of which it has {here.gpus:g}; start it on a node with GPUs, or set fewer"
         )
     found = NodeShares(max(min(settings.cores, int(largest)), 1), gpus, learner)
     room = sum(found.room(node, node.id == own) for node in nodes)
     wanted = 1 if settings.actors == "auto" else settings.actors
     if not room:
         raise OptionError(
-            f"no node has room for a self-play actor with {found.cores} cores and {gpus:g} GPUs"
+            f"no node has room for a self-play actor with {counted(found.cores, 'core')} and {counted(gpus, 'GPU')}"
             f"{' besides the learner' if learner else ''}; there are {_listed(nodes)}; "
             "lower cluster.cores, cluster.gpus or cluster.learner_gpus, or add nodes"
         )
     if wanted > room and len(nodes) == 1:
         raise OptionError(
-            f"cluster.actors: {here.name} has room for {room} of {wanted} actors with {found.cores} cores and "
-            f"{gpus:g} GPUs each; lower it, cluster.cores or cluster.gpus"
+            f"cluster.actors: {here.name} has room for {room} of {wanted} actors with {counted(found.cores, 'core')} "
+            f"and {counted(gpus, 'GPU')} each; lower it, cluster.cores or cluster.gpus"
         )
     return found
 
 
 def _listed(nodes: Iterable[ClusterNode]) -> str:
-    return ", ".join(f"{node.name} with {node.cpus:g} cores and {node.gpus:g} GPUs" for node in nodes)
+    return ", ".join(f"{node.name} with {_resources(node)}" for node in nodes)
+
+
+def _resources(node: ClusterNode) -> str:
+    return f"{counted(node.cpus, 'core')} and {counted(node.gpus, 'GPU')}"

@@ -1,24 +1,25 @@
 """Ratings on another node, so that the learner goes on: the same matches as in the learner's process."""
 
 import os
+import shutil
 import tempfile
 import time
+import weakref
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tengen import files
 from tengen.cluster.actor import ActorPlace
-from tengen.cluster.connection import last_line
+from tengen.cluster.connection import RayCluster
+from tengen.cluster.elsewhere import Elsewhere
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
-
-_PATIENCE = 900.0  # seconds beyond its time after which a rating is given up, for compiling
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class RatingActor:
     def __init__(self, config: Config, place: ActorPlace) -> None:
         os.environ[LIMIT] = str(place.cores)
         use_gpus(place.gpus)
-        self._config, self._session = config, place.session
+        # Opponents in self-play are no players here, and this node may not have their files.
+        self._config = replace(config, selfplay=replace(config.selfplay, opponents=()))
         self._rater: Any = None
 
     def rate(self, name: str, results: bytes, models: Mapping[str, bytes], seconds: float) -> RatedMatches:
@@ -44,10 +46,7 @@ class RatingActor:
         import jax
 
         rater = self._rater = self._rater or self._build()
-        for network, data in models.items():
-            folder = self._networks.path(network)
-            files.make_folder(folder)
-            files.write_bytes(folder / FILE_NAME, data)
+        place(Path(self._folder.name, networks.ACCEPTED), models)
         files.write_bytes(rater.path, results)
         rater.refresh()
         self._networks.look()
@@ -67,6 +66,7 @@ class RatingActor:
         keep_compiled()
         config, playing = self._config, SelfplayDriver(self._config)
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-rating-")
+        weakref.finalize(self, self._folder.cleanup)
         base = Path(self._folder.name)
         files.make_folder(base / "ratings")
         self._networks = networks.RunNetworks(base, playing.game, playing.spec, config.net.dtype)
@@ -74,56 +74,43 @@ class RatingActor:
         return Rater(base / "ratings", playing.game, *rated)
 
 
-class RatingElsewhere:
-    """One rating at a time, on an actor that is started again when it dies."""
+def place(folder: Path, models: Mapping[str, bytes]) -> None:
+    """Write the files of these networks into a folder, which has no others afterwards."""
+    for old in files.inside(folder):
+        if old.name not in models:
+            shutil.rmtree(old)
+    for network, data in models.items():
+        files.make_folder(folder / network)
+        files.write_bytes(folder / network / FILE_NAME, data)
 
-    def __init__(self, cluster: Any, config: Config, session: int, clock: Any = time.monotonic) -> None:
-        self._cluster, self._config, self._session, self._clock = cluster, config, session, clock
-        self._actor: Any = None
-        self._call: Any = None
-        self._name, self._end = "", 0.0
+
+class RatingElsewhere:
+    """One rating at a time, on another node."""
+
+    def __init__(self, cluster: RayCluster, config: Config, session: int) -> None:
+        self._config, self._name = config, ""
+        self._elsewhere = Elsewhere(RatingActor, cluster, config, session)
+        self.close = self._elsewhere.close
 
     @property
     def busy(self) -> bool:
-        return self._call is not None
+        return self._elsewhere.busy
 
     def begin(self, name: str, results: Path, models: Mapping[str, Path], seconds: float) -> None:
         """Start to rate a network. There must be no other rating under way."""
-        if self._actor is None:
-            found = self._cluster.shares
-            place = ActorPlace(self._session, found.cores, found.gpus)
-            self._actor = self._cluster.start(RatingActor, self._config, place)
         data = {network: files.read_bytes(path / FILE_NAME) for network, path in models.items()}
         known = files.read_bytes(results) if results.exists() else b""
-        self._name, self._end = name, self._clock() + seconds + _PATIENCE
-        self._call = self._actor.rate.remote(name, known, data, seconds)
+        self._name = name
+        self._elsewhere.begin("rate", seconds, name, known, data, seconds)
 
     def take(self, patience: float = 0.0) -> RatedMatches | None:
         """The rating that has ended, if one has within that many seconds; a note if the actor died or hangs."""
-        ray = self._cluster.ray
-        if self._call is None:
+        if (found := self._elsewhere.take(patience)) is None:
             return None
-        if ray.wait([self._call], timeout=patience)[0]:
-            call, self._call = self._call, None
-            try:
-                return ray.get(call)
-            except ray.exceptions.RayError as error:
-                why = last_line(error)
-        elif self._clock() < self._end:
-            return None
-        else:
-            why = "its process does not answer"
-        self.close()
-        return RatedMatches(self._name, notes=(f"{self._name} was not rated: {why}",))
+        return found.value or RatedMatches(self._name, notes=(f"{self._name} was not rated: {found.why}",))
 
     def change(self, config: Config) -> None:
         """Rate with other settings from now on; a rating that is under way is dropped."""
-        if (config.search, config.rating) != (self._config.search, self._config.rating):
-            self.close()
+        again = (config.search, config.rating) != (self._config.search, self._config.rating)
+        self._elsewhere.change(config, again=again)
         self._config = config
-
-    def close(self) -> None:
-        """End the actor, with what it does."""
-        if self._actor is not None:
-            self._cluster.ray.kill(self._actor)
-        self._actor = self._call = None

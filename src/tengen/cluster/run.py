@@ -2,15 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from tengen.cluster import opponents
 from tengen.cluster.connection import RayCluster
+from tengen.cluster.elsewhere import Elsewhere
 from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
+from tengen.cluster.gate import ClusterGate, GateActor
 from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged
@@ -18,13 +21,15 @@ from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
-from tengen.run import safe_exit
+from tengen.nets import saving
+from tengen.nets.network import Network
+from tengen.run import networks, safe_exit
 from tengen.run.part import Stop
-from tengen.run.status import RunStatus
+from tengen.run.status import NetworkCounts, RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
 
 _BLOCK = 4096  # rows that go to the device at once
-_ROOM_FOR_RATING = 4  # actors: with fewer places, none is given up for ratings
+_ROOM_FOR_MATCHES = 4  # actors: of as many places, one is given to ratings or to the gate
 _LONGEST_RATING = 3600.0  # seconds on another node, if the run goes on for longer
 _PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
 
@@ -41,20 +46,42 @@ class ClusterRun(Fused):
         self._cluster = cluster
         self.fleet: Any = None  # once it plays
         self._rating: RatingElsewhere | None = None  # if there is room for it
-        self._published = -1  # step of the network that self-play has
+        self._gate: ClusterGate | None = None  # if there is one
+        self._accepted = ""  # the network that plays, if there is a gate
+        self._judged: NetworkCounts | None = None
+        self._rated = ""  # the network that was rated last, likewise
+        self._published = -1  # step of the network that self-play has, or that went to the gate
+        self._budgets: tuple[int, int] | None = None  # that were published
+        self._stop: Stop = lambda: False
+
+    def run(self, stop: Stop) -> None:
+        self._stop = stop
+        super().run(stop)
 
     def _start_playing(self) -> None:
         self._block = min(_BLOCK, self.components.capacity)
-        session, room, actors = self.counts.sessions, self._cluster.room(), self.config.cluster.actors
-        elsewhere = room >= _ROOM_FOR_RATING if actors == "auto" else room > actors
-        if elsewhere:
-            self._rating = RatingElsewhere(self._cluster, self.config, session * SESSIONS)
+        session, config, say = self.counts.sessions, self.config, self.reporter.say
+        wanted = int(config.cluster.gate) + 1
+        reserved = min(self._spare(), wanted)
+        if config.cluster.gate:
+            elsewhere = Elsewhere(GateActor, self._cluster, config, session * SESSIONS) if reserved else None
+            if elsewhere is not None:
+                self._closing.callback(elsewhere.close)
+            self._gate = ClusterGate(config, self.base, elsewhere, lambda: self._stop(), say)
+        if reserved == wanted:
+            self._rating = RatingElsewhere(self._cluster, config, session * SESSIONS)
             self._closing.callback(self._rating.close)
-        self.fleet = Fleet(self._cluster, self.config, session, self.reporter.say, reserved=int(elsewhere))
+        sent = opponents.read(config, self.components.game)
+        self.fleet = Fleet(self._cluster, config, session, say, opponents=sent, reserved=reserved)
         self._publish()
         self.fleet.start()
         self._closing.enter_context(safe_exit.before(self._keep_arrived))
         self._closing.callback(self.fleet.finish)
+
+    def _spare(self) -> int:
+        """Places for other processes than self-play actors."""
+        room, actors = self._cluster.room(), self.config.cluster.actors
+        return room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
 
     def _play(self) -> None:
         """Take the games that have arrived; wait for some if there is nothing to learn."""
@@ -65,7 +92,10 @@ class ClusterRun(Fused):
         self._hear_rating()
 
     def _learn(self, stop: Stop) -> None:
+        playing = self.weights
         super()._learn(stop)
+        if self._gate is not None:
+            self.weights = playing
         self._publish()
 
     def _receive(self, deliveries: list[Delivery]) -> None:
@@ -101,12 +131,58 @@ class ClusterRun(Fused):
             self._add(delivery, learn=False)
 
     def _publish(self) -> None:
-        """Send the network to self-play, if it is time."""
-        step = self.trainer.step
-        if self._published < 0 or step - self._published >= self.config.cluster.stale_steps:
+        """Send the network to self-play, or to the gate, if it is time."""
+        step, first = self.trainer.step, self._published < 0
+        due = first or step - self._published >= self.config.cluster.stale_steps
+        if self._gate is not None:
+            if due and not first and not self._gate.busy and step > self._saved_step:
+                self._save_network()
+                self._published = step
+            self._look_at_gate(again=first)
+        elif due:
             self.weights = self.components.weights()
-            self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)), self._enter_stage())
+            self._send()
+        if due and (first or self._gate is None):
             self._published = step
+
+    def _send(self) -> None:
+        """Send self-play the network that plays."""
+        self._budgets = self._enter_stage()
+        self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)), self._budgets)
+
+    def _look_at_gate(self, patience: float = 0.0, *, again: bool = False) -> None:
+        """Go on with the match of a candidate. If one was accepted, it plays."""
+        assert self._gate is not None
+        if self._gate.look(patience) or again:
+            counts = (networks.accepted, networks.rejected, networks.candidates)
+            self._judged = NetworkCounts(*(len(find(self.base)) for find in counts))
+            newest = networks.newest(self.base)
+            if newest is not None and newest.name != self._accepted:
+                self._accepted, again = newest.name, True
+                self.networks.look()
+                self.weights = self.networks.parameters(newest.name)
+                self._take_network(saving.load(newest.path, self.components.game), newest.name)
+        if again or self._enter_stage() != self._budgets:
+            self._send()
+
+    def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
+        if self.config.cluster.gate:
+            self.networks.submit(net, name, self.trainer.step, info)
+        else:
+            super()._keep_network(net, name, info)
+
+    def _to_rate(self, stop: Stop) -> str:
+        """With a gate, the newest network that it has accepted. At the end of the run the last one is judged before."""
+        if not self.config.cluster.gate:
+            return super()._to_rate(stop)
+        if self._all_at_once and self._gate is not None:
+            if self.trainer.step > self._saved_step:
+                self._save_network()
+            end = time.monotonic() + self._budget.until_closing(self._metrics.elapsed) / 2  # the rest is for its rating
+            while self._gate.busy and not stop() and time.monotonic() < end:
+                self._show("waiting for the gate")
+                self._look_at_gate(_PATIENCE)
+        return self._accepted if self._accepted != self._rated else ""
 
     def _standing(self) -> RunStatus:
         found = super()._standing()
@@ -114,12 +190,14 @@ class ClusterRun(Fused):
             return found
         steps, train = self.session.steps_per_second, self.config.train
         appetite = None if steps is None else steps * train.batch / train.samples_per_row
-        return replace(found, parts=of_nodes(self.fleet, time.monotonic()), appetite=appetite)
+        nodes = of_nodes(self.fleet, time.monotonic())
+        return replace(found, parts=nodes, appetite=appetite, networks=self._judged)
 
     def _rate(self, name: str, seconds: float, stop: Stop) -> None:
         """On another node, if there is room; at the end the result is waited for."""
         if self._rating is None or name == UNTRAINED:
             super()._rate(name, seconds, stop)
+            self._rated = name
             return
         end, last = time.monotonic() + seconds, self._all_at_once
         if last:
@@ -129,6 +207,7 @@ class ClusterRun(Fused):
             models = {network: self.networks.path(network) for network in (name, *opponents)}
             left = end - time.monotonic() if last else min(max(self._left, seconds), _LONGEST_RATING)
             self._rating.begin(name, self.rater.path, models, left)
+            self._rated = name
             self.reporter.say(f"{name} is being rated on another node")
         self._rated_at = self._now().seconds
         if last:
@@ -158,6 +237,8 @@ class ClusterRun(Fused):
         self._publish()
         if self._rating is not None:
             self._rating.change(config)
+        if self._gate is not None:
+            self._gate.change(config)
 
     def _finish(self, stop: Stop) -> None:
         self._all_at_once = True

@@ -11,7 +11,7 @@ from tengen.words import age, counted, rate
 
 
 def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
-    """A part for each node that has or had self-play actors, and one for actors that have no node yet."""
+    """A part for each node that has or had self-play actors or has no room for any, and one for actors to come."""
     members, names = list(fleet.members), fleet.names
     found: dict[str, list[ActorStatus]] = {node: [] for node in (*fleet.received, *fleet.lost) if node in names}
     for member in members:
@@ -24,6 +24,8 @@ def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
         )
         for node, actors in found.items()
     ]
+    idle = {node: words for node, words in fleet.idle.items() if node not in found}
+    parts += [PartStatus(NODE, names.get(node, node[:8]), words=words, waiting=False) for node, words in idle.items()]
     if homeless := len(members) - sum(map(len, found.values())):
         words = f"{counted(homeless, 'self-play actor')} to be started"
         parts.append(PartStatus(NODE, "to-come", words=words, waiting=True))

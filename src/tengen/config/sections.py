@@ -38,7 +38,7 @@ class Config:
         REQUIRED, "sync, async: drawing rows from the window, in random order", change="now"
     )
     ring: PipelineSettings = setting(REQUIRED, "sync, async: how the parts work together", change="now")
-    gate: GateSettings = setting(REQUIRED, "sync, async: which networks are accepted", change="now")
+    gate: GateSettings = setting(REQUIRED, "sync, async, cluster.gate: which networks are accepted", change="now")
     cluster: ClusterSettings = setting(
         REQUIRED, "cluster: many machines, by Ray", before=ClusterSettings(), change="now"
     )

@@ -5,6 +5,7 @@ device's memory, and everything that must survive is written in the background.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tengen.loop import resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.rating import UNTRAINED
+from tengen.nets.network import Network
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit, starting
 from tengen.run.part import Stop
@@ -209,8 +211,12 @@ class Fused(RatedRun):
         if self.session.due:
             self._show("writing a checkpoint")
             self._checkpoint()
-        if self._rating_is_due and self.trainer.step > self._saved_step:
-            self._rate(self._save_network(), self._for_rating(), stop)
+        if self._rating_is_due and (name := self._to_rate(stop)):
+            self._rate(name, self._for_rating(), stop)
+
+    def _to_rate(self, stop: Stop) -> str:
+        """The name of the network to rate now, which is saved; empty if there is none."""
+        return self._save_network() if self.trainer.step > self._saved_step else ""
 
     def _end(self) -> float:
         fresh = self.trainer.step > self._saved_step  # else there will be nothing to rate
@@ -242,14 +248,21 @@ class Fused(RatedRun):
         self.session.wait()
         name = self.name
         info = {"run": self.config.run.name, "samples": self.trainer.samples, **asdict(self._now())}
-        net = self.trainer.network()
-        self.networks.save(net, name, self.trainer.step, info)
-        if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
-            self.reporter.say(note)
+        self._keep_network(self.trainer.network(), name, info)
         self._saved_step = self.trainer.step
-        self.collector.network = name
         self._writing = time.monotonic() - began
         return name
+
+    def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
+        """Put a network among those that play."""
+        self.networks.save(net, name, self.trainer.step, info)
+        self._take_network(net, name)
+
+    def _take_network(self, net: Network, name: str) -> None:
+        """From now on, this network plays."""
+        if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
+            self.reporter.say(note)
+        self.collector.network = name
 
     def _rate(self, name: str, seconds: float, stop: Stop) -> None:
         """Rate the current network under that name, for at most so long."""
@@ -260,10 +273,8 @@ class Fused(RatedRun):
         over = self._is_over
         self._show("writing")
         self._collect()
-        if self.trainer.step > self._saved_step:
-            name = self._save_network()
-            if self.session.started and not stop():
-                self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop)
+        if (name := self._to_rate(stop)) and self.session.started and not stop():
+            self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop)
         self._checkpoint()
         self.session.wait()
         self._use_up(over)

@@ -283,6 +283,13 @@ class RunNetworks:
         """The folder of the network with that name."""
         return self._base / ACCEPTED / name
 
+    def submit(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> None:
+        """Write a candidate for the gate, as `save` does the networks that play."""
+        from tengen.nets import saving
+
+        folder = self._base / CANDIDATES / name
+        files.write_folder(folder, lambda place: saving.save(net, place, self._game, {**info, "step": step}))
+
     def save(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
         """Write a network; `info` has at least the `seconds` of the run."""
         from tengen.nets import saving

@@ -28,6 +28,7 @@ from tengen.train.learner import Figures, Learner, LearnerState
 PATIENCE = 300.0  # seconds that processes wait for each other when they start
 _BEAT = 1.0  # seconds between two announcements while there is nothing to compute
 _GRAIN = 1 << 16  # bytes: announcements have few different sizes, each of which is a program
+_PIECE = 1 << 28  # bytes that are sent at once
 _NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
@@ -77,16 +78,28 @@ def announce(
     text = json.dumps([order, layout]).encode()
     message = np.concatenate([np.frombuffer(text, np.uint8), blob]) if order is not None else blob
     try:
-        sizes = multihost_utils.process_allgather(np.array([len(text), len(message), stop], np.uint32))
+        sizes = _gathered([len(text), len(message), stop])
         length, size, _ = (int(number) for number in sizes[0])
-        grain = max(_GRAIN, 1 << max(size.bit_length() - 3, 0))
-        room = np.zeros(-(-size // grain) * grain, np.uint8)
-        room[: len(message)] = message
-        found = np.asarray(multihost_utils.broadcast_one_to_all(room))
+        pieces = [(start, min(_PIECE, size - start)) for start in range(0, size, _PIECE)]
+        found = np.concatenate([_broadcast(message[start : start + count], count) for start, count in pieces])
     except jax.errors.JaxRuntimeError as error:
         raise TengenError(f"another process of this training cannot be reached: {str(error)[:200]}") from None
     said, layout = json.loads(found[:length].tobytes())
     return Announcement(said, checkpoints.apart(layout, found[length:size]), bool(sizes[:, 2].any()))
+
+
+def _gathered(numbers: list[int]) -> np.ndarray:
+    """UInt64[processes, numbers]: those of all processes. In halves, because JAX would cut them to 32 bits."""
+    halves = multihost_utils.process_allgather(np.array(numbers, np.uint64).view(np.uint32))
+    return np.ascontiguousarray(halves).reshape(-1, 2 * len(numbers)).view(np.uint64)
+
+
+def _broadcast(piece: np.ndarray, size: int) -> np.ndarray:
+    """The `size` bytes of process 0; the others give none."""
+    grain = max(_GRAIN, 1 << max(size.bit_length() - 3, 0))
+    room = np.zeros(-(-size // grain) * grain, np.uint8)
+    room[: len(piece)] = piece
+    return np.asarray(multihost_utils.broadcast_one_to_all(room))[:size]
 
 
 class Heartbeat:

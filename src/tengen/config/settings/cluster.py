@@ -40,6 +40,13 @@ class ClusterSettings:
         32, "chunks of games that may wait for the learner before self-play waits", low=1, high=100_000, before=32
     )
 
+    gate: bool = setting(
+        False,
+        "self-play gets only networks that the gate accepts (false: every new network)",
+        before=False,
+        change="start",
+    )
+
     def check_together(self) -> Iterator[tuple[str, str]]:
         for name in ("gpus", "learner_gpus"):
             value = getattr(self, name)

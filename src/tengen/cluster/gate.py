@@ -1,0 +1,142 @@
+"""The gate of a run on a cluster: its matches are played on another node if there is room, and else by the learner.
+
+The learner leaves candidates in RUN/candidates, as trainers do in a run of several parts, and carries out the verdicts.
+So a run that is killed goes on with the match, or with what is left to do after it.
+"""
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tengen import files
+from tengen.cluster.actor import ActorPlace, use_gpus
+from tengen.cluster.elsewhere import Elsewhere
+from tengen.cluster.rating import place as place_networks
+from tengen.config.sections import Config
+from tengen.cores import LIMIT
+from tengen.errors import TengenError
+from tengen.nets.specs import FILE_NAME
+from tengen.run import networks
+from tengen.run.part import Stop
+
+if TYPE_CHECKING:
+    from tengen.loop.parts.gate import GatePart
+
+_GAMES = Path("games", "gate")
+_LONGEST = 4 * 3600.0  # seconds of a match on another node
+
+
+@dataclass(frozen=True)
+class JudgedCandidate:
+    """The verdict on a candidate, and the files with the games of its match."""
+
+    name: str
+    verdict: dict[str, Any]
+    games: dict[str, bytes]
+
+
+class GateActor:
+    """Plays the matches. It keeps what it has compiled."""
+
+    def __init__(self, config: Config, place: ActorPlace) -> None:
+        os.environ[LIMIT] = str(place.cores)
+        use_gpus(place.gpus)
+        self._config = config
+        self._part: GatePart | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="tengen-gate-")
+        weakref.finalize(self, self._folder.cleanup)
+
+    def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
+        """Play the match of a candidate against the accepted network."""
+        base = Path(self._folder.name)
+        shutil.rmtree(base / _GAMES, ignore_errors=True)
+        place_networks(base / networks.REJECTED, {})
+        place_networks(base / networks.ACCEPTED, {opponent: accepted})
+        place_networks(base / networks.CANDIDATES, {name: candidate})
+        part = self._part = self._part or self._build()
+        while networks.known(base, name, (networks.CANDIDATES,)):
+            if not (progress := part.run_once()).worked:
+                raise TengenError(progress.words)
+        folder = networks.known(base, name, (networks.ACCEPTED, networks.REJECTED))
+        assert folder is not None
+        games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
+        return JudgedCandidate(name, networks.verdict(folder), games)
+
+    def _build(self) -> "GatePart":
+        from tengen.jax_setup import keep_compiled
+        from tengen.loop.parts.gate import GatePart
+
+        keep_compiled()
+        return GatePart(self._config, Path(self._folder.name), lambda: False, lambda text: None)
+
+
+class ClusterGate:
+    """The gate in the learner's process, which alone reads and writes the run directory."""
+
+    def __init__(
+        self, config: Config, base: Path, elsewhere: Elsewhere | None, stop: Stop, say: Callable[[str], None]
+    ) -> None:
+        """Without `elsewhere`, this process plays the matches."""
+        from tengen.loop.parts.gate import GatePart
+
+        self._config, self._base, self._elsewhere, self._say = config, base, elsewhere, say
+        self._part = GatePart(config, base, stop, say)
+        self._sent: networks.NetworkEntry | None = None  # the candidate whose match is played elsewhere
+
+    @property
+    def busy(self) -> bool:
+        """Whether a candidate waits, or plays."""
+        return bool(networks.candidates(self._base))
+
+    def look(self, patience: float = 0.0) -> bool:
+        """Go on with a candidate, if there is one; whether there may be a new verdict.
+
+        If its match is played elsewhere, that is waited for so long; otherwise a round is played.
+        """
+        if self._sent is not None and self._elsewhere is not None:
+            found = self._elsewhere.take(patience)
+            if found is None:
+                return False
+            sent, self._sent = self._sent, None
+            if found.value is None:
+                self._say(f"the match of {sent.name} at the gate begins again: {found.why}")
+            else:
+                self._write(sent, found.value)
+        waiting, accepted = networks.candidates(self._base), networks.accepted(self._base)
+        first = waiting[-1 if self._config.gate.newest_first else 0] if waiting else None
+        easy = not accepted or self._config.gate.kind == "none" or any(one.accepted is not None for one in waiting)
+        if first is None:
+            return False
+        here = self._elsewhere is None or easy or networks.is_judged(self._base, first)
+        if here:
+            self._part.run_once()
+        elif self._elsewhere is not None:
+            self._sent = first
+            data = [files.read_bytes(entry.path / FILE_NAME) for entry in (first, accepted[-1])]
+            self._elsewhere.begin("judge", _LONGEST, first.name, data[0], accepted[-1].name, data[1])
+            self._say(f"{first.name} plays at the gate on another node")
+        return here
+
+    def _write(self, entry: networks.NetworkEntry, judged: JudgedCandidate) -> None:
+        """The games, then the verdict, which is carried out next."""
+        for name, data in judged.games.items():
+            files.make_folder(self._base / _GAMES)
+            files.write_bytes(self._base / _GAMES / name, data)
+        verdict = {key: value for key, value in judged.verdict.items() if key not in ("schema", "number")}
+        number = {"number": networks.next_number(self._base)} if verdict["accepted"] else {}
+        networks.write_verdict(entry, verdict | number)
+
+    def change(self, config: Config) -> None:
+        """Judge with other settings from now on. A match that is under way begins again if they concern it."""
+        again = (config.search, config.gate) != (self._config.search, self._config.gate)
+        if self._elsewhere is not None:
+            self._elsewhere.change(config, again=again)
+        if again:
+            self._sent = None
+        self._config = config
+        self._part.change(config)
