@@ -95,3 +95,7 @@ class Dense(_Linear):
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         return self.biased(x @ self.kernel[...].astype(x.dtype))
+
+
+class PointDense(Dense):
+    """A dense layer that is applied to every point of a board."""
