@@ -59,6 +59,7 @@ def operations(net: Spec | Network, game: Game) -> int:
         if isinstance(module, Conv | Dense):
             everywhere = isinstance(module, Conv | PointDense)
             times = height * width if everywhere else width if isinstance(module, PolicyColumns) else 1
+            times *= module.times if isinstance(module, Dense) else 1
             total += 2 * times * math.prod(module.kernel.shape)
     return total
 

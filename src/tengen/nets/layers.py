@@ -89,6 +89,8 @@ def convolve(
 class Dense(_Linear):
     """A dense layer."""
 
+    times: int = 1  # how often it is applied for one position, apart from points
+
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:
         self.kernel = _kernel((inputs, outputs), gain, rngs)
         self.bias = nnx.data(nnx.Param(jnp.zeros(outputs)) if bias else None)

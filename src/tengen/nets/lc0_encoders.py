@@ -170,6 +170,8 @@ class Lc0EncoderNetwork(Network):
         self.embedding = Embedding(body, activation, rngs)
         self.encoders = nnx.List([Lc0Encoder(body, rngs) for _ in range(body.layers)])
         self.spread = nnx.data(None if smolgen is None else Dense(smolgen.outputs, SQUARES**2, rngs, gain=OUTPUT_GAIN))
+        if self.spread is not None:
+            self.spread.times = body.layers * body.heads
         self.policy = AttentionPolicy(channels, body.policy_channels, body.key_width, activation, rngs)
         self.value = SquareHead(channels, body.value_channels, body.value_width, 3, activation, rngs)
         left = None

@@ -86,7 +86,8 @@ def test_names() -> None:
     assert nets.Spec.from_dict(spec.to_dict()) == spec
     game = games.make("chess")
     per_square = 2 * (4 * 8 * 8 + 2 * 8 * 12 + 8) + (116 * 8 + 2 * 8 * 12) + (3 * 8 * 8) + 8 * 32 + 8 * 8
-    once = 64 * 12 * 64 * 4 + 2 * (64 * 8 + 8 * 16) + 8 * 4096 + 8 * 4 + 64 * 32 * 128 + 128 * 3 + 64 * 8 * 128 + 128
+    heads = 64 * 32 * 128 + 128 * 3 + 64 * 8 * 128 + 128
+    once = 64 * 12 * 64 * 4 + 2 * (64 * 8 + 8 * 16) + 4 * 8 * 4096 + 8 * 4 + heads
     assert nets.operations(spec, game) == 2 * (64 * per_square + once)
     with pytest.raises(TengenError, match="Lc0 has no activation silu, expected relu or mish"):
         to_lc0(nets.build(nets.spec("b1c8-lc0enc1-silu"), game, nnx.Rngs(0)), "mine")
