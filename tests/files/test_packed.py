@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from tengen.files import packed
 from tengen.files.packed import Room, unpack
 
 DATA = bytes(range(256)) * 1000
@@ -13,9 +14,9 @@ MOST = 1 << 24
 @pytest.mark.parametrize("size", [0, 1, 4096, len(DATA)])
 def test_data_comes_back(size: int) -> None:
     room = Room()
-    packed = gzip.compress(DATA[:size])
+    stream = gzip.compress(DATA[:size])
     for _ in range(2):
-        assert bytes(unpack(packed, MOST)) == bytes(unpack(packed, MOST, room)) == DATA[:size]
+        assert bytes(unpack(stream, MOST)) == bytes(unpack(stream, MOST, room)) == DATA[:size]
     assert unpack(b"not packed", MOST, room) == b"not packed"
 
 
@@ -30,15 +31,30 @@ def test_a_room_grows_while_a_result_is_in_use() -> None:
 
 @pytest.mark.parametrize("room", [None, Room()])
 def test_what_is_damaged_or_too_large_is_refused(room: Room | None) -> None:
-    packed = gzip.compress(DATA)
+    stream = gzip.compress(DATA)
     with pytest.raises(ValueError, match="unpacks to more than 1,000 bytes"):
-        unpack(packed, 1000, room)
+        unpack(stream, 1000, room)
     with pytest.raises(ValueError, match="unpacks to more than 255,999 bytes"):
-        unpack(packed, len(DATA) - 1, room)
-    assert bytes(unpack(packed, len(DATA), room)) == DATA
+        unpack(stream, len(DATA) - 1, room)
+    assert bytes(unpack(stream, len(DATA), room)) == DATA
     with pytest.raises(ValueError, match="cut off"):
-        unpack(packed[:-9], MOST, room)
+        unpack(stream[:-9], MOST, room)
     with pytest.raises(ValueError, match="not a good gzip file"):
-        unpack(packed[:50] + b"\0\0\0\0" + packed[54:], MOST, room)
+        unpack(stream[:50] + b"\0\0\0\0" + stream[54:], MOST, room)
     with pytest.raises(ValueError, match="not a good gzip file"):
-        unpack(packed[:-6] + b"\1\2" + packed[-4:], MOST, room)
+        unpack(stream[:-6] + b"\1\2" + stream[-4:], MOST, room)
+
+
+def test_streams_that_were_put_together_are_all_unpacked() -> None:
+    """By `cat`, say. What is no stream after one is damage, not something to leave out."""
+    first, second = gzip.compress(b"abc"), gzip.compress(b"def")
+    assert bytes(unpack(first + second, MOST)) == b"abcdef"
+    with pytest.raises(ValueError, match="not a good gzip file"):
+        unpack(first + b"something else altogether", MOST)
+
+
+def test_the_module_that_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where zlib-ng is missing, Python's own reader gives the same."""
+    monkeypatch.setattr(packed, "Reader", gzip._GzipReader)  # type: ignore[reportAttributeAccessIssue]
+    test_data_comes_back(len(DATA))
+    test_what_is_damaged_or_too_large_is_refused(None)

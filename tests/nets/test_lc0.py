@@ -32,7 +32,7 @@ def test_endings_that_lc0_does_not_have(name: str) -> None:
 
 
 def test_other_games_and_heads_are_refused() -> None:
-    with pytest.raises(OptionError, match="tic_tac_toe is not chess, for which Lc0's towers are"):
+    with pytest.raises(OptionError, match="tic_tac_toe is not chess, for which Lc0's networks are"):
         nets.build(nets.spec("b1c8-lc0"), games.make("tic_tac_toe"), nnx.Rngs(0))
     with pytest.raises(OptionError, match="no head for opponent_policy, expected moves_left or none"):
         nets.build(nets.spec("b1c8-lc0", ("opponent_policy",)), games.make("chess"), nnx.Rngs(0))

@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.net is not None:
         spec = nets.spec(args.net)
-        game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.lc0 else "go9"))
+        game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
         heads = args.heads
-        if heads is None and (spec.function or spec.lc0):  # a network of a user may have none
-            heads = ["moves_left"] if spec.lc0 else []
+        if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
+            heads = ["moves_left"] if spec.is_lc0 else []
         _show(args.net, game, _heads(heads, game))
         return 0
     for name in (args.game,) if args.game else ("go9", "hironaka"):

@@ -11,6 +11,7 @@ from tengen.nets.blocks import PoolBias
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.lc0 import Lc0Network
+from tengen.nets.lc0_encoders import Lc0EncoderNetwork
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
 from tengen.nets.norms import Affine
 from tengen.nets.specs import Dtype, Spec
@@ -34,6 +35,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
         return custom.build(spec, game, rngs, dtype, full_board)
     if spec.lc0 is not None:
         return Lc0Network(spec, spec.lc0, rngs, dtype)
+    if spec.lc0_encoders is not None:
+        return Lc0EncoderNetwork(spec, spec.lc0_encoders, rngs, dtype)
     if spec.tower is not None:
         return BoardNetwork(spec, spec.tower, game, rngs, dtype, full_board)
     assert spec.layers is not None

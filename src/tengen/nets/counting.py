@@ -13,7 +13,7 @@ from tengen.games.core import Game
 from tengen.nets.building import build
 from tengen.nets.custom import CustomNetwork
 from tengen.nets.heads import PolicyColumns
-from tengen.nets.layers import Conv, Dense
+from tengen.nets.layers import Conv, Dense, PointDense
 from tengen.nets.network import Network
 from tengen.nets.specs import Spec
 
@@ -57,7 +57,9 @@ def operations(net: Spec | Network, game: Game) -> int:
     total = 0
     for _, module in nnx.iter_modules(net):
         if isinstance(module, Conv | Dense):
-            times = height * width if isinstance(module, Conv) else width if isinstance(module, PolicyColumns) else 1
+            everywhere = isinstance(module, Conv | PointDense)
+            times = height * width if everywhere else width if isinstance(module, PolicyColumns) else 1
+            times *= module.times if isinstance(module, Dense) else 1
             total += 2 * times * math.prod(module.kernel.shape)
     return total
 

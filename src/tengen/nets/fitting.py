@@ -26,11 +26,11 @@ def problems(spec: Spec, game: Game) -> Iterator[tuple[str, str]]:
     height, width, planes = game.planes_shape
     if spec.tower is not None and planes == 0:
         yield "name", f"{game.name} has no board, expected a network of dense layers such as mlp3x256"
-    if spec.lc0 is not None:
+    if spec.is_lc0:
         if (*game.planes_shape, game.num_actions) != (8, 8, chess_lc0.PLANES, chess_lc0.NUM_MOVES):
-            yield "name", f"{game.name} is not chess, for which Lc0's towers are, expected a tower such as b6c96"
+            yield "name", f"{game.name} is not chess, for which Lc0's networks are, expected a tower such as b6c96"
         for head in {*spec.heads} - {"moves_left"}:
-            yield "heads", f"Lc0's towers have no head for {head}, expected moves_left or none"
+            yield "heads", f"Lc0's networks have no head for {head}, expected moves_left or none"
     if spec.layers is not None and planes > 0:
         yield "name", f"{game.name} is played on a {height}x{width} board, expected a tower such as b6c96"
     if spec.function is not None:

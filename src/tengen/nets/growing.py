@@ -67,8 +67,9 @@ def unfit(small: Spec, large: Spec) -> str:
         return f"its activation is {small.activation}, not {large.activation}"
     if small.tower is not None and large.tower is not None:
         return _unfit_tower(small.tower, large.tower)
-    if small.lc0 or large.lc0:
-        return "" if small.lc0 == large.lc0 else "a tower of Lc0 grows into no other, only into one of the same widths"
+    if small.is_lc0 or large.is_lc0:
+        same = (small.lc0, small.lc0_encoders) == (large.lc0, large.lc0_encoders)
+        return "" if same else "a network of Lc0 grows into no other, only into one of the same widths"
     if small.layers is not None and large.layers is not None:
         for what, one, other in (
             ("layers", small.layers.count, large.layers.count),

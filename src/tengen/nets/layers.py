@@ -89,9 +89,15 @@ def convolve(
 class Dense(_Linear):
     """A dense layer."""
 
+    times: int = 1  # how often it is applied for one position, apart from points
+
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:
         self.kernel = _kernel((inputs, outputs), gain, rngs)
         self.bias = nnx.data(nnx.Param(jnp.zeros(outputs)) if bias else None)
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         return self.biased(x @ self.kernel[...].astype(x.dtype))
+
+
+class PointDense(Dense):
+    """A dense layer that is applied to every point of a board."""

@@ -16,7 +16,7 @@ from tengen.games import chess_lc0
 from tengen.nets.blocks import SqueezeExcite
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.heads import OUTPUT_GAIN
-from tengen.nets.layers import Conv, Dense, activate
+from tengen.nets.layers import Conv, Dense, PointDense, activate
 from tengen.nets.network import Network, Planes, Scalars
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over
 from tengen.nets.outputs import Outputs
@@ -27,7 +27,14 @@ INPUTS: Int[np.ndarray, "112"] = np.array([111, *range(111)])
 MOVES = 20.0
 """The unit of the last layer for the moves left, so that its numbers stay small."""
 _PIECES = 3  # promotions with a letter: queen, rook, bishop
-_SQUARES = 64
+SQUARES = 64
+
+
+def lc0_planes(planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "batch 8 8 112"]:
+    """All inputs as planes, in the order of INPUTS."""
+    counts = jnp.broadcast_to(scalars[:, None, None], (*planes.shape[:-1], scalars.shape[-1]))
+    x = jnp.concatenate([planes.astype(dtype), counts.astype(dtype)], -1)
+    return jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, len(INPUTS) - x.shape[-1])))
 
 
 class NormedConv(nnx.Module):
@@ -72,7 +79,7 @@ class FlatHead(nnx.Module):
     """A convolution to few channels, then dense layers that read all squares."""
 
     def __init__(self, channels: int, inner: int, widths: tuple[int, ...], activation: Activation, rngs: nnx.Rngs):
-        sizes = (_SQUARES * inner, *widths)
+        sizes = (SQUARES * inner, *widths)
         self.conv = NormedConv(1, channels, inner, activation, rngs)
         last = len(widths)
         self.layers = nnx.List(
@@ -84,7 +91,7 @@ class FlatHead(nnx.Module):
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch outputs"]:
         found = self.conv(x, board, train)
         # Channel by channel, as in Lc0.
-        found = found.reshape(len(x), _SQUARES, -1).swapaxes(1, 2).reshape(len(x), -1)
+        found = found.reshape(len(x), SQUARES, -1).swapaxes(1, 2).reshape(len(x), -1)
         for layer in self.layers[:-1]:
             found = activate(layer(found), self.activation)
         return self.layers[-1](found).astype(jnp.float32)
@@ -99,29 +106,37 @@ class ConvolutionPolicy(nnx.Module):
         self.moves.bias = nnx.Param(jnp.zeros(chess_lc0.CONVOLUTION_PLANES))
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch 1858"]:
-        found = self.moves(self.conv(x, board, train)).reshape(len(x), _SQUARES, -1).swapaxes(1, 2)
+        found = self.moves(self.conv(x, board, train)).reshape(len(x), SQUARES, -1).swapaxes(1, 2)
         return found.reshape(len(x), -1)[:, chess_lc0.CONVOLUTION].astype(jnp.float32)
 
 
 class AttentionPolicy(nnx.Module):
     """Squares that are left ask squares that are reached. Promotions add a number for the file that is reached."""
 
-    def __init__(self, tower: Lc0Tower, rngs: nnx.Rngs) -> None:
-        self.embedding = Dense(tower.channels, tower.policy_channels, rngs, bias=True)
-        self.query = Dense(tower.policy_channels, tower.key_width, rngs, bias=True)
-        self.key = Dense(tower.policy_channels, tower.key_width, rngs, bias=True, gain=OUTPUT_GAIN)
-        self.promotion = Dense(tower.key_width, _PIECES + 1, rngs, gain=OUTPUT_GAIN)
+    def __init__(
+        self, channels: int, inner: int, width: int, activation: Activation | Literal["selu"], rngs: nnx.Rngs
+    ) -> None:
+        self.embedding = PointDense(channels, inner, rngs, bias=True)
+        self.query = PointDense(inner, width, rngs, bias=True)
+        self.key = PointDense(inner, width, rngs, bias=True, gain=OUTPUT_GAIN)
+        self.promotion = Dense(width, _PIECES + 1, rngs, gain=OUTPUT_GAIN)
+        self.activation: Activation | Literal["selu"] = activation
 
-    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Float32[Array, "batch 1858"]:
+    def __call__(
+        self, x: Float[Array, "batch *squares channels"], board: BoardMask | None = None, train: bool = False
+    ) -> Float32[Array, "batch 1858"]:
         del board, train
-        squares = self.embedding(x.reshape(len(x), _SQUARES, -1)).astype(jnp.float32)
-        squares = jax.nn.selu(squares).astype(x.dtype)
+        squares = self.embedding(x.reshape(len(x), SQUARES, -1))
+        if self.activation == "selu":
+            squares = jax.nn.selu(squares.astype(jnp.float32)).astype(x.dtype)
+        else:
+            squares = activate(squares, self.activation)
         query, key = self.query(squares), self.key(squares)
         logits = jnp.einsum("bqd,bkd->bqk", query, key).astype(jnp.float32) / math.sqrt(query.shape[-1])
         # [to-file, piece]: a number for each piece, and one for all of them, the knight's.
-        offsets = self.promotion(key[:, _SQUARES - 8 :]).astype(jnp.float32)
+        offsets = self.promotion(key[:, SQUARES - 8 :]).astype(jnp.float32)
         offsets = offsets[..., :_PIECES] + offsets[..., _PIECES:]
-        steps = logits[:, _SQUARES - 16 : _SQUARES - 8, _SQUARES - 8 :]  # from the seventh rank to the eighth
+        steps = logits[:, SQUARES - 16 : SQUARES - 8, SQUARES - 8 :]  # from the seventh rank to the eighth
         promotions = steps[..., None] + offsets[:, None]
         every = jnp.concatenate([logits.reshape(len(x), -1), promotions.reshape(len(x), -1)], -1)
         return every[:, chess_lc0.ATTENTION]
@@ -146,10 +161,7 @@ class Lc0Network(Network):
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         board = BoardMask.of(planes, full=True)
         # Lc0's planes are convolved as a whole, also that of the count: its edges see less of it than the middle.
-        counts = jnp.broadcast_to(scalars[:, None, None], (*planes.shape[:-1], scalars.shape[-1]))
-        x = jnp.concatenate([planes.astype(self.dtype), counts.astype(self.dtype)], -1)
-        x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, len(INPUTS) - x.shape[-1])))
-        x = self.stem(x, board, train)
+        x = self.stem(lc0_planes(planes, scalars, self.dtype), board, train)
         for block in self.blocks:
             x = block(x, board, train)
         left = None if self.moves_left is None else self.moves_left(x, board, train)
@@ -170,4 +182,6 @@ def _policy(
 ) -> FlatHead | ConvolutionPolicy | AttentionPolicy:
     if kind == "dense":
         return FlatHead(tower.channels, tower.policy_channels, (chess_lc0.NUM_MOVES,), activation, rngs)
-    return ConvolutionPolicy(tower, activation, rngs) if kind == "convolution" else AttentionPolicy(tower, rngs)
+    if kind == "convolution":
+        return ConvolutionPolicy(tower, activation, rngs)
+    return AttentionPolicy(tower.channels, tower.policy_channels, tower.key_width, "selu", rngs)

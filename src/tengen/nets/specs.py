@@ -10,11 +10,13 @@ from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting
 
 Activation = Literal["relu", "mish", "silu"]
+Lc0Activation = Literal["relu", "mish", "silu", "relu_2"]  # relu_2: the square of relu
 Head = str
 HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
 """Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
 HEAD_NAME = "[a-z][a-z0-9_]{0,39}"
 Dtype = Literal["bfloat16", "float32"]
+_SPECIAL = ("function", "lc0", "lc0_encoders")  # in place of a tower and layers
 FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
 
@@ -94,6 +96,60 @@ class Lc0Tower:
 
 
 @dataclass(frozen=True)
+class Lc0Smolgen:
+    """What is added to the logits of the attention, computed from the whole position."""
+
+    channels: int = setting(REQUIRED, "numbers that are left of each square", low=1, high=4096)
+    width: int = setting(REQUIRED, "hidden units", low=1, high=65536)
+    outputs: int = setting(REQUIRED, "numbers per head, from which all pairs of squares get theirs", low=1, high=4096)
+    activation: Lc0Activation = setting(REQUIRED, "between its layers")
+
+
+@dataclass(frozen=True)
+class Lc0Encoders:
+    """A body of encoder layers (a transformer) with the heads of Lc0, for chess."""
+
+    layers: int = setting(REQUIRED, "encoder layers", low=1, high=200)
+    channels: int = setting(REQUIRED, "channels of each square", low=1, high=8192)
+    width: int = setting(REQUIRED, "width of queries, keys and values, all heads together", low=1, high=8192)
+    heads: int = setting(REQUIRED, "heads of the attention", low=1, high=1024)
+    ffn_width: int = setting(REQUIRED, "hidden units of the dense layers", low=1, high=65536)
+    ffn_activation: Lc0Activation = setting(REQUIRED, "between these")
+    embedding: Literal["map", "dense"] = setting(
+        REQUIRED, "what is added to the planes: a fixed map of reachable squares, or a dense layer of all pieces"
+    )
+    around_width: int = setting(REQUIRED, "outputs of that layer per square; 0 with the map", low=0, high=8192)
+    embedding_ffn_width: int = setting(REQUIRED, "hidden units behind the embedding; 0 with the map", low=0, high=65536)
+    gates: bool = setting(REQUIRED, "a factor and an addend for each square and channel of the embedding")
+    smolgen: Lc0Smolgen | None = setting(REQUIRED, "added to the logits of the attention (null: nothing)")
+    policy_channels: int = setting(REQUIRED, "channels of the policy head", low=1, high=8192)
+    key_width: int = setting(REQUIRED, "width of its queries and keys", low=1, high=8192)
+    value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
+    value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
+    moves_channels: int = setting(REQUIRED, "channels of the head for moves left", low=1, high=4096)
+    moves_width: int = setting(REQUIRED, "its hidden units", low=1, high=65536)
+
+    @property
+    def share(self) -> float:
+        """The factor of what a layer adds (DeepNorm)."""
+        return (2 * self.layers) ** -0.25
+
+    @property
+    def epsilon(self) -> float:
+        """Of the norms."""
+        return 1e-3 if self.embedding == "dense" else 1e-6
+
+    def check_together(self) -> Iterator[tuple[str, str]]:
+        """(key, message) for settings that contradict each other."""
+        if self.width % self.heads:
+            yield "heads", f"expected a divisor of the width {self.width}, got {self.heads}"
+        for name in ("around_width", "embedding_ffn_width"):
+            if (getattr(self, name) > 0) != (self.embedding == "dense"):
+                allowed = "at least 1" if self.embedding == "dense" else "0"
+                yield name, f"expected {allowed} for the embedding {self.embedding}, got {getattr(self, name)}"
+
+
+@dataclass(frozen=True)
 class Architecture:
     """The layers of a network, apart from its game and its extra heads."""
 
@@ -135,6 +191,7 @@ class Spec(Architecture):
     function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
     options: dict[str, Any] | None = setting(None, "options of the function")
     lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers")
+    lc0_encoders: Lc0Encoders | None = setting(None, "or encoder layers as Lc0 has them")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", NetOptions(self.options))
@@ -146,18 +203,23 @@ class Spec(Architecture):
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         """(key, message) for settings that contradict each other."""
-        special = "function" if self.function is not None else "lc0"
-        if self.function is None and self.lc0 is None:
+        given = [name for name in _SPECIAL if getattr(self, name) is not None]
+        if not given:
             yield from super().check_together()
-        elif self.tower is not None or self.layers is not None or (self.function and self.lc0):
-            yield special, "expected null for a network with a tower or layers"
+        elif self.tower is not None or self.layers is not None or len(given) > 1:
+            yield given[0], "expected null for a network with a tower or layers"
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
+
+    @property
+    def is_lc0(self) -> bool:
+        """Whether it is a network as Lc0 has them, for chess."""
+        return self.lc0 is not None or self.lc0_encoders is not None
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON data."""
         found = _plain(asdict(self))
-        return {key: value for key, value in found.items() if value or key not in ("function", "options", "lc0")}
+        return {key: value for key, value in found.items() if value or key not in (*_SPECIAL, "options")}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
@@ -171,7 +233,7 @@ class Spec(Architecture):
 
 def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
-    found = {"function": None, "options": None, "lc0": None, **data}
+    found = {**dict.fromkeys((*_SPECIAL, "options")), **data}
     if isinstance(found.get("tower"), Mapping):
         found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
     return found

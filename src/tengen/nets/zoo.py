@@ -20,12 +20,13 @@ ENDINGS = {
     "-mish": "activation mish instead of relu",
     "-silu": "activation silu instead of relu",
     "-lc0": "blocks and heads of Lc0, for chess; its policy by convolution (-lc0att: attention, -lc0dense: dense)",
+    "-lc0encN": "encoder layers of Lc0 (a transformer) with N heads in place of blocks, and its heads, for chess",
 }
 _TOWER = re.compile(r"b([1-9]\d{0,2})c([1-9]\d{0,3})(nbt)?")
 _LAYERS = re.compile(r"mlp([1-9]\d{0,2})x([1-9]\d{0,4})")
 _ENDING = re.compile(
     r"(?P<pool_blocks>nogp)|xt(?P<groups>[1-9]\d{0,3})|se(?P<excite_ratio>([1-9]\d{0,3})?)|"
-    r"stem(?P<stem_side>[1579])|(?P<activation>mish|silu)|lc0(?P<lc0>(att|dense)?)"
+    r"stem(?P<stem_side>[1579])|(?P<activation>mish|silu)|lc0enc(?P<encoders>[1-9]\d{0,2})|lc0(?P<lc0>(att|dense)?)"
 )
 _LC0_POLICIES = {"": "convolution", "att": "attention", "dense": "dense"}
 _LC0_HEADS = {"value_channels": 32, "value_width": 128, "moves_channels": 8, "moves_width": 128}
@@ -81,8 +82,9 @@ def spec(name: str, heads: Iterable[Head] = (), options: Mapping[str, Any] | Non
             f"or mlp3x256 (layers, width), with any of the endings {', '.join(ENDINGS)}; or PACKAGE.MODULE:FUNCTION"
         )
     _apply(endings, found, name)
-    if (policy := found.pop("policy", None)) is not None:
-        found |= {"tower": None, "lc0": _lc0(policy, found["tower"], name)}
+    for kind, make in (("lc0", _lc0), ("lc0_encoders", _encoders)):
+        if kind in found:
+            found |= {"tower": None, kind: make(found[kind], found["tower"], name, found["activation"])}
     return Spec.from_dict(found, quote(name))
 
 
@@ -101,6 +103,8 @@ def name_of(spec_: Spec) -> str | None:
         policy = next(ending for ending, policy in _LC0_POLICIES.items() if policy == lc0.policy)
         excite = lc0.excite_units and ("se" if ratio == _USUAL_RATIO else f"se{ratio}")
         endings = [excite, f"lc0{policy}"]
+    elif (encoders := spec_.lc0_encoders) is not None:
+        base, endings = f"b{encoders.layers}c{encoders.channels}", [False, f"lc0enc{encoders.heads}"]
     else:
         return spec_.function
     endings.append(spec_.activation != "relu" and spec_.activation)
@@ -128,8 +132,9 @@ def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any
     }
 
 
-def _lc0(policy: str, tower: dict[str, Any] | None, name: str) -> dict[str, Any]:
+def _lc0(policy: str, tower: dict[str, Any] | None, name: str, activation: str) -> dict[str, Any]:
     """A tower of Lc0 in place of the tower of that name. Its heads have the widths of Lc0's own networks."""
+    del activation
     if tower is None or tower["kind"] == "nested" or tower["groups"] > 1 or tower["stem_side"] != _USUAL_STEM:
         raise OptionError(f"{quote(name)}: a tower of Lc0 is a name like b10c128-se-lc0, with -mish or -silu at most")
     channels, ratio = tower["channels"], tower["excite_ratio"]
@@ -140,6 +145,32 @@ def _lc0(policy: str, tower: dict[str, Any] | None, name: str) -> dict[str, Any]
         "policy": policy,
         "policy_channels": 32 if policy == "dense" else channels,
         "key_width": channels if policy == "attention" else 0,
+        **_LC0_HEADS,
+    }
+
+
+def _encoders(heads: int, tower: dict[str, Any] | None, name: str, activation: str) -> dict[str, Any]:
+    """Encoder layers of Lc0 in place of the tower of that name, in the proportions of its large networks."""
+    plain = tower is not None and tower == _tower(name.split("-")[0], tower["blocks"], tower["channels"], nested=False)
+    if tower is None or not plain or tower["channels"] % heads:
+        expected = "with -mish or -silu at most, and a number of heads that divides the channels"
+        raise OptionError(f"{quote(name)}: encoder layers of Lc0 have a name like b10c256-lc0enc8, {expected}")
+    channels = tower["channels"]
+    few = min(channels, 256)
+    return {
+        "layers": tower["blocks"],
+        "channels": channels,
+        "width": channels,
+        "heads": heads,
+        "ffn_width": channels * 3 // 2,
+        "ffn_activation": activation,
+        "embedding": "dense",
+        "around_width": max(channels // 2, 1),
+        "embedding_ffn_width": channels * 3 // 2,
+        "gates": True,
+        "smolgen": {"channels": max(few // 8, 1), "width": few, "outputs": few, "activation": activation},
+        "policy_channels": channels,
+        "key_width": channels,
         **_LC0_HEADS,
     }
 
@@ -171,7 +202,9 @@ def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
         if key == "activation":
             found[key] = value
         elif key == "lc0":
-            found["policy"] = _LC0_POLICIES[value]
+            found["lc0"] = _LC0_POLICIES[value]
+        elif key == "encoders":
+            found["lc0_encoders"] = int(value)
         elif found["tower"] is None:
             raise OptionError(f"{quote(name)}: -{ending} is for networks on a board, such as b6c96-{ending}")
         else:

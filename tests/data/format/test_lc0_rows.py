@@ -53,6 +53,12 @@ def test_the_rate_and_the_seed() -> None:
     np.testing.assert_array_equal(choose(records, np.random.default_rng(0)), everything)
 
 
+def test_a_game_of_which_nothing_is_drawn(tmp_path: Path) -> None:
+    lc0.write(tmp_path / "game.gz", made(6))
+    found = lc0_rows.reader(FORM, rate=1e-9)(tmp_path / "game.gz")
+    assert rows.check(FORM, found) == 0
+
+
 def test_the_diff_focus_prefers_what_the_search_has_changed() -> None:
     records = made(4000)
     records["best_q"], records["orig_q"], records["policy_kld"] = 0.5, 0.5, 0.35

@@ -39,14 +39,14 @@ def test_in_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["export", "{tmp}", "--format", "lc0", "{tmp}/net.bin"], "net.bin: expected a name that ends in .pb.gz"),
         (["import", "lc0", "{tmp}/nothing.pb.gz", "{tmp}/in"], "nothing.pb.gz"),
-        (["import", "lc0", "{tmp}/other.pb", "{tmp}/in"], "other.pb: a network of Lc0's kind 'attention body"),
+        (["import", "lc0", "{tmp}/other.pb", "{tmp}/in"], "other.pb: a network of Lc0's kind 'ONNX'"),
         (["import", "lc0", "{tmp}/other.pb", "{tmp}/in", "--size", "9"], "--size is for networks of KataGo"),
     ],
 )
 def test_mistakes(tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     net = oracle.network(0)
     weights_file.write(net, tmp_path / "good.pb")
-    net["format"]["network_format"]["network"] = 7
+    net["format"]["network_format"]["network"] = 5
     weights_file.write(net, tmp_path / "other.pb")
     main(["import", "lc0", str(tmp_path / "good.pb"), str(tmp_path)]) if "export" in arguments else None
     assert main([part.format(tmp=tmp_path) for part in arguments]) == 2

@@ -61,10 +61,10 @@ def test_the_count_of_plies_matters() -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda net: form(net).update(network=7), "kind 'attention body with several heads', expected residual"),
-        (lambda net: form(net).update(network=5), "kind 'ONNX'"),
+        (lambda net: form(net).update(network=7), "its policy_heads.vanilla is missing"),
+        (lambda net: form(net).update(network=5), "kind 'ONNX', expected residual blocks or an attention body"),
         (lambda net: form(net).update(network=77), "kind 'kind 77'"),
-        (lambda net: net["weights"].update(encoder=[b""]), "kind 'attention body'"),
+        (lambda net: net["weights"].update(encoder=[b""]), "residual blocks and encoder layers, expected one of both"),
         (lambda net: form(net).update(input=3), "input format 3, expected 1"),
         (lambda net: form(net).update(policy=9), "its policy head has the number 9"),
         (lambda net: form(net).update(value=3), "its value head has the number 3"),
@@ -89,7 +89,7 @@ def form(net: dict[str, Any]) -> dict[str, Any]:
 
 def test_networks_that_lc0_cannot_compute() -> None:
     game = games.make("tic_tac_toe")
-    with pytest.raises(TengenError, match="mine: Lc0 computes its own kind of tower only"):
+    with pytest.raises(TengenError, match="mine: Lc0 computes its own kinds of networks only"):
         to_lc0(nets.build(nets.spec("b1c8"), game, nnx.Rngs(0)), "mine")
     with pytest.raises(TengenError, match="Lc0 has no activation silu, expected relu or mish"):
         to_lc0(nets.build(nets.spec("b1c8-lc0-silu"), games.make("chess"), nnx.Rngs(0)), "mine")

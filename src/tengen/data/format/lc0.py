@@ -3,6 +3,7 @@
 All values are from the side of the player to move. Records of older versions are widened to version 6, as Lc0 does.
 """
 
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -40,6 +41,15 @@ VERSIONS = {
 RECORD = VERSIONS[6]
 _SMALL = np.dtype([*_BOARD[1:], *_FLOATS, *_MORE, *_LAST])
 _SMALL_AT = RECORD.itemsize - _SMALL.itemsize
+_SHARE, _VALUE, _COUNT = (0, 1), (-1, 1), (0, math.inf)
+# The numbers whose range Lc0's tools check, in the order of the record, where they follow each other.
+_LIMITS = {
+    **dict.fromkeys(("root_q", "best_q"), _VALUE),
+    **dict.fromkeys(("root_d", "best_d"), _SHARE),
+    **dict.fromkeys(("root_m", "best_m", "plies_left"), _COUNT),
+    **{"result_q": _VALUE, "result_d": _SHARE, "played_q": _VALUE, "played_d": _SHARE, "played_m": _COUNT},
+}
+_LIMITED_AT = _SMALL.fields["root_q"][1]  # type: ignore[index]
 CLASSICAL, CASTLING_PLANE = 1, 2  # input formats with the planes that Tengen's chess has
 _KNOWN_FORMATS = (1, 2, 3, 4, 5, 132, 133)
 _MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
@@ -125,16 +135,14 @@ def problems(records: np.ndarray) -> Iterator[str]:
         yield f"input_format: expected one that Lc0 knows, which {len(odd)} of {len(records)} records are not"
     # Records are large: their small fields are read once, instead of a piece of memory for each field.
     r = records.view(np.uint8).reshape(len(records), RECORD.itemsize)[:, _SMALL_AT:].copy().view(_SMALL)[:, 0]
-
-    def share(name: str) -> np.ndarray:
-        return (r[name] >= 0) & (r[name] <= 1)
-
-    def value(name: str) -> np.ndarray:
-        return np.abs(r[name]) <= 1
-
-    limits = {name: (share(name), "from 0 to 1") for name in ("root_d", "best_d", "result_d", "played_d")}
-    limits |= {name: (value(name), "from -1 to 1") for name in ("root_q", "best_q", "result_q", "played_q")}
-    limits |= {name: (r[name] >= 0, "at least 0") for name in ("root_m", "best_m", "plies_left", "played_m")}
+    numbers = r.view(np.uint8).reshape(len(r), _SMALL.itemsize)[:, _LIMITED_AT:].view("<f4")[:, : len(_LIMITS)]
+    low, high = np.array([*_LIMITS.values()], np.float32).T
+    good: np.ndarray = (numbers >= low) & (numbers <= high)
+    limits = {}
+    if not good.all():
+        for column, (name, (_, most)) in enumerate(_LIMITS.items()):
+            words = "at least 0" if most == math.inf else f"from {_LIMITS[name][0]} to {most}"
+            limits[name] = (good[:, column], words)
     classical = kinds == CLASSICAL
     one_bit = (r["castling"] & (r["castling"] - 1)) == 0
     castling: np.ndarray = np.where(classical[:, None], r["castling"] <= 1, one_bit)

@@ -85,19 +85,22 @@ def to_rows(records: np.ndarray, which: np.ndarray, form: RowFormat, game: np.nd
     """Those of the records, all of one game, as rows; `game` is its number, UInt32[2]. OptionError for bad policies."""
     few = records if len(which) == len(records) else records[which]
     count, q, d = len(few), few["result_q"], few["result_d"]
+    outcome = np.empty((count, 3), np.float32)
+    outcome[:, 0], outcome[:, 1], outcome[:, 2] = (1 + q - d) / 2, d, (1 - q - d) / 2
     rows: Rows = {
         "planes": planes(few),
         "scalars": (few["rule_50"] / np.float32(chess_lc0.RULE_50_SCALE))[:, None].astype(np.float32),
         "policy": _policy(few),
         "policy_weight": np.ones(count, np.float32),
-        "outcome": np.stack([(1 + q - d) / 2, d, (1 - q - d) / 2], 1).clip(0, 1),
+        "outcome": np.maximum(outcome, 0),  # as q and d may be fractions that do not fit each other
         "search_value": few["root_q"].copy(),
         "to_play": few["black"].astype(np.int8),
         "ply": which.astype(np.int16),
-        "moves_left": np.rint(few["plies_left"].clip(0, 2**15 - 1)).astype(np.int16),
+        "moves_left": np.rint(np.minimum(few["plies_left"], 2**15 - 1)).astype(np.int16),
         "weight": np.ones(count, np.float32),
-        "game": np.tile(game, (count, 1)),
+        "game": np.empty((count, 2), np.uint32),
     }
+    rows["game"][:] = game
     if "opponent_policy" in form.extras:
         replies = records[np.minimum(which + 1, len(records) - 1)]
         there = (which + 1 < len(records)) & (replies["flags"] & lc0.HISTORY_ONLY == 0)
@@ -136,4 +139,4 @@ def planes(records: np.ndarray) -> UInt8[np.ndarray, "rows bytes"]:
         bits = bits ^ change ^ (change << np.uint64(shift))
     by_file = bits.astype("<u8").view(np.uint8).reshape(count, 8, _GROUPS, 8)[..., ::-1].transpose(0, 1, 3, 2)
     wide = np.unpackbits(np.ascontiguousarray(by_file), axis=-1)
-    return np.packbits(wide[..., : chess_lc0.PLANES].reshape(count, -1), axis=-1)
+    return np.packbits(wide[..., : chess_lc0.PLANES].reshape(count, 64 * chess_lc0.PLANES), axis=-1)

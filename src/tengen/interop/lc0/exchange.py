@@ -6,9 +6,9 @@ from typing import Any
 from tengen import games
 from tengen.errors import TengenError
 from tengen.interop.lc0 import weights_file
+from tengen.interop.lc0.encoders import others
 from tengen.interop.lc0.network import ACTIVATIONS, from_lc0, to_lc0
 from tengen.nets import saving
-from tengen.nets.lc0 import Lc0Network
 from tengen.nets.network import Network
 
 ENDINGS = (".pb.gz", ".pb")
@@ -36,7 +36,7 @@ def export(network: Path, name: str, out: Path, encoding: weights_file.Encoding 
 
 def write_beside(net: Network, folder: Path, steps: int) -> None:
     """Writes a network that Lc0 can compute once more, for Lc0, into its folder; does nothing for others."""
-    if isinstance(net, Lc0Network) and net.spec.activation in ACTIVATIONS:
+    if net.spec.is_lc0 and net.spec.activation in ACTIVATIONS:
         made = to_lc0(net, folder.name) | {"training_params": {"training_steps": steps}}
         weights_file.write(made, folder / FILE_NAME)
 
@@ -49,10 +49,16 @@ def import_network(file: Path, out: Path, options: dict[str, Any]) -> str:
         made = from_lc0(net, game)
     except TengenError as error:
         raise TengenError(f"{file}: {error}") from None
-    tower = made.spec.lc0
-    assert tower is not None
-    words = [f"{tower.blocks} blocks of {tower.channels} channels", f"policy by {tower.policy}"]
+    tower, body = made.spec.lc0, made.spec.lc0_encoders
+    if body is not None:
+        words = [f"{body.layers} encoder layers of {body.channels} channels and {body.heads} heads"]
+        words += [] if body.smolgen is None else ["smolgen"]
+    else:
+        assert tower is not None
+        words = [f"{tower.blocks} blocks of {tower.channels} channels", f"policy by {tower.policy}"]
     words += ["moves left"] if made.moves_left is not None else []
+    if left_out := others(net["weights"]):
+        words.append(f"without its heads {', '.join(left_out)}")
     steps = net.get("training_params", {}).get("training_steps")
     info = {"lc0": {"file": file.name}} | ({} if steps is None else {"step": steps})
     saving.save(made, out, game, info)

@@ -1,7 +1,6 @@
 """Between Lc0's networks and Tengen's: the same layers in another order of their numbers."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,30 +9,39 @@ from flax import nnx
 from tengen.errors import TengenError
 from tengen.games import chess_lc0
 from tengen.games.core import Game
+from tengen.interop.lc0 import encoders
+from tengen.interop.lc0.layers import COUNT, Layers, dense_from, dense_to, numbers, put
 from tengen.nets.building import build
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy, ConvolutionPolicy, FlatHead, Lc0Network, NormedConv
+from tengen.nets.lc0_encoders import Lc0EncoderNetwork
 from tengen.nets.network import Network
 from tengen.nets.norms import EPSILON, Norm
 from tengen.nets.specs import Dtype, Spec
 
 _EPSILON = 1e-5  # of Lc0's norms
-_COUNT = int(np.flatnonzero(INPUTS == chess_lc0.RULE_50)[0])  # Tengen's channel of plies since a capture
 _CERTAIN = -100.0  # the logit of a draw in networks that know wins and losses only
 _NETWORKS = {1: "classical", 2: "SE", 3: "classical", 4: "SE"}
-_OTHER_NETWORKS = {5: "ONNX", 6: "attention body", 7: "attention body with several heads", 134: "attention body"}
+_ENCODERS = {encoders.OLD: "attention body", encoders.NEW: "attention body", 134: "attention body"}
+_OTHER_NETWORKS = {5: "ONNX"}
 _POLICIES = {1: "dense", 2: "convolution", 3: "attention"}
 ACTIVATIONS = {"relu": 0, "mish": 1}
 """The activations that Lc0 has for whole networks, with its numbers."""
 _SE, _CLASSICAL = 4, 3
+_ATTENTION = 3  # the policy head
 _WDL = 2
-Layers = Mapping[str, Any]
 
 
-def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network:
+def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network | Lc0EncoderNetwork:
     """A network of Lc0 as one of Tengen, for chess. Raises TengenError, by name, for what is not supported."""
-    spec, weights = _spec(net), net["weights"]
+    form: Layers = net.get("format", {}).get("network_format", {})
+    weights: Layers = net.get("weights", {})
+    spec, weights = _spec(form, encoders.flat(weights) if form.get("network") in (encoders.NEW, 134) else weights)
     made = build(spec, game, nnx.Rngs(0), dtype=dtype)
+    if isinstance(made, Lc0EncoderNetwork):
+        encoders.fill(made, weights)
+        _last_value_from(made.value.last, weights)
+        return made
     assert isinstance(made, Lc0Network)
     # The engine gives its networks the count of plies, Tengen the count divided by 99.
     _conv_from(made.stem, weights["input"], "input", order=INPUTS, count_scale=chess_lc0.RULE_50_SCALE)
@@ -42,66 +50,55 @@ def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network:
         _conv_from(block.conv1, layers.get("conv1", {}), f"{where}.conv1")
         _conv_from(block.conv2, layers.get("conv2", {}), f"{where}.conv2")
         if block.se is not None:
-            _dense_from(block.se.squeeze, layers.get("se", {}), "w1", "b1", where)
-            _dense_from(block.se.expand, layers.get("se", {}), "w2", "b2", where)
+            dense_from(block.se.squeeze, layers.get("se", {}), "w1", "b1", where)
+            dense_from(block.se.expand, layers.get("se", {}), "w2", "b2", where)
     _policy_from(made.policy, weights)
     _conv_from(made.value.conv, weights["value"], "value")
-    _dense_from(made.value.layers[0], weights, "ip1_val_w", "ip1_val_b")
-    last = made.value.layers[1]
-    if len(weights["ip2_val_b"]) == 3:
-        _dense_from(last, weights, "ip2_val_w", "ip2_val_b")
-    else:  # tanh(x) is the win's chance minus the loss's for the logits x and -x
-        kernel, bias = weights["ip2_val_w"], weights["ip2_val_b"][0]
-        _set(last.kernel, np.stack([kernel, 0 * kernel, -kernel], 1), "ip2_val_w")
-        _set(last.bias, np.array([bias, _CERTAIN, -bias]), "ip2_val_b")
+    dense_from(made.value.layers[0], weights, "ip1_val_w", "ip1_val_b")
+    _last_value_from(made.value.layers[1], weights)
     if made.moves_left is not None:
         _conv_from(made.moves_left.conv, weights["moves_left"], "moves_left")
-        _dense_from(made.moves_left.layers[0], weights, "ip1_mov_w", "ip1_mov_b")
-        _dense_from(made.moves_left.layers[1], weights, "ip2_mov_w", "ip2_mov_b", scale=1 / MOVES)
+        dense_from(made.moves_left.layers[0], weights, "ip1_mov_w", "ip1_mov_b")
+        dense_from(made.moves_left.layers[1], weights, "ip2_mov_w", "ip2_mov_b", scale=1 / MOVES)
     return made
+
+
+def _last_value_from(last: Dense, weights: Layers) -> None:
+    if len(weights["ip2_val_b"]) == 3:
+        dense_from(last, weights, "ip2_val_w", "ip2_val_b")
+    else:  # tanh(x) is the win's chance minus the loss's for the logits x and -x
+        kernel, bias = weights["ip2_val_w"], weights["ip2_val_b"][0]
+        put(last.kernel, np.stack([kernel, 0 * kernel, -kernel], 1), "ip2_val_w")
+        put(last.bias, np.array([bias, _CERTAIN, -bias]), "ip2_val_b")
 
 
 def to_lc0(net: Network, name: str) -> dict[str, Any]:
     """The network as one of Lc0. Raises TengenError for networks that Lc0 cannot compute."""
     spec = net.spec
-    if not isinstance(net, Lc0Network) or spec.lc0 is None:
+    if not isinstance(net, Lc0Network | Lc0EncoderNetwork):
         raise TengenError(
-            f"{name}: Lc0 computes its own kind of tower only; train one such as b10c128-se-lc0 for chess"
+            f"{name}: Lc0 computes its own kinds of networks only; train one such as b10c128-se-lc0 for chess"
         )
     if net.folded:
         raise TengenError(f"{name}: a folded network cannot be exported: export the one that it was folded from")
     if spec.activation not in ACTIVATIONS:
         raise TengenError(f"{name}: Lc0 has no activation {spec.activation}, expected relu or mish")
-    left = net.moves_left
-    weights: dict[str, Any] = {
-        "input": _conv_to(net.stem, order=INPUTS, count_scale=chess_lc0.RULE_50_SCALE),
-        "residual": [
-            {"conv1": _conv_to(block.conv1), "conv2": _conv_to(block.conv2)}
-            | (
-                {}
-                if block.se is None
-                else {"se": _dense_to(block.se.squeeze, "w1", "b1") | _dense_to(block.se.expand, "w2", "b2")}
-            )
-            for block in net.blocks
-        ],
-        **_policy_to(net.policy),
-        "value": _conv_to(net.value.conv),
-        **_dense_to(net.value.layers[0], "ip1_val_w", "ip1_val_b"),
-        **_dense_to(net.value.layers[1], "ip2_val_w", "ip2_val_b"),
-    }
-    if left is not None:
-        weights |= {"moves_left": _conv_to(left.conv)} | _dense_to(left.layers[0], "ip1_mov_w", "ip1_mov_b")
-        weights |= _dense_to(left.layers[1], "ip2_mov_w", "ip2_mov_b", scale=MOVES)
-    policy = next(number for number, kind in _POLICIES.items() if kind == spec.lc0.policy)
-    minor = 30 if policy == 3 else 29 if spec.activation == "mish" else 21
+    if isinstance(net, Lc0EncoderNetwork):
+        weights, kind = encoders.to_weights(net)
+        policy, minor = _ATTENTION, 31 if kind["network"] == encoders.NEW else 30
+    else:
+        assert spec.lc0 is not None
+        weights, kind = _tower_to(net), {"network": _CLASSICAL if spec.lc0.excite_units is None else _SE}
+        policy = next(number for number, kind in _POLICIES.items() if kind == spec.lc0.policy)
+        minor = 30 if policy == _ATTENTION else 29 if spec.activation == "mish" else 21
     form = {
         "input": 1,
         "output": _WDL,
-        "network": _CLASSICAL if spec.lc0.excite_units is None else _SE,
         "policy": policy,
         "value": _WDL,
-        "moves_left": int(left is not None),
+        "moves_left": int(net.moves_left is not None),
         "default_activation": ACTIVATIONS[spec.activation],
+        **kind,
     }
     return {
         "license": "",
@@ -111,14 +108,37 @@ def to_lc0(net: Network, name: str) -> dict[str, Any]:
     }
 
 
-def _spec(net: Layers) -> Spec:
-    """The spec of a network of Lc0, or TengenError with the name of what is not supported."""
-    form: Layers = net.get("format", {}).get("network_format", {})
-    weights: Layers = net.get("weights", {})
+def _tower_to(net: Lc0Network) -> dict[str, Any]:
+    weights: dict[str, Any] = {
+        "input": _conv_to(net.stem, order=INPUTS, count_scale=chess_lc0.RULE_50_SCALE),
+        "residual": [
+            {"conv1": _conv_to(block.conv1), "conv2": _conv_to(block.conv2)}
+            | (
+                {}
+                if block.se is None
+                else {"se": dense_to(block.se.squeeze, "w1", "b1") | dense_to(block.se.expand, "w2", "b2")}
+            )
+            for block in net.blocks
+        ],
+        **_policy_to(net.policy),
+        "value": _conv_to(net.value.conv),
+        **dense_to(net.value.layers[0], "ip1_val_w", "ip1_val_b"),
+        **dense_to(net.value.layers[1], "ip2_val_w", "ip2_val_b"),
+    }
+    if (left := net.moves_left) is not None:
+        weights |= {"moves_left": _conv_to(left.conv)} | dense_to(left.layers[0], "ip1_mov_w", "ip1_mov_b")
+        weights |= dense_to(left.layers[1], "ip2_mov_w", "ip2_mov_b", scale=MOVES)
+    return weights
+
+
+def _spec(form: Layers, weights: Layers) -> tuple[Spec, Layers]:
+    """The spec of a network of Lc0, and its layers, or TengenError with the name of what is not supported."""
     kind = form.get("network", 1)
-    if kind not in _NETWORKS or weights.get("encoder"):
-        named = _OTHER_NETWORKS.get(kind, "attention body" if kind in _NETWORKS else f"kind {kind}")
-        raise TengenError(f"a network of Lc0's kind {named!r}, expected residual blocks (SE or classical)")
+    if kind not in (*_NETWORKS, *_ENCODERS):
+        named = _OTHER_NETWORKS.get(kind, f"kind {kind}")
+        raise TengenError(f"a network of Lc0's kind {named!r}, expected residual blocks or an attention body")
+    if kind in _NETWORKS and weights.get("encoder"):
+        raise TengenError("a network with residual blocks and encoder layers, expected one of both")
     if (planes := form.get("input", 1)) != 1:
         raise TengenError(f"its planes are in Lc0's input format {planes}, expected 1 (classical)")
     if weights.get("pol_encoder"):
@@ -133,6 +153,17 @@ def _spec(net: Layers) -> Spec:
     if policy is None:
         raise TengenError(f"its policy head has the number {form['policy']} in Lc0, expected 1, 2 or 3")
     left = form.get("moves_left", 0) == 1
+    data: dict[str, Any] = {
+        "tower": None,
+        "layers": None,
+        "activation": activation,
+        "heads": ["moves_left"] if left else [],
+    }
+    if kind in _ENCODERS:
+        if policy != "attention":
+            raise TengenError(f"its policy head is of the kind {policy}, expected attention with an attention body")
+        found = encoders.spec_of(form, weights, activation)
+        return Spec.from_dict({**data, "lc0_encoders": found}, "the network"), weights
     needed = ["input", "residual", "value", "ip1_val_b", "ip2_val_w", "ip2_val_b"]
     needed += {"dense": ["policy", "ip_pol_w"], "convolution": ["policy1", "policy"],
                "attention": ["ip_pol_b", "ip2_pol_b"]}[policy]  # fmt: skip
@@ -143,25 +174,19 @@ def _spec(net: Layers) -> Spec:
     excite = weights["residual"][0].get("se")
     channels = _width(weights["input"])
     head = {"dense": "policy", "convolution": "policy1"}
-    data = {
-        "tower": None,
-        "layers": None,
-        "activation": activation,
-        "heads": ["moves_left"] if left else [],
-        "lc0": {
-            "blocks": len(weights["residual"]),
-            "channels": channels,
-            "excite_units": None if excite is None else len(excite.get("b1", ())),
-            "policy": policy,
-            "policy_channels": _width(weights[head[policy]]) if policy in head else len(weights["ip_pol_b"]),
-            "key_width": len(weights["ip2_pol_b"]) if policy == "attention" else 0,
-            "value_channels": _width(weights["value"]),
-            "value_width": len(weights["ip1_val_b"]),
-            "moves_channels": _width(weights["moves_left"]) if left else 8,
-            "moves_width": len(weights["ip1_mov_b"]) if left else 128,
-        },
+    tower = {
+        "blocks": len(weights["residual"]),
+        "channels": channels,
+        "excite_units": None if excite is None else len(excite.get("b1", ())),
+        "policy": policy,
+        "policy_channels": _width(weights[head[policy]]) if policy in head else len(weights["ip_pol_b"]),
+        "key_width": len(weights["ip2_pol_b"]) if policy == "attention" else 0,
+        "value_channels": _width(weights["value"]),
+        "value_width": len(weights["ip1_val_b"]),
+        "moves_channels": _width(weights["moves_left"]) if left else 8,
+        "moves_width": len(weights["ip1_mov_b"]) if left else 128,
     }
-    return Spec.from_dict(data, "the network")
+    return Spec.from_dict({**data, "lc0": tower}, "the network"), weights
 
 
 def _width(conv: Layers) -> int:
@@ -171,27 +196,27 @@ def _width(conv: Layers) -> int:
 def _policy_from(policy: FlatHead | ConvolutionPolicy | AttentionPolicy, weights: Layers) -> None:
     if isinstance(policy, FlatHead):
         _conv_from(policy.conv, weights["policy"], "policy")
-        _dense_from(policy.layers[0], weights, "ip_pol_w", "ip_pol_b")
+        dense_from(policy.layers[0], weights, "ip_pol_w", "ip_pol_b")
     elif isinstance(policy, ConvolutionPolicy):
         _conv_from(policy.conv, weights["policy1"], "policy1")
-        _set(policy.moves.kernel, _kernel(weights["policy"], policy.moves, "policy"), "policy")
-        _set(policy.moves.bias, weights["policy"].get("biases", np.zeros(chess_lc0.CONVOLUTION_PLANES)), "policy")
+        put(policy.moves.kernel, _kernel(weights["policy"], policy.moves, "policy"), "policy")
+        put(policy.moves.bias, weights["policy"].get("biases", np.zeros(chess_lc0.CONVOLUTION_PLANES)), "policy")
     else:
-        _dense_from(policy.embedding, weights, "ip_pol_w", "ip_pol_b")
-        _dense_from(policy.query, weights, "ip2_pol_w", "ip2_pol_b")
-        _dense_from(policy.key, weights, "ip3_pol_w", "ip3_pol_b")
-        _dense_from(policy.promotion, weights, "ip4_pol_w", None)
+        dense_from(policy.embedding, weights, "ip_pol_w", "ip_pol_b")
+        dense_from(policy.query, weights, "ip2_pol_w", "ip2_pol_b")
+        dense_from(policy.key, weights, "ip3_pol_w", "ip3_pol_b")
+        dense_from(policy.promotion, weights, "ip4_pol_w", None)
 
 
 def _policy_to(policy: FlatHead | ConvolutionPolicy | AttentionPolicy) -> dict[str, Any]:
     if isinstance(policy, FlatHead):
-        return {"policy": _conv_to(policy.conv)} | _dense_to(policy.layers[0], "ip_pol_w", "ip_pol_b")
+        return {"policy": _conv_to(policy.conv)} | dense_to(policy.layers[0], "ip_pol_w", "ip_pol_b")
     if isinstance(policy, ConvolutionPolicy):
         assert policy.moves.bias is not None
-        moves = {"weights": _numbers(policy.moves.kernel).transpose(3, 2, 0, 1), "biases": _numbers(policy.moves.bias)}
+        moves = {"weights": numbers(policy.moves.kernel).transpose(3, 2, 0, 1), "biases": numbers(policy.moves.bias)}
         return {"policy1": _conv_to(policy.conv), "policy": moves}
-    found = _dense_to(policy.embedding, "ip_pol_w", "ip_pol_b") | _dense_to(policy.query, "ip2_pol_w", "ip2_pol_b")
-    return found | _dense_to(policy.key, "ip3_pol_w", "ip3_pol_b") | _dense_to(policy.promotion, "ip4_pol_w", None)
+    found = dense_to(policy.embedding, "ip_pol_w", "ip_pol_b") | dense_to(policy.query, "ip2_pol_w", "ip2_pol_b")
+    return found | dense_to(policy.key, "ip3_pol_w", "ip3_pol_b") | dense_to(policy.promotion, "ip4_pol_w", None)
 
 
 def _conv_from(
@@ -201,8 +226,8 @@ def _conv_from(
     kernel = _kernel(weights, layer.conv, where)
     if order is not None:
         kernel = kernel[:, :, order].copy()
-        kernel[:, :, _COUNT] *= count_scale
-    _set(layer.conv.kernel, kernel, where)
+        kernel[:, :, COUNT] *= count_scale
+    put(layer.conv.kernel, kernel, where)
     width = kernel.shape[3]
     # A file without norms has a bias in their place.
     mean = weights.get("bn_means", np.zeros(width))
@@ -213,7 +238,7 @@ def _conv_from(
     parameters = (norm.mean, norm.variance, norm.scale, norm.shift)
     shift = weights.get("bn_betas", np.zeros(width))
     for parameter, values in zip(parameters, (mean - bias, variance, scale, shift), strict=True):
-        _set(parameter, values, where)
+        put(parameter, values, where)
 
 
 def _kernel(weights: Layers, conv: Conv, where: str) -> np.ndarray:
@@ -229,35 +254,8 @@ def _conv_to(layer: NormedConv, order: np.ndarray | None = None, count_scale: fl
     """Weights and biases that contain the norm."""
     assert isinstance(layer.norm, Norm)
     scale, shift = (np.asarray(part, np.float32) for part in layer.norm.affine())
-    kernel = _numbers(layer.conv.kernel) * scale
+    kernel = numbers(layer.conv.kernel) * scale
     if order is not None:
-        kernel[:, :, _COUNT] /= count_scale
+        kernel[:, :, COUNT] /= count_scale
         kernel = kernel[:, :, np.argsort(order)]
     return {"weights": kernel.transpose(3, 2, 0, 1), "biases": shift}
-
-
-def _dense_from(
-    layer: Dense, weights: Layers, kernel: str, bias: str | None, where: str = "", scale: float = 1.0
-) -> None:
-    inputs, outputs = layer.kernel.shape
-    found = weights.get(kernel, np.zeros(0))
-    if len(found) != inputs * outputs:
-        raise TengenError(f"its {where} {kernel} has {len(found):,} numbers, expected {outputs} x {inputs}")
-    _set(layer.kernel, found.reshape(outputs, inputs).T * scale, kernel)
-    if bias is not None:
-        _set(layer.bias, weights.get(bias, np.zeros(outputs)) * scale, bias)
-
-
-def _dense_to(layer: Dense, kernel: str, bias: str | None, scale: float = 1.0) -> dict[str, np.ndarray]:
-    found = {kernel: _numbers(layer.kernel).T * scale}
-    return found if bias is None else found | {bias: _numbers(layer.bias) * scale}
-
-
-def _numbers(parameter: Any) -> np.ndarray:
-    return np.array(parameter[...], np.float32)
-
-
-def _set(parameter: Any, values: np.ndarray, where: str) -> None:
-    if parameter.shape != values.shape:
-        raise TengenError(f"its {where} has the shape {list(values.shape)}, expected {list(parameter.shape)}")
-    parameter[...] = values.astype(np.float32)

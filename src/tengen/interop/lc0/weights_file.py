@@ -73,8 +73,42 @@ _MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
         ),
         21: ("pol_encoder", _BYTES + "*"),
         **_layers(22, "ip4_pol_w"),
-        27: ("encoder", _BYTES + "*"),
+        **_layers(25, "ip_emb_w", "ip_emb_b"),
+        27: ("encoder", "EncoderLayer*"),
+        28: ("headcount", _WHOLE),
+        **_layers(29, "ip_val_w", "ip_val_b", "ip_mov_w", "ip_mov_b", "ip_mult_gate", "ip_add_gate", "smolgen_w"),
+        **_layers(37, "ip_emb_preproc_w", "ip_emb_preproc_b", "ip_emb_ln_gammas", "ip_emb_ln_betas"),
+        41: ("ip_emb_ffn", "FFN"),
+        **_layers(42, "ip_emb_ffn_ln_gammas", "ip_emb_ffn_ln_betas"),
+        44: ("value_heads", "ValueHeads"),
+        45: ("policy_heads", "PolicyHeads"),
     },
+    "EncoderLayer": {
+        1: ("mha", "MHA"),
+        **_layers(2, "ln1_gammas", "ln1_betas"),
+        4: ("ffn", "FFN"),
+        **_layers(5, "ln2_gammas", "ln2_betas"),
+    },
+    "MHA": {
+        **_layers(1, "q_w", "q_b", "k_w", "k_b", "v_w", "v_b", "dense_w", "dense_b"),
+        9: ("smolgen", "Smolgen"),
+        **{number: (name, _BYTES) for number, name in enumerate(("rpe_q", "rpe_k", "rpe_v"), 10)},
+    },
+    "Smolgen": {
+        **_layers(1, "compress", "dense1_w", "dense1_b", "ln1_gammas", "ln1_betas"),
+        **_layers(6, "dense2_w", "dense2_b", "ln2_gammas", "ln2_betas"),
+    },
+    "FFN": _layers(1, "dense1_w", "dense1_b", "dense2_w", "dense2_b"),
+    "PolicyHeads": {
+        **_layers(1, "ip_pol_w", "ip_pol_b"),
+        **{n: (name, "PolicyHead") for n, name in enumerate(("vanilla", "optimistic_st", "soft", "opponent"), 3)},
+    },
+    "PolicyHead": {
+        **_layers(1, "ip_pol_w", "ip_pol_b", "ip2_pol_w", "ip2_pol_b", "ip3_pol_w", "ip3_pol_b", "ip4_pol_w"),
+        8: ("pol_encoder", _BYTES + "*"),
+    },
+    "ValueHeads": {n: (name, "ValueHead") for n, name in enumerate(("winner", "q", "st"), 1)},
+    "ValueHead": _layers(1, "ip_val_w", "ip_val_b", "ip1_val_w", "ip1_val_b", "ip2_val_w", "ip2_val_b"),
 }
 
 

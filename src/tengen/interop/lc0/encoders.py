@@ -1,0 +1,202 @@
+"""Between Lc0's networks with encoder layers and Tengen's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tengen.errors import TengenError
+from tengen.games import chess_lc0
+from tengen.interop.lc0.layers import COUNT, Layers, dense_from, dense_to, numbers, put
+from tengen.nets.layers import Dense
+from tengen.nets.lc0 import INPUTS, MOVES
+from tengen.nets.lc0_encoders import FeedForward, LayerNorm, Lc0EncoderNetwork
+
+OLD, NEW = 6, 7  # Lc0's kinds of networks: with one head of each kind, and with several
+_MAP, _DENSE = 1, 2  # its kinds of embeddings
+_ACTIVATIONS = {1: "mish", 2: "relu", 7: "silu", 8: "relu_2"}  # 0: that of the whole network
+_POLICY_LAYERS = tuple(f"ip{number}_pol_{part}" for number in ("", 2, 3, 4) for part in "wb")
+_VALUE_LAYERS = tuple(f"ip{number}_val_{part}" for number in ("", 1, 2) for part in "wb")
+
+
+def flat(weights: Layers) -> Layers:
+    """The layers with those of the main heads among them, as in files with one head of each kind."""
+    heads, values = weights.get("policy_heads", {}), weights.get("value_heads", {})
+    for where, name, found in (("policy_heads", "vanilla", heads), ("value_heads", "winner", values)):
+        if name not in found:
+            raise TengenError(f"its {where}.{name} is missing")
+    return {**weights, **heads, **heads["vanilla"], **values["winner"]}
+
+
+def others(weights: Layers) -> list[str]:
+    """The names of heads that are left out: Tengen has one of each kind."""
+    found = [*weights.get("policy_heads", {}).items(), *weights.get("value_heads", {}).items()]
+    return [name for name, head in found if isinstance(head, Mapping) and name not in ("vanilla", "winner")]
+
+
+def spec_of(form: Layers, weights: Layers, activation: str) -> dict[str, Any]:
+    """`Spec.lc0_encoders` of a network, whose layers are `flat`, as plain data."""
+    mixed = form.get("input_embedding", _MAP)
+    embedding = {_MAP: "map", _DENSE: "dense"}.get(_MAP if form["network"] == OLD else mixed)
+    if embedding is None:
+        raise TengenError(f"its embedding has the number {mixed} in Lc0, expected 1 (a map) or 2 (dense)")
+    needed = ["encoder", "headcount", "ip_emb_b", "ip_pol_b", "ip2_pol_b", "ip_val_b", "ip1_val_b", "ip2_val_b"]
+    needed += ["ip_emb_preproc_b", "ip_emb_ffn"] if embedding == "dense" else []
+    needed += ["ip_mov_b", "ip1_mov_b", "ip2_mov_b"] if form.get("moves_left", 0) == 1 else []
+    if missing := [name for name in needed if name not in weights]:
+        raise TengenError(f"its {missing[0]} is missing")
+    first: Layers = weights["encoder"][0].get("mha", {})
+    if any(name in first for name in ("rpe_q", "rpe_k", "rpe_v")):
+        raise TengenError("its encoder layers have relative positions (rpe), which are not supported")
+    channels, smolgen = len(weights["ip_emb_b"]), first.get("smolgen")
+    dense = embedding == "dense"
+    return {
+        "layers": len(weights["encoder"]),
+        "channels": channels,
+        "width": len(first.get("q_b", ())),
+        "heads": weights["headcount"],
+        "ffn_width": len(weights["encoder"][0].get("ffn", {}).get("dense1_b", ())),
+        "ffn_activation": _activation(form, "ffn_activation", activation),
+        "embedding": embedding,
+        "around_width": len(weights["ip_emb_preproc_b"]) // 64 if dense else 0,
+        "embedding_ffn_width": len(weights["ip_emb_ffn"].get("dense1_b", ())) if dense else 0,
+        "gates": "ip_mult_gate" in weights and "ip_add_gate" in weights,
+        "smolgen": None
+        if smolgen is None
+        else {
+            "channels": len(smolgen.get("compress", ())) // max(channels, 1),
+            "width": len(smolgen.get("dense1_b", ())),
+            "outputs": len(smolgen.get("dense2_b", ())) // max(weights["headcount"], 1),
+            "activation": _activation(form, "smolgen_activation", activation),
+        },
+        "policy_channels": len(weights["ip_pol_b"]),
+        "key_width": len(weights["ip2_pol_b"]),
+        "value_channels": len(weights["ip_val_b"]),
+        "value_width": len(weights["ip1_val_b"]),
+        "moves_channels": len(weights.get("ip_mov_b", range(8))),
+        "moves_width": len(weights.get("ip1_mov_b", range(128))),
+    }
+
+
+def _activation(form: Layers, name: str, usual: str) -> str:
+    number = form.get(name, 0)
+    if number != 0 and number not in _ACTIVATIONS:
+        raise TengenError(f"its {name} has the number {number} in Lc0, expected 1 (mish), 2 (relu), 7 (swish) or 8")
+    return _ACTIVATIONS.get(number, usual)
+
+
+class _Layer(NamedTuple):
+    """A layer of Tengen's and its place in a file of Lc0's."""
+
+    place: tuple[str | int, ...]  # of the message
+    layer: Dense | LayerNorm
+    kernel: str
+    bias: str | None
+    scale: float = 1.0
+
+
+def _layers(net: Lc0EncoderNetwork) -> Iterator[_Layer]:
+    """All layers that are stored as they are, apart from the embedding and the last layer of the value."""
+    embedding = net.embedding
+    if embedding.around is not None:
+        yield _Layer((), embedding.around, "ip_emb_preproc_w", "ip_emb_preproc_b")
+    if embedding.norm is not None:
+        yield _Layer((), embedding.norm, "ip_emb_ln_gammas", "ip_emb_ln_betas")
+    if embedding.ffn is not None and embedding.ffn_norm is not None:
+        yield from _feed_forward(("ip_emb_ffn",), embedding.ffn)
+        yield _Layer((), embedding.ffn_norm, "ip_emb_ffn_ln_gammas", "ip_emb_ffn_ln_betas")
+    for number, encoder in enumerate(net.encoders):
+        at = ("encoder", number)
+        attention = (*at, "mha")
+        for name, layer in (("q", encoder.query), ("k", encoder.key), ("v", encoder.value), ("dense", encoder.out)):
+            yield _Layer(attention, layer, f"{name}_w", f"{name}_b")
+        if (smolgen := encoder.smolgen) is not None:
+            where = (*attention, "smolgen")
+            yield _Layer(where, smolgen.compress, "compress", None)
+            yield _Layer(where, smolgen.dense1, "dense1_w", "dense1_b")
+            yield _Layer(where, smolgen.norm1, "ln1_gammas", "ln1_betas")
+            yield _Layer(where, smolgen.dense2, "dense2_w", "dense2_b")
+            yield _Layer(where, smolgen.norm2, "ln2_gammas", "ln2_betas")
+        yield _Layer(at, encoder.norm1, "ln1_gammas", "ln1_betas")
+        yield from _feed_forward((*at, "ffn"), encoder.ffn)
+        yield _Layer(at, encoder.norm2, "ln2_gammas", "ln2_betas")
+    if net.spread is not None:
+        yield _Layer((), net.spread, "smolgen_w", None)
+    policy, left = net.policy, net.moves_left
+    for name, layer in (("ip_pol", policy.embedding), ("ip2_pol", policy.query), ("ip3_pol", policy.key)):
+        yield _Layer((), layer, f"{name}_w", f"{name}_b")
+    yield _Layer((), policy.promotion, "ip4_pol_w", None)
+    yield _Layer((), net.value.squares, "ip_val_w", "ip_val_b")
+    yield _Layer((), net.value.hidden, "ip1_val_w", "ip1_val_b")
+    if left is not None:
+        yield _Layer((), left.squares, "ip_mov_w", "ip_mov_b")
+        yield _Layer((), left.hidden, "ip1_mov_w", "ip1_mov_b")
+        yield _Layer((), left.last, "ip2_mov_w", "ip2_mov_b", MOVES)
+
+
+def _feed_forward(place: tuple[str | int, ...], ffn: FeedForward) -> Iterator[_Layer]:
+    yield _Layer(place, ffn.dense1, "dense1_w", "dense1_b")
+    yield _Layer(place, ffn.dense2, "dense2_w", "dense2_b")
+
+
+def fill(net: Lc0EncoderNetwork, weights: Layers) -> None:
+    """Sets the parameters of a network, all but the last layer of the value, to Lc0's `flat` layers."""
+    for place, layer, kernel, bias, scale in _layers(net):
+        message: Any = weights
+        where = ".".join(map(str, place))
+        for step in place:
+            message = message[step] if isinstance(step, int) else message.get(step, {})
+        if isinstance(layer, Dense):
+            dense_from(layer, message, kernel, bias, where, 1 / scale)
+        else:
+            assert bias is not None
+            put(layer.scale, message.get(kernel, np.zeros(0)), f"{where} {kernel}")
+            put(layer.shift, message.get(bias, np.zeros(0)), f"{where} {bias}")
+    embedding = net.embedding
+    dense_from(embedding.dense, weights, "ip_emb_w", "ip_emb_b")
+    kernel = numbers(embedding.dense.kernel)
+    kernel[: len(INPUTS)] = kernel[INPUTS]
+    # The engine gives its networks the count of plies, Tengen the count divided by 99.
+    kernel[COUNT] *= chess_lc0.RULE_50_SCALE
+    put(embedding.dense.kernel, kernel, "ip_emb_w")
+    if embedding.factor is not None and embedding.addend is not None:
+        for parameter, name in ((embedding.factor, "ip_mult_gate"), (embedding.addend, "ip_add_gate")):
+            if weights[name].size != parameter[...].size:
+                raise TengenError(f"its {name} has {weights[name].size:,} numbers, expected {parameter[...].size:,}")
+            put(parameter, weights[name].reshape(-1, 64).T, name)
+
+
+def to_weights(net: Lc0EncoderNetwork) -> tuple[dict[str, Any], dict[str, int]]:
+    """The layers in the form of Lc0's files, and what they say about their kind."""
+    body = net.spec.lc0_encoders
+    assert body is not None
+    found: dict[str, Any] = {"encoder": [{} for _ in net.encoders], "headcount": body.heads}
+    for place, layer, kernel, bias, scale in _layers(net):
+        message: Any = found
+        for step in place:
+            message = message[step] if isinstance(step, int) else message.setdefault(step, {})
+        if isinstance(layer, Dense):
+            message |= dense_to(layer, kernel, bias, scale)
+        else:
+            assert bias is not None
+            message |= {kernel: numbers(layer.scale), bias: numbers(layer.shift)}
+    found |= dense_to(net.value.last, "ip2_val_w", "ip2_val_b")
+    embedding = net.embedding
+    columns = numbers(embedding.dense.kernel)
+    columns[COUNT] /= chess_lc0.RULE_50_SCALE
+    columns[: len(INPUTS)] = columns[np.argsort(INPUTS)]
+    found |= {"ip_emb_w": columns.T, "ip_emb_b": numbers(embedding.dense.bias)}
+    if embedding.factor is not None and embedding.addend is not None:
+        found |= {"ip_mult_gate": numbers(embedding.factor).T, "ip_add_gate": numbers(embedding.addend).T}
+    by_name = {word: number for number, word in _ACTIVATIONS.items()}
+    dense = body.embedding == "dense"
+    form = {
+        "network": NEW if dense else OLD,
+        "input_embedding": _DENSE if dense else _MAP,
+        "ffn_activation": by_name[body.ffn_activation],
+        "smolgen_activation": 0 if body.smolgen is None else by_name[body.smolgen.activation],
+    }
+    if dense:
+        found["policy_heads"] = {"vanilla": {name: found.pop(name) for name in _POLICY_LAYERS if name in found}}
+        found["value_heads"] = {"winner": {name: found.pop(name) for name in _VALUE_LAYERS}}
+    return found, form
