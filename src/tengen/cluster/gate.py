@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import files
-from tengen.cluster.actor import ActorPlace, use_gpus
+from tengen.cluster.actor import ActorPlace
 from tengen.cluster.elsewhere import Elsewhere
 from tengen.cluster.rating import place as place_networks
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
+from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 from tengen.run.part import Stop
