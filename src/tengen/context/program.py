@@ -109,7 +109,7 @@ class ContextProgram:
         positions, stay = thinking.positions(state.thinking), jnp.ones(ready.shape, bool)
         _, look = game.step_and_look(positions, jnp.zeros(ready.shape, jnp.int32), stay)
         player, value = jax.vmap(game.to_play)(positions), jnp.clip(result.value, -1, 1)
-        moment = Moment(result.action, player, value, stay, look.observation, result.policy, {})
+        moment = Moment(result.action, player, value, result.surprise, stay, look.observation, result.policy, {})
         after: Any = thinking.move(state.thinking, result.action, keep, ready)
         over = jax.vmap(game.is_over)(thinking.positions(after)) & state.live
         return GroupState(after, remember(state.history, moment, ready), state.live, key), over

@@ -163,7 +163,8 @@ class RawPolicy:
         drawn = jax.vmap(jax.random.categorical)(keys, state.logits / jnp.maximum(temperature, 1e-6)[:, None])
         action = jnp.where(temperature > 0, drawn, jnp.argmax(state.logits, 1)).astype(jnp.int32)
         policy = jax.nn.softmax(state.logits)
-        return SearchResult(jnp.zeros(policy.shape, jnp.int32), policy, state.value, action)
+        nothing = jnp.zeros(len(policy), jnp.float32)
+        return SearchResult(jnp.zeros(policy.shape, jnp.int32), policy, state.value, action, nothing)
 
     def move(self, state: PolicyState, actions: Array, keep: Array, which: Array) -> PolicyState:
         del keep

@@ -5,16 +5,15 @@ import io
 import zlib
 from typing import Any
 
-Reader: Any = gzip._GzipReader  # type: ignore[reportAttributeAccessIssue]
-_ERRORS: tuple[type[Exception], ...] = (zlib.error, OSError)
 try:
-    from zlib_ng import zlib_ng  # type: ignore[reportMissingImports]
-except ModuleNotFoundError:  # where there is no build of it: unpacking takes five to eight times as long
-    pass
-else:
     # The module has no public way to unpack into memory that is there already.
-    Reader = zlib_ng._GzipReader  # type: ignore[reportAttributeAccessIssue]
-    _ERRORS = (*_ERRORS, zlib_ng.error)
+    from zlib_ng.zlib_ng import _GzipReader as Reader
+    from zlib_ng.zlib_ng import error as _error
+except ImportError:  # there is no build of it here, or it has changed: unpacking takes five to eight times as long
+    _error = zlib.error
+
+    def Reader(raw: io.BytesIO) -> Any:  # noqa: N802
+        return gzip.GzipFile(fileobj=raw)
 
 
 class Room:
@@ -51,7 +50,7 @@ def unpack(data: bytes, most: int, room: Room | None = None) -> bytes | memoryvi
         found = (room or Room()).fill(Reader(io.BytesIO(data)), most + 1)
     except EOFError:
         raise ValueError("the gzip file is cut off; copy or download it again") from None
-    except _ERRORS as error:
+    except (_error, zlib.error, OSError) as error:
         raise ValueError(f"not a good gzip file ({error})") from None
     if len(found) > most:
         raise ValueError(f"unpacks to more than {most:,} bytes")
