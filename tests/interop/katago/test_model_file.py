@@ -121,7 +121,7 @@ def test_norms_of_networks_with_attention_are_refused_by_name(tmp_path: Path) ->
     sizes = rest.split(b"\n", 7)  # blocks and channels, six numbers, then the kind of norms
     assert sizes[6] == b"0"
     (tmp_path / "bad.bin").write_bytes(head + trunk + b"\n".join([*sizes[:6], b"1", sizes[7]]))
-    with pytest.raises(TengenError, match="norms of kind 1 in the trunk, as with attention"):
+    with pytest.raises(TengenError, match="norms of kind 1 in the trunk, as of networks with attention"):
         model_file.read(tmp_path / "bad.bin")
 
 
