@@ -46,6 +46,37 @@ def made_arrays(rows: int, side: int = SIZE, columns: int = 80, seed: int = 0) -
     }
 
 
+def on_boards(arrays: dict[str, np.ndarray], boards: list[tuple[int, int]]) -> dict[str, np.ndarray]:
+    """The arrays with each row on a board of that height and width, in the top left corner; elsewhere all is 0."""
+    side, found = arrays["valueTargetsNCHW"].shape[-1], {name: values.copy() for name, values in arrays.items()}
+    planes = np.unpackbits(found["binaryInputNCHWPacked"], axis=2, count=side * side).reshape(-1, 22, side, side)
+    points = found["policyTargetsNCMove"][:, :, :-1].reshape(-1, 2, side, side)
+    for row, (height, width) in enumerate(boards):
+        on_board = np.zeros((side, side), bool)
+        on_board[:height, :width] = True
+        planes[row, 0] = True
+        for values in (planes, points, found["valueTargetsNCHW"]):
+            values[row, :, ~on_board] = 0
+    found["binaryInputNCHWPacked"] = np.packbits(planes.reshape(-1, 22, side * side), axis=2)
+    found["policyTargetsNCMove"][:, :, :-1] = points.reshape(-1, 2, side * side)
+    return found
+
+
+def cropped(arrays: dict[str, np.ndarray], board: int, kept: list[int]) -> dict[str, np.ndarray]:
+    """The arrays of these rows as KataGo writes them with a smaller `dataBoardLen`, point by point."""
+    side, small = arrays["valueTargetsNCHW"].shape[-1], made_arrays(len(kept), board)
+    old = np.unpackbits(arrays["binaryInputNCHWPacked"], axis=2)
+    new = np.zeros((len(kept), 22, board * board), np.uint8)
+    for place, row in enumerate(kept):
+        for y, x in np.ndindex(board, board):
+            new[place, :, y * board + x] = old[row, :, y * side + x]
+            small["policyTargetsNCMove"][place, :, y * board + x] = arrays["policyTargetsNCMove"][row, :, y * side + x]
+            small["valueTargetsNCHW"][place, :, y, x] = arrays["valueTargetsNCHW"][row, :, y, x]
+        small["policyTargetsNCMove"][place, :, -1] = arrays["policyTargetsNCMove"][row, :, -1]
+    small["binaryInputNCHWPacked"] = np.packbits(new, axis=2)
+    return small | {name: arrays[name][kept] for name in ("globalInputNC", "globalTargetsNC")}
+
+
 def write_arrays(path: Path, arrays: dict[str, np.ndarray], ending: str = "") -> Path:
     """A file as KataGo writes it; its shuffle's files have names that end in `.npy`."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def random_model(version: int, *, nested: bool = False, activation: str = "relu"
     outputs, scores = 2 if version >= 12 else 1, 4 if version == 8 else 6
     passes: tuple[np.ndarray, ...] = (numbers(15, outputs),)
     if version >= 15:
-        passes = (*dense(15, 7), numbers(7, outputs))
+        passes = (*dense(15, 5), numbers(5, outputs))  # as many units as channels, or KataGo refuses the file
     policy = PolicyWeights(
         layer(1, 8, 5), layer(1, 8, 5), normed(5), numbers(15, 5), normed(5), layer(1, 5, outputs), passes,
         (activation,) * (3 if version >= 15 else 2),

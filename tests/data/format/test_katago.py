@@ -11,7 +11,7 @@ from tengen import games
 from tengen.data.format import chunk, showing
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tests.helpers.katago_files import made_arrays, write_arrays
+from tests.helpers.katago_files import cropped, made_arrays, on_boards, write_arrays
 
 HEADS = ("opponent_policy", "ownership", "score", "moves_left")
 GAME = games.make("go", size=3, observation="katago", komi=0.5, ko="simple")
@@ -49,6 +49,46 @@ def test_every_field(tmp_path: Path, columns: int, ending: str, side: int) -> No
         assert (row["value_weight"], row["search_weight"]) == (1 - columns_[35], 1 - columns_[24])
         assert row["ownership"].tolist() == arrays["valueTargetsNCHW"][place, 0].tolist()
         assert (row["ply"], row["moves_left"]) == (columns_[51], -128)
+
+
+@pytest.mark.parametrize("side", [7, 19])
+def test_small_boards_in_a_file_for_larger_ones(tmp_path: Path, side: int) -> None:
+    boards = [(3, 3), (side, side), (2, 3), (3, 4), (3, 3), (4, 2)]
+    arrays = on_boards(made_arrays(6, side), boards)
+    path, small = write_arrays(tmp_path / "A.npz", arrays), cropped(arrays, 3, [0, 2, 4])
+    form, game = RowFormat.of(GAME, HEADS), GameIdentity.of(GAME)
+    rows, meta = chunk.read_chunk(path, form, game)
+    expected, _ = chunk.read_chunk(write_arrays(tmp_path / "B.npz", small), form, game)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(rows[name], values, err_msg=name)
+    assert (meta.rows, meta.left_out, meta.games) == (3, 3, 3)
+    words = f"{path}: 3 of 6 rows are of boards larger than 3x3, and left out"
+    assert meta.left_out_words(path) == words
+    known = chunk.read_meta(path, form=form)
+    assert (known.rows, known.left_out) == (3, 3)
+    assert chunk.read_meta(path).rows == 6
+
+
+def test_no_board_fits(tmp_path: Path) -> None:
+    path = write_arrays(tmp_path / "A.npz", on_boards(made_arrays(2, 5), [(5, 5), (4, 4)]))
+    form, game = RowFormat.of(GAME), GameIdentity.of(GAME)
+    for read in (lambda: chunk.read_chunk(path, form, game), lambda: chunk.read_meta(path, form=form)):
+        with pytest.raises(chunk.ForeignChunk, match=r"A\.npz: 2 of 2 rows are of boards larger than 3x3"):
+            read()
+
+
+def test_policies_are_rounded_to_half_precision(tmp_path: Path) -> None:
+    arrays = made_arrays(3)
+    arrays["globalTargetsNC"][:, [26, 28]] = 1
+    arrays["policyTargetsNCMove"][:] = 0
+    arrays["policyTargetsNCMove"][0, 0] = [32767] * 9 + [1]  # 1 / 294,904 is below the normal numbers
+    arrays["policyTargetsNCMove"][0, 1, 4] = 7
+    arrays["policyTargetsNCMove"][1:] = np.arange(40).reshape(2, 2, 10) + 1
+    rows, _ = chunk.read_chunk(write_arrays(tmp_path / "A.npz", arrays))
+    targets = arrays["policyTargetsNCMove"].astype(float)
+    expected = (targets / targets.sum(-1, keepdims=True)).astype(np.float16)
+    for channel, name in enumerate(("policy", "opponent_policy")):
+        np.testing.assert_array_equal(rows[name], expected[:, channel])
 
 
 def test_a_file_is_shown(tmp_path: Path) -> None:
@@ -159,7 +199,11 @@ def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
             {"size": 3},
             'observation: expected "tengen", got "katago"; rows of KataGo need game.observation=katago',
         ),
-        ("go", {"size": 5, "observation": "katago"}, "size: expected 5, got 3"),
+        (
+            "go",
+            {"size": 5, "observation": "katago"},
+            "size: expected 5, got 3; rows of KataGo need .* as large as theirs",
+        ),
         ("tic_tac_toe", {}, "expected the game tic_tac_toe, got go"),
     ],
 )

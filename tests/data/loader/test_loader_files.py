@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tengen import games
 from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import FileList, FileSource, Folder, FoundFile
 from tengen.errors import OptionError
 from tests.helpers import loading
 from tests.helpers import rows as made
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 
 
 def loader(source: FileSource, **options: Any) -> Loader:
@@ -139,6 +142,16 @@ def test_a_file_that_vanishes_before_it_is_read(tmp_path: Path) -> None:
         (rejected,) = it.get_stats().last_rejected
     assert (rejected.path, rejected.kind) == (paths[1], "unreadable")
     assert "No such file" in rejected.reason
+
+
+def test_rows_of_larger_boards_are_left_out_and_counted(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    path = write_arrays(tmp_path / "A.npz", on_boards(made_arrays(6, 5), [(3, 3)] * 4 + [(5, 5)] * 2))
+    settings = LoaderSettings(batch=2, pool_chunks=0, validation=0.0)
+    with Loader(FileList([path]), RowFormat.of(game), GameIdentity.of(game), settings) as it:
+        batches = list(iter(it.get_next_batch, None))
+        assert it.remarks() == (f"{path}: 2 of 6 rows are of boards larger than 3x3, and left out",)
+        assert it.counts()["train"].rows == sum(len(batch[0]) for batch in batches) == 4
 
 
 def test_rows_outlive_their_file(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     plan(survey, HALF, ALL)
     asked = []
     real = chunk.read_meta
-    monkeypatch.setattr(chunk, "read_meta", lambda path: asked.append(path) or real(path))
+    monkeypatch.setattr(chunk, "read_meta", lambda path, **kw: asked.append(path) or real(path, **kw))
     second = add(tmp_path, 3, 1)
     assert plan(survey, HALF, ALL).total_rows == 6
     assert asked == [second]

@@ -18,7 +18,7 @@ from tengen.data.format.rows import RowFormat
 from tengen.data.store.store import Store, last_number
 from tengen.errors import OptionError, TengenError
 from tests.helpers import rows as made
-from tests.helpers.katago_files import made_arrays, write_arrays
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 
 
 def add(store: Store, count: int, seed: int, network: str = "net") -> Path:
@@ -262,8 +262,10 @@ def test_files_of_katago_are_chunks_by_their_times(tmp_path: Path) -> None:
 def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:
     game = games.make("go", size=3, observation="katago")
     form, identity = RowFormat.of(game), GameIdentity.of(game)
+    boards = {1: [(3, 3), (5, 5), (2, 3), (3, 3)], 2: [(5, 5), (4, 4), (3, 4), (5, 2)]}
     for number in range(4):
-        path = write_arrays(tmp_path / "net" / "tdata" / f"{number}.npz", made_arrays(4, 5 if number == 2 else 3))
+        arrays = on_boards(made_arrays(4, 5), boards[number]) if number in boards else made_arrays(4)
+        path = write_arrays(tmp_path / "net" / "tdata" / f"{number}.npz", arrays)
         os.utime(path, ns=(0, 10**9 * (number + 1)))
     last = tmp_path / "net" / "tdata" / "3.npz"
     last.write_bytes(last.read_bytes()[:-100])
@@ -271,6 +273,7 @@ def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:
     loaded = store.read_newest(6, form, identity)
     assert loaded.count == 6
     assert [path.name for path in loaded.corrupt] == ["3.npz.corrupt"]
-    (reason,) = store.unused.values()
-    assert "2.npz: rows of another game: go: size: expected 3, got 5" in reason
-    assert store.listing().rows == 12, "a good file of another board counts in the listing"
+    none, some = store.unused.values()
+    assert "2.npz: 4 of 4 rows are of boards larger than 3x3, and left out" in none
+    assert "1.npz: 1 of 4 rows are of boards larger than 3x3, and left out" in some
+    assert store.listing().rows == 12, "rows of larger boards count in the listing"

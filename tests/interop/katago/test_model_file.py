@@ -96,6 +96,7 @@ def damaged(data: bytes, old: bytes, new: bytes) -> bytes:
     ("old", "new", "message"),
     [
         (b"random-8\n8\n", b"random-8\n17\n", "attention are not supported"),
+        (b"random-8\n8\n", b"random-8\n18\n", "KataGo has no such version"),
         (b"random-8\n8\n", b"random-8\n5\n", "too old"),
         (b"22\n19\n", b"18\n19\n", "another version of KataGo's inputs"),
         (b"ordinary_block", b"dilated_block", "dilated_block"),
@@ -112,6 +113,16 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, old: bytes, new: b
     with pytest.raises(TengenError, match=message) as error:
         model_file.read(tmp_path / "bad.bin")
     assert str(error.value).startswith(f"{tmp_path / 'bad.bin'}: byte ")
+
+
+def test_norms_of_networks_with_attention_are_refused_by_name(tmp_path: Path) -> None:
+    model_file.write(random_model(15), tmp_path / "net.bin")
+    head, trunk, rest = (tmp_path / "net.bin").read_bytes().partition(b"\ntrunk\n")
+    sizes = rest.split(b"\n", 7)  # blocks and channels, six numbers, then the kind of norms
+    assert sizes[6] == b"0"
+    (tmp_path / "bad.bin").write_bytes(head + trunk + b"\n".join([*sizes[:6], b"1", sizes[7]]))
+    with pytest.raises(TengenError, match="norms of kind 1 in the trunk, as of networks with attention"):
+        model_file.read(tmp_path / "bad.bin")
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:

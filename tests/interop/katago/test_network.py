@@ -109,6 +109,15 @@ def test_networks_that_katago_cannot_compute(game: str, name: str, message: str)
         network.to_katago(net, made, "mine")
 
 
+def test_units_for_the_pass_that_katago_refuses() -> None:
+    game, spec = katago_game(), nets.spec("b1c8")
+    assert spec.tower is not None
+    odd = replace(spec, tower=replace(spec.tower, pass_units=spec.tower.policy_channels + 1))
+    net = nnx.eval_shape(lambda: nets.build(odd, game, nnx.Rngs(0)))
+    with pytest.raises(TengenError, match="mine: KataGo wants as many pass_units as policy_channels"):
+        network.to_katago(net, game, "mine")
+
+
 def test_networks_that_tengen_cannot_compute() -> None:
     model = oracle.random_model(8)
     with pytest.raises(TengenError, match="observation: katago"):

@@ -8,7 +8,7 @@ from tengen import games
 from tengen.data.shuffle.folders import newest
 from tengen.loop.parts.supervised import SupervisedPart, is_supervised
 from tengen.run.part import waiting
-from tests.helpers.katago_files import made_arrays, write_arrays
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.tiny_runs import never, tiny
 
 GO3 = ("game.name=go", "game.size=3", "game.observation=katago")
@@ -33,10 +33,14 @@ def test_new_files_of_katago_are_shuffled_when_the_trainer_waits(tmp_path: Path)
     assert "shuffled" in part.run_once().words
     assert part.run_once().words == "more rows"
     put(tmp_path, "B2.npz", 24)
-    (tmp_path / "selfplay" / "random" / "tdata" / "C3.npz").write_bytes(b"nonsense")
+    folder = tmp_path / "selfplay" / "random" / "tdata"
+    (folder / "C3.npz").write_bytes(b"nonsense")
+    write_arrays(folder / "D4.npz", on_boards(made_arrays(12, 5), [(3, 3)] * 8 + [(5, 5)] * 4))
     assert "shuffled" in part.run_once().words
     found = newest(tmp_path)
     assert found is not None
-    assert found.total_rows == 64
+    assert found.total_rows == 72
+    assert sum(file.rows for file in (*found.train, *found.validation)) == 72
+    assert any("D4.npz: 4 of 12 rows are of boards larger than 3x3" in text for text in said)
     assert any("C3.npz: not a good chunk" in text for text in said)
     assert part.run_once().words == "more rows"

@@ -60,6 +60,13 @@ class Meta:
     rows: int
     games: int  # 0 for a file of KataGo of which only the headers were read
     more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
+    left_out: int = 0  # further rows, of KataGo's games on boards larger than the one that is wanted
+
+    def left_out_words(self, path: Path) -> str:
+        """A message about rows that are left out; empty if there are none."""
+        side, total = self.form.planes_shape[0], self.rows + self.left_out
+        words = f"{path}: {self.left_out:,} of {total:,} rows are of boards larger than {side}x{side}, and left out"
+        return words if self.left_out else ""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -133,16 +140,19 @@ def write_chunk(
     return meta
 
 
-def read_meta(path: Path, *, count: bool = False) -> Meta:
+def read_meta(path: Path, *, count: bool = False, form: RowFormat | None = None) -> Meta:
     """The description of a chunk, without its rows. Raises ChunkError.
 
-    With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked.
+    With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked. With `form`, the
+    rows are those that `read_chunk` gives.
     """
 
     def read(archive: Archive) -> Meta:
-        meta = _read_meta(archive, path)
+        meta = _read_meta(archive, path, form)
         if count and katago.is_katago(archive):
             meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
+        if form is not None and katago.is_katago(archive):
+            meta = _kept(path, meta, katago.count_fitting(archive, meta.rows, meta.form))
         return meta
 
     return _of_lc0(path) if path.suffix == _LC0 else _reading(path, read)
@@ -176,7 +186,7 @@ def read_chunk(
     """
 
     def read(archive: Archive) -> tuple[Rows, Meta]:
-        meta = _read_meta(archive, path)
+        meta = _read_meta(archive, path, form)
         check_wanted(path, meta, form, game, limit)
         foreign = katago.is_katago(archive)
         rows: Rows = katago.read(archive, meta.rows, meta.form) if foreign else {}
@@ -188,7 +198,7 @@ def read_chunk(
             raise OptionError("; ".join(wrong))
         games = count_games(rows["game"])
         if foreign:
-            meta = dataclasses.replace(meta, games=games)
+            meta = dataclasses.replace(_kept(path, meta, len(rows["ply"])), games=games)
         elif games != meta.games:
             raise OptionError(f"game: expected {meta.games} different games, got {games}")
         wanted = meta.form.fields if form is None else form.fields
@@ -250,10 +260,13 @@ def _of_lc0(path: Path) -> Meta:
     return Meta(game, lc0_rows.FORM, katago.network_of(path), lc0.count_positions(path), 1)
 
 
-def _read_meta(archive: Archive, path: Path) -> Meta:
-    """The description of a chunk, after checking that there is one array of the right size for each field."""
+def _read_meta(archive: Archive, path: Path, wanted: RowFormat | None = None) -> Meta:
+    """The description of a chunk, after checking that there is one array of the right size for each field.
+
+    Files of KataGo are described with boards no larger than those of the format that is wanted.
+    """
     if katago.is_katago(archive):
-        rows, form, game = katago.describe(archive)
+        rows, form, game = katago.describe(archive, wanted.planes_shape[0] if wanted else None)
         return Meta(game, row.interned(form), katago.network_of(path), rows, 0)
     meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
     members, fields = archive.members, meta.form.fields
@@ -268,6 +281,14 @@ def _read_meta(archive: Archive, path: Path) -> Meta:
     return meta
 
 
+def _kept(path: Path, meta: Meta, rows: int) -> Meta:
+    """The description of a file of KataGo of which that many rows fit on the board. ForeignChunk if none do."""
+    kept = dataclasses.replace(meta, rows=rows, left_out=meta.rows - rows)
+    if meta.rows and not rows:
+        raise ForeignChunk(kept.left_out_words(path))
+    return kept
+
+
 def check_wanted(
     path: Path, meta: Meta, form: RowFormat | None, game: GameIdentity | None, limit: int | None = None
 ) -> None:
@@ -280,7 +301,11 @@ def check_wanted(
     difference = "" if game is None else game.difference(meta.game)
     if difference:
         of_katago = meta.game.partial and path.suffix != _LC0
-        advice = "; rows of KataGo need game.observation=katago and a board of their size" if of_katago else ""
+        advice = (
+            "; rows of KataGo need game.observation=katago and a board at most as large as theirs (dataBoardLen)"
+            if of_katago
+            else ""
+        )
         raise ForeignChunk(f"{path}: rows of another game: {difference}{advice}")
     odd = None if form is None else meta.form.lacking(form)
     if odd is not None:

@@ -116,10 +116,14 @@ class Loader:
         self._ledger = LoaderLedger(source)
         self._lock = threading.Lock()
         self._closed = False
+        self._remarks: dict[Path, str] = {}
 
         def read_checked(path: Path) -> Rows:
             if read is None:
-                return read_chunk(path, form, game, max_chunk_rows)[0]
+                rows, meta = read_chunk(path, form, game, max_chunk_rows)
+                if meta.left_out:
+                    self._remarks[path] = meta.left_out_words(path)
+                return rows
             rows = read(path)
             check(form, rows)
             return rows
@@ -191,6 +195,10 @@ class Loader:
         ledger = self._ledger
         passed_over: dict[Split, int] = {split: pipeline.passed_over for split, pipeline in self._pipelines.items()}
         return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
+
+    def remarks(self) -> tuple[str, ...]:
+        """The files of which only some rows are used, and why, in the order in which they were read."""
+        return tuple(self._remarks.values())
 
     def counts(self) -> dict[Split, SplitCounts]:
         """Chunks and rows of each split since the beginning, over restarts if the state was restored."""

@@ -48,6 +48,7 @@ class UsableChunk(NamedTuple):
     chunk: Chunk
     rows: int
     bytes: int  # of all its rows in memory, with fields that are not used
+    remark: str = ""  # about rows of it that are not used
 
 
 class ShuffleSource(NamedTuple):
@@ -76,11 +77,12 @@ class WindowSurvey:
 
     def _read(self, item: Chunk) -> UsableChunk | ShuffleProblem:
         try:
-            meta = chunk.read_meta(item.path)
+            meta = chunk.read_meta(item.path, form=self.form)
             chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        return UsableChunk(item, meta.rows, meta.rows * meta.form.row_bytes)
+        size = (meta.rows + meta.left_out) * meta.form.row_bytes
+        return UsableChunk(item, meta.rows, size, meta.left_out_words(item.path))
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
             problems.append(ShuffleProblem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
         else:
             usable[key] = item
+            problems += [ShuffleProblem(path, item.remark, False)] if item.remark else []
     total = sum(item.rows for item in usable.values())
     left = min(power_law(total, window), total)
     sources: list[ShuffleSource] = []

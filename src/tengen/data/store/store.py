@@ -88,7 +88,7 @@ class Store:
         self.folder = folder
         self.worker = worker
         self._alone = alone
-        self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, and why
+        self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, or not in full, and why
         self._last = -1  # the last number that was taken here
         self._rows: dict[Path, int] = {}
 
@@ -152,6 +152,8 @@ class Store:
                 break
             with self._setting_aside(item, corrupt):
                 rows, meta = chunk.read_chunk(item.path, form, game, max_chunk_rows)
+                if meta.left_out:
+                    self.unused[item.path] = meta.left_out_words(item.path)
                 taken = min(start, meta.rows)
                 for name, values in rows.items():
                     block[name][start - taken : start] = values[meta.rows - taken :]

@@ -29,6 +29,7 @@ from tengen.interop.katago.model import (
 from tengen.schema import quote
 
 VERSIONS = range(8, 16)
+_NEWEST = 17  # of KataGo's versions; the last two have attention
 PLANES, GLOBALS = 22, 19
 _MARK = b"@BIN@"
 _MOST_NUMBERS = 2**28  # of one layer
@@ -56,7 +57,8 @@ class _Reader:
         name = self._token("the network's name")
         self._version = version = self._number("the version")
         if version not in VERSIONS:
-            what = "networks with attention are not supported" if version > VERSIONS[-1] else "it is too old"
+            newer = "networks with attention are not supported" if version <= _NEWEST else "KataGo has no such version"
+            what = newer if version > VERSIONS[-1] else "it is too old"
             raise self._error(f"version {version}: {what}, expected a version from {VERSIONS[0]} to {VERSIONS[-1]}")
         for expected, what in ((PLANES, "planes"), (GLOBALS, "global inputs")):
             if (found := self._number(what)) != expected:
@@ -73,7 +75,11 @@ class _Reader:
         for _ in range(4):
             self._number("channels")
         if version >= 15:
-            self._zeros(6)
+            if kind := self._number("the kind of the trunk's norms"):
+                raise self._error(
+                    f"norms of kind {kind} in the trunk, as of networks with attention, are not supported"
+                )
+            self._zeros(5)
         stem, from_globals = self._conv(PLANES, channels), self._matrix(GLOBALS, channels)
         blocks = tuple(self._block(channels) for _ in range(count))
         tip, tip_activation = self._norm(channels), self._activation()

@@ -113,6 +113,8 @@ def _not_for_katago(net: Network, game: Game) -> str:
         return "KataGo has no grouped convolutions (-xt)"
     if tower.excite_ratio is not None:
         return "KataGo has no squeeze-and-excitation (-se)"
+    if tower.pass_units not in (None, tower.policy_channels):
+        return f"KataGo wants as many pass_units as policy_channels, {tower.policy_channels}, not {tower.pass_units}"
     return ""
 
 
