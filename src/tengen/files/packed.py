@@ -6,14 +6,12 @@ import zlib
 from typing import Any
 
 try:
-    # The module has no public way to unpack into memory that is there already.
-    from zlib_ng.zlib_ng import _GzipReader as Reader
-    from zlib_ng.zlib_ng import error as _error
-except ImportError:  # there is no build of it here, or it has changed: unpacking takes five to eight times as long
-    _error = zlib.error
-
-    def Reader(raw: io.BytesIO) -> Any:  # noqa: N802
-        return gzip.GzipFile(fileobj=raw)
+    from zlib_ng import zlib_ng as fast_zlib
+except ImportError:  # there is no build of it here: unpacking takes five to eight times as long
+    fast_zlib = zlib
+ERRORS: Any = (fast_zlib.error, zlib.error, OSError)  # damaged data
+# Neither module has a public way to unpack into memory that is there already; GzipFile copies what it has unpacked.
+_Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda raw: gzip.GzipFile(fileobj=raw))
 
 
 class Room:
@@ -47,10 +45,10 @@ def unpack(data: bytes, most: int, room: Room | None = None) -> bytes | memoryvi
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        found = (room or Room()).fill(Reader(io.BytesIO(data)), most + 1)
+        found = (room or Room()).fill(_Reader(io.BytesIO(data)), most + 1)
     except EOFError:
         raise ValueError("the gzip file is cut off; copy or download it again") from None
-    except (_error, zlib.error, OSError) as error:
+    except ERRORS as error:
         raise ValueError(f"not a good gzip file ({error})") from None
     if len(found) > most:
         raise ValueError(f"unpacks to more than {most:,} bytes")

@@ -25,6 +25,7 @@ import numpy as np
 
 from tengen import files
 from tengen.errors import OptionError
+from tengen.files import packed
 
 _END = struct.Struct("<4s8xIIH")  # signature, size and place of the list of members, length of a comment
 _END64 = struct.Struct("<4s36xQQ")  # for large files: signature, size and place of the list
@@ -120,7 +121,7 @@ class _Stream:
         self.left = member.size
         self._packed = member.stored  # bytes that were not read yet
         self._checksum = 0
-        self._inflate = zlib.decompressobj(-15) if member.method == _DEFLATED else None
+        self._inflate = packed.fast_zlib.decompressobj(-15) if member.method == _DEFLATED else None
         self._input = b""
         file.seek(_begin(file, member))
 
@@ -134,7 +135,7 @@ class _Stream:
             count = self._file.readinto(piece) if self._inflate is None else self._unpack(piece)
             if not count:
                 raise self._short()
-            self._checksum = zlib.crc32(piece[:count], self._checksum)
+            self._checksum = packed.fast_zlib.crc32(piece[:count], self._checksum)
             at += count
         self.left -= at
 
@@ -154,7 +155,7 @@ class _Stream:
                 self._packed -= len(self._input)
             try:
                 found = self._inflate.decompress(self._input, len(view))
-            except zlib.error as error:
+            except packed.ERRORS as error:
                 raise OptionError(f"{self._member.name}: cannot be unpacked: {error}") from None
             ended = not self._input
             self._input = self._inflate.unconsumed_tail
