@@ -57,9 +57,9 @@ def test_the_wheel_is_small_and_holds_the_package_alone(tmp_path: Path) -> None:
     members = zipfile.ZipFile(wheel).infolist()
     code = [each for each in members if re.search(r"\.(py|pyi|cu|cuh|js|css|tcss)$", each.filename)]
     own = [each for each in code if not each.filename.endswith("/uPlot.js")]  # of others, in the web page
-    assert sum(each.compress_size for each in own) < 1_000_000
+    assert sum(each.compress_size for each in own) < 2**20
     networks = sum(path.stat().st_size for path in (ROOT / "src/tengen/networks").glob("*.safetensors"))
-    assert wheel.stat().st_size < 1_300_000 + networks
+    assert wheel.stat().st_size < 1_350_000 + networks
     names = {each.filename for each in members}
     assert {name.split("/")[0] for name in names} == {"tengen", wheel.name.rsplit("-", 3)[0] + ".dist-info"}
     assert not [name for name in names if re.search(r"(^|/)(tests?|test_\w+\.py|conftest\.py)(/|$)", name)]

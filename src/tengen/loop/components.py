@@ -71,7 +71,7 @@ class Components:
 
     def make_buffer(self) -> RowBuffer:
         """An empty buffer on the device."""
-        return jax.device_put(buffer.make(self.form, self.capacity), self._everywhere)
+        return jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
         """The buffer, which is used up, with the first `count` of the block `new` of self-play."""

@@ -2,10 +2,11 @@
 
 from typing import TypeVar, get_args
 
+import jax
 from flax import nnx
 
 from tengen.errors import OptionError
-from tengen.games.core import Game
+from tengen.games.core import Game, RandomKey
 from tengen.nets import custom, fitting
 from tengen.nets.blocks import PoolBias
 from tengen.nets.heads import Heads
@@ -41,6 +42,23 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
         return BoardNetwork(spec, spec.tower, game, rngs, dtype, full_board)
     assert spec.layers is not None
     return DenseNetwork(spec, spec.layers, game, rngs, dtype)
+
+
+def build_compiled(
+    spec: Spec, game: Game, key: RandomKey, *, dtype: Dtype = "bfloat16", full_board: bool = True
+) -> Network:
+    """`build` as one compiled program, which is much faster than the first time operation by operation.
+
+    A network of a user is built operation by operation all the same, since its function may look at numbers.
+    """
+
+    def made(key: RandomKey) -> Network:
+        return build(spec, game, nnx.Rngs(key), dtype=dtype, full_board=full_board)
+
+    if spec.function is not None:
+        return made(key)
+    graph = nnx.graphdef(nnx.eval_shape(lambda: made(key)))
+    return nnx.merge(graph, jax.jit(lambda key: nnx.state(made(key)))(key))
 
 
 def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 from tengen import nets, search
@@ -35,20 +36,26 @@ class SelfplayDriver:
         self.game = config.game.make()
         self.spec = spec or config.net.architecture()
         self.form = RowFormat.of(self.game, config.net.heads)  # of rows to learn from
-        net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=config.net.dtype))
-        net.full_board = True  # every lane has boards of one size
-        graph, state = nnx.split(net)
-        self.evaluate = Evaluator(graph)
         # Zeros mean nothing to a network of a user, which may divide by them: its random start plays instead.
-        self._first = state if self.spec.function else jax.tree.map(jnp.zeros_like, state)
+        net = self._folded() if self.spec.function else nnx.eval_shape(self._folded)
+        graph, self._first = nnx.split(net)
+        self.evaluate = Evaluator(graph)
         self.opponents = opponents(config.selfplay, self.game)
         self.boards = boards(self.game, config.selfplay)
         self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self._played(self.game))
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
+    def _folded(self) -> nets.Network:
+        net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=self.config.net.dtype))
+        net.full_board = True  # every lane has boards of one size
+        return net
+
     def no_weights(self) -> Any:
         """Parameters of a network to which all moves are equally good and all positions even, if it is Tengen's."""
-        return jax.device_put(self._first, jax.local_devices()[0])
+        first = self._first
+        if not self.spec.function:
+            first = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), first)
+        return jax.device_put(first, jax.local_devices()[0])
 
     def weights(self, net: nets.Network) -> Any:
         """The folded parameters of a network of this spec."""

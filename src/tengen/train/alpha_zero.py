@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 from jax import Array
 
 from tengen import nets, schema
@@ -18,6 +17,7 @@ from tengen.data.store import buffer
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets import custom, growing
+from tengen.nets.building import build_compiled
 from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
@@ -76,7 +76,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         super().__init__(config)
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
-        net = nets.build(config.spec, config.game, nnx.Rngs(start), dtype=config.dtype, full_board=full)
+        net = build_compiled(config.spec, config.game, start, dtype=config.dtype, full_board=full)
         custom.check_numbers(net, config.game)
         if config.start_from is not None:
             net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)

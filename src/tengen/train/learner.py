@@ -122,19 +122,14 @@ class Learner:
     def fresh(self, net: Network) -> LearnerState:
         """The same on the device where the network is."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        return LearnerState(
-            parameters,
-            statistics,
-            jax.tree.map(jnp.copy, parameters),
-            jax.tree.map(jnp.copy, statistics),
-            optimizers.make(self.settings.optimizer).init(parameters),
-            jnp.int32(0),
-            jnp.float32(1),
-        )
+        start = jax.jit(optimizers.make(self.settings.optimizer).init)
+        averages = _copied((parameters, statistics))
+        first = (parameters, statistics, averages[0], averages[1], start(parameters))
+        return LearnerState(*first, jnp.int32(0), jnp.float32(1))
 
     def place(self, state: LearnerState) -> LearnerState:
         """The state on all devices. The arrays are new: giving them away does not touch `state`."""
-        return _spread(jax.tree.map(jnp.copy, state), self.everywhere)
+        return _spread(_copied(state), self.everywhere)
 
     def scaled(self, state: LearnerState, factor: float) -> LearnerState:
         """The state with another `rate_scale`."""
@@ -200,7 +195,7 @@ class Learner:
             if average
             else {**state.parameters, **state.statistics}
         )
-        return saving.unnamed(jax.tree.map(jnp.copy, chosen))
+        return saving.unnamed(_copied(chosen))
 
     def network(self, state: LearnerState, *, average: bool = True) -> Network:
         """The current network, with averaged weights or the newest ones."""
@@ -327,6 +322,12 @@ def _repeated(
 @jax.jit
 def _added(one: Figures, other: Figures) -> Figures:
     return jax.tree.map(jnp.add, one, other)
+
+
+@jax.jit
+def _copied(tree: Any) -> Any:
+    """All arrays copied, by one program."""
+    return jax.tree.map(jnp.copy, tree)
 
 
 def _spread(tree: Any, sharding: NamedSharding) -> Any:
