@@ -81,6 +81,8 @@ class Config:
             for name in ("cheap_weight", "surprise_share"):
                 if getattr(self.selfplay, name):
                     yield f"selfplay.{name}", "expected 0, because Lc0's records have no weights"
+            if self.selfplay.value_horizon:
+                yield "selfplay.value_horizon", "expected 0, because Lc0's records have the values of single searches"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
 

@@ -119,6 +119,7 @@ def make_rows(
     number: Array,
     cheap_weight: float,
     surprise_share: float = 0.0,
+    value_horizon: float = 0.0,
 ) -> tuple[Rows, Array, Array]:
     """The rows [E * M, ...] of E finished games; Bool[E * M]: which of them are learned from, and which only written.
 
@@ -141,7 +142,7 @@ def make_rows(
         "policy": policy,
         "policy_weight": full.astype(jnp.float32),
         "outcome": outcome,
-        "search_value": jnp.clip(history.value.astype(jnp.float32), -1, 1),
+        "search_value": sign * _values(sign * history.value.astype(jnp.float32), sign * result, length, value_horizon),
         "to_play": history.player,
         "ply": ply.astype(jnp.int16),
         "moves_left": (length[:, None] - ply).astype(jnp.int16),
@@ -166,6 +167,23 @@ def make_rows(
         name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
     }
     return flat, kept.reshape(-1), others.reshape(-1)
+
+
+def _values(value: Array, result: Array, length: Array, horizon: float) -> Array:
+    """[E, M]: averages of a search's value and of the values of later searches, which end in the result.
+
+    Values and results are those of player 0. An entry counts less the later it is, by a factor of h / (1 + h) per ply.
+    """
+    value = jnp.clip(value, -1, 1)
+    if horizon == 0:
+        return value
+    moves = value.shape[1]
+    ply, decay = np.arange(moves), horizon / (1 + horizon)
+    later = ply[:, None] - ply  # how much later the entry of the row is than that of the column
+    share = np.where(later >= 0, (1 - decay) * decay ** np.maximum(later, 0), 0).astype(np.float32)
+    known = jnp.where(ply < length[:, None], value, 0)
+    rest = decay ** jnp.maximum(length[:, None] - ply, 0)
+    return jnp.clip(jnp.matmul(known, share, precision="highest") + rest * result, -1, 1)
 
 
 def _weight(surprise: Array, full: Array, share: float) -> Array:

@@ -237,8 +237,9 @@ class Selfplay:
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
         extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
-        weights = self.settings.cheap_weight, self.settings.surprise_share
-        return finish(self.game, self.form, history, last, number, extra, real, *weights)
+        chosen = self.settings
+        targets = chosen.cheap_weight, chosen.surprise_share, chosen.value_horizon
+        return finish(self.game, self.form, history, last, number, extra, real, *targets)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""

@@ -111,6 +111,13 @@ class SelfplaySettings:
         high=1,
         before=0.0,
     )
+    value_horizon: float = setting(
+        0.0,
+        "plies over which the values of later searches are averaged into a row's search value (0: its own alone)",
+        low=0,
+        high=10000,
+        before=0.0,
+    )
     reuse: bool = setting(True, "keep the subtree of the move that was played")
     opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
     temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)

@@ -8,7 +8,7 @@ player to move, unless said otherwise.
     policy           Float16[N, A]             from the search; zeros where `policy_weight` is 0
     policy_weight    Float32[N]                0 where the search was a cheap one
     outcome          Float32[N, 3]             win, draw, loss; they sum to 1
-    search_value     Float32[N]                the root's value, in [-1, 1]
+    search_value     Float32[N]                the root's value, in [-1, 1]; averaged over `selfplay.value_horizon`
     to_play          Int8[N]                   0 or 1: who moves
     ply              Int16[N]
     moves_left       Int16[N]                  plies until the game's end
