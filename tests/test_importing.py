@@ -1,6 +1,8 @@
+import functools
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tengen import importing
@@ -127,3 +129,11 @@ def test_folders_are_noted_and_found_again(here: Path, monkeypatch: pytest.Monke
     text = "".join(f"# {line}\n" for line in lines) + "# modules relative\nrun:\n"
     assert str(folder) in importing.read_folders(text)
     assert "relative" not in importing.read_folders(text)
+
+
+def test_what_has_no_file_is_known_by_its_name() -> None:
+    assert importing.where(max) == "max"
+    assert importing.where(np.add) == "add"
+    assert importing.where(functools.partial(test_what_has_no_file_is_known_by_its_name)).startswith(
+        importing.where(test_what_has_no_file_is_known_by_its_name)
+    )

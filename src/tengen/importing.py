@@ -7,6 +7,7 @@ was wrong in the user's own file and line.
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 import os
@@ -148,12 +149,16 @@ def place_of(error: BaseException) -> str:
 
 def where(thing: Any) -> str:
     """Where a user's function, class or callable object is written, as `FILE, line 12`; its name if that is unknown."""
-    thing = inspect.unwrap(getattr(thing, "func", None) or getattr(thing, "__func__", thing))
-    thing = thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    thing = inspect.unwrap(getattr(thing, "__func__", thing))
+    if code := getattr(thing, "__code__", None):
+        return f"{shown(code.co_filename)}, line {code.co_firstlineno}"
+    written = thing if isinstance(thing, type) else type(thing)
     try:
-        return f"{shown(inspect.getfile(thing))}, line {inspect.getsourcelines(thing)[1]}"
+        return f"{shown(inspect.getfile(written))}, line {inspect.getsourcelines(written)[1]}"
     except (OSError, TypeError):
-        return thing.__qualname__
+        return getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or written.__qualname__
 
 
 def _is_library(module: str, file: str) -> bool:

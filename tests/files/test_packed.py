@@ -1,6 +1,7 @@
 """Unpacking gzip, with and without memory that is used again."""
 
 import gzip
+import tracemalloc
 
 import pytest
 
@@ -58,3 +59,15 @@ def test_the_module_that_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "_Reader", lambda raw: gzip.GzipFile(fileobj=raw))
     test_data_comes_back(len(DATA))
     test_what_is_damaged_or_too_large_is_refused(None)
+
+
+def test_no_more_memory_than_the_limit_allows() -> None:
+    stream, most = gzip.compress(bytes(1 << 24)), 3 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="unpacks to more than"):
+            unpack(stream, most)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * most

@@ -129,8 +129,8 @@ HIRONAKA = Plan(
 CERTAIN = Plan(
     make("tic_tac_toe"),
     SearchSettings(simulations=9, algorithm="puct", **NO_FRILLS),
-    SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, cheap_weight=0.5, reuse=False, opening_moves=100,
-                     temperature=0.0, last_temperature=0.0),
+    SelfplaySettings(games=8, full_share=0.5, cheap_simulations=3, cheap_weight=0.5, value_horizon=3, reuse=False,
+                     opening_moves=100, temperature=0.0, last_temperature=0.0),
 )  # fmt: skip
 FAST = {"double_move": CROWDED, "go3": GO, "hironaka": HIRONAKA, "tic_tac_toe": CERTAIN}
 

@@ -169,18 +169,32 @@ def test_at_the_end_of_the_time_the_games_that_are_finished_count(tmp_path: Path
     assert [result.games for result in match.read(found.path)] == [4]
 
 
-def test_an_opponent_that_is_too_slow_costs_time_only_once(
+def test_an_opponent_that_is_too_slow_is_left_out(
     tmp_path: Path, matches: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Table, "endless", "mcts:9")
     found = rater(tmp_path, Folder("a"), "rating.references=[random,mcts:9]", "rating.games=8")
     list(found.rate("b", "new", KEY, left=until(60.0)))
     assert [names[1] for names in matches].count("mcts:9") == 1
-    assert found.notes == ["mcts:9 plays no more matches in this run: no game ended in time"]
+    assert found.notes == []
+    assert found.expected(100.0) == pytest.approx(2.0 + 1.25 * 12.0), "no time is reserved for it"
     matches.clear()
-    list(found.rate("c", "new", KEY, left=until(1000.0)))
-    assert {names[1] for names in matches} == {"random", "a"}
-    assert found.expected(1e9) == 2 * 2.0, "no time is reserved for it"
+    list(found.rate("c", "new", KEY, left=until(60.0)))
+    assert {names[1] for names in matches} == {"random", "a"}, "it would take too long"
+    list(found.rate("d", "new", KEY, left=until(1000.0)))
+    assert [names[1] for names in matches].count("mcts:9") == 1, "there may be time enough now"
+    assert found.notes == ["mcts:9 plays no more matches in this run: no game ended in time"]
+    list(found.rate("e", "new", KEY, left=until(10000.0)))
+    assert [names[1] for names in matches].count("mcts:9") == 1
+
+
+def test_a_rating_with_time_for_compiling_alone_shuts_nobody_out(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder(), "rating.games=8")
+    list(found.rate("b", "new", KEY, left=until(9.0)))
+    matches.clear()
+    list(found.rate("c", "new", KEY, left=until(100.0)))
+    assert [names[1] for names in matches] == ["random"]
+    assert found.notes == []
 
 
 def test_nobody_to_play_is_no_lack_of_time(tmp_path: Path, matches: list[Any]) -> None:

@@ -85,7 +85,7 @@ def _komi(found: Finished, number: int) -> float | None:
 def test_rows_hold_what_the_player_saw_and_how_it_ended(games: Played) -> None:
     shape, rows = games.plan.game.planes_shape, by_game(games)
     for number, replay in enumerate(replays(games)):
-        values = games.everything.value[number]
+        averaged = _averaged(games.everything.value[number], replay, games.plan.settings.value_horizon)
         for ply, row in rows[int(games.everything.number[number, 1])].items():
             mover = replay.to_play[ply]
             planes = np.unpackbits(row["planes"])[: np.prod(shape)].reshape(shape)
@@ -97,9 +97,21 @@ def test_rows_hold_what_the_player_saw_and_how_it_ended(games: Played) -> None:
             np.testing.assert_allclose(win - loss, replay.returns[replay.length, mover], atol=1e-6)
             assert min(win, loss) == 0
             np.testing.assert_allclose(win + draw + loss, 1, atol=1e-6)
-            assert row["search_value"] == values[ply]
+            np.testing.assert_allclose(row["search_value"], averaged[ply], atol=1e-6)
             assert not row["policy"][~replay.legal[ply]].any()
             _check_final_targets(replay, row, 1 - 2 * int(mover))
+
+
+def _averaged(values: np.ndarray, replay: Replay, horizon: float) -> list[float]:
+    """The search value of each ply, from the end on: a share of its own and the rest of the next one."""
+    found: list[float] = []
+    later, player = float(replay.returns[replay.length, 0]), 0
+    for ply in reversed(range(replay.length)):
+        mover = int(replay.to_play[ply])
+        later = (float(values[ply]) + horizon * (later if mover == player else -later)) / (1 + horizon)
+        player = mover
+        found.append(later)
+    return found[::-1]
 
 
 def _check_final_targets(replay: Replay, row: dict[str, Any], sign: int) -> None:

@@ -18,10 +18,11 @@ from tests.helpers.search_positions import roots
 def test_facts_are_those_of_the_tree(plan: Plan) -> None:
     recorded = play(plan, roots(plan.game, BATCH))
     trees = jax.tree.map(lambda leaf: leaf[0, -1], recorded.trees)  # after a whole search, [B, ...]
-    policy = np.asarray(jit(search.summarise)(trees, jax.random.key(0), np.float32(0)).policy)
+    result = jit(search.summarise)(trees, jax.random.key(0), np.float32(0))
+    policy = np.asarray(result.policy)
     legal = np.isfinite(trees.logits[np.arange(BATCH), trees.root])
     played = legal.shape[1] - 1 - legal[:, ::-1].argmax(1)  # the last legal move
-    facts = {name: np.asarray(values) for name, values in jit(search_facts)(trees, policy, played).items()}
+    facts = {name: np.asarray(values) for name, values in jit(search_facts)(trees, result, played).items()}
     ends = []
     for game in np.flatnonzero(legal.any(1)):  # those that are not over
         one = jax.tree.map(lambda leaf, game=game: np.asarray(leaf[game]), trees)

@@ -77,12 +77,15 @@ class Config:
                 yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
         if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
             yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
+        if self.data.format != "tengen" and self.selfplay.value_horizon:
+            yield (
+                "selfplay.value_horizon",
+                "expected 0, because files of KataGo and Lc0 have the values of single searches",
+            )
         if self.data.format == "lc0":
             for name in ("cheap_weight", "surprise_share"):
                 if getattr(self.selfplay, name):
                     yield f"selfplay.{name}", "expected 0, because Lc0's records have no weights"
-            if self.selfplay.value_horizon:
-                yield "selfplay.value_horizon", "expected 0, because Lc0's records have the values of single searches"
         if self.data.first_rows > self.data.ring_rows:
             yield "data.first_rows", f"expected at most data.ring_rows, {self.data.ring_rows}"
 

@@ -29,7 +29,9 @@ class Room:
         size = 0
         while size < most:
             if size == len(self._bytes):
-                self._bytes = self._bytes + bytearray(size)
+                larger = bytearray(min(2 * size, most))
+                larger[:size] = self._bytes
+                self._bytes = larger
             count = reader.readinto(memoryview(self._bytes)[size:most])
             if not count:
                 break

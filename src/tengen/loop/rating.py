@@ -70,6 +70,7 @@ class Rater:
         self._search = players.strongest(search, settings.simulations)
         self._references = [player_spec.parse(text).player(self._game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
+        self._too_slow: set[str] = set()  # kinds of opponents against whom no game has ended in time
         self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
         pairs = settings.games // 2
         self._at_once = max(math.ceil(pairs / 2), min(_FEWEST_PAIRS, pairs))
@@ -129,8 +130,9 @@ class Rater:
                     results.append(self.path, match.result)
                     self.results.append(match.result)
                     played[other].append(match)
-                elif not stop():
-                    self.notes.append(f"{other} plays no more matches in this run: no game ended in time")
+                elif not stop() and self._costs[_kind(other)] == math.inf:
+                    who = "earlier networks play" if _kind(other) == _NETWORK else f"{other} plays"
+                    self.notes.append(f"{who} no more matches in this run: no game ended in time")
         for other, found in played.items():
             if found:
                 outcomes = np.concatenate([match.results for match in found])
@@ -202,10 +204,10 @@ class Rater:
             # The first match compiles the network's own search too, which all others share.
             self.compiling = compiling if self._costs else _OTHERS * compiling
             began += compiling
-        if not match.finished.any():
-            self._costs[kind] = math.inf  # not again, unless time does not matter
-        else:  # a round that was cut short would have taken longer
-            self._costs[kind] = (ended - began) / max(float(match.finished.mean()), 0.25)
+        over = float(match.finished.mean())
+        # A round that was cut short would have taken longer. If no game ends twice, there is no third time.
+        self._costs[kind] = (ended - began) / max(over, 0.25) if over or new else math.inf
+        (self._too_slow.discard if over else self._too_slow.add)(kind)
         return match
 
     def _expected(self, other: str, known: Mapping[str, float]) -> float:
@@ -215,7 +217,7 @@ class Rater:
 
     def _usual(self) -> float:
         """Seconds of a round against an opponent that has not played yet."""
-        return max((cost for cost in self._costs.values() if cost < math.inf), default=0.0)
+        return max((cost for kind, cost in self._costs.items() if kind not in self._too_slow), default=0.0)
 
     def _in_order(self, name: str) -> list[str]:
         """The opponents of a network, those first whose matches tell most about it.

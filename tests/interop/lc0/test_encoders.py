@@ -70,6 +70,17 @@ def test_what_is_left_out_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
         (lambda net: net["weights"]["policy_heads"]["vanilla"].update(pol_encoder=[b""]), "has encoder layers"),
         (lambda net: net["weights"]["encoder"][1]["mha"].pop("k_w"), "its encoder.1.mha k_w has 0 numbers"),
         (lambda net: net["weights"]["encoder"][1].pop("ln2_gammas"), r"its encoder.1 ln2_gammas has the shape \[0\]"),
+        (lambda net: net["weights"]["encoder"][1]["mha"].update(rpe_k=b""), r"relative positions \(rpe\)"),
+        (lambda net: net["weights"]["encoder"][1]["mha"].pop("smolgen"), "some of its encoder layers have smolgen"),
+        (lambda net: net["weights"]["value_heads"]["winner"].pop("ip2_val_w"), "its ip2_val_w is missing"),
+        (
+            lambda net: net["weights"]["value_heads"]["winner"].update(ip2_val_b=np.zeros(0)),
+            "has 0 numbers, expected 1",
+        ),
+        (
+            lambda net: net["weights"]["encoder"][0]["mha"]["smolgen"].update(dense1_b=np.zeros(60000)),
+            "its sizes do not fit together: ",
+        ),
         (lambda net: net["weights"].update(ip_add_gate=np.zeros(5)), "its ip_add_gate has 5 numbers, expected 512"),
     ],
 )

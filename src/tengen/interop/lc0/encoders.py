@@ -40,14 +40,18 @@ def spec_of(form: Layers, weights: Layers, activation: str) -> dict[str, Any]:
     embedding = {_MAP: "map", _DENSE: "dense"}.get(_MAP if form["network"] == OLD else mixed)
     if embedding is None:
         raise TengenError(f"its embedding has the number {mixed} in Lc0, expected 1 (a map) or 2 (dense)")
-    needed = ["encoder", "headcount", "ip_emb_b", "ip_pol_b", "ip2_pol_b", "ip_val_b", "ip1_val_b", "ip2_val_b"]
+    needed = ["encoder", "headcount", "ip_emb_b", "ip_pol_b", "ip2_pol_b", "ip_val_b", "ip1_val_b"]
+    needed += ["ip2_val_w", "ip2_val_b"]
     needed += ["ip_emb_preproc_b", "ip_emb_ffn"] if embedding == "dense" else []
     needed += ["ip_mov_b", "ip1_mov_b", "ip2_mov_b"] if form.get("moves_left", 0) == 1 else []
     if missing := [name for name in needed if name not in weights]:
         raise TengenError(f"its {missing[0]} is missing")
-    first: Layers = weights["encoder"][0].get("mha", {})
-    if any(name in first for name in ("rpe_q", "rpe_k", "rpe_v")):
+    attention: list[Layers] = [layer.get("mha", {}) for layer in weights["encoder"]]
+    first = attention[0]
+    if any(name in each for each in attention for name in ("rpe_q", "rpe_k", "rpe_v")):
         raise TengenError("its encoder layers have relative positions (rpe), which are not supported")
+    if len({"smolgen" in each for each in attention}) > 1:
+        raise TengenError("some of its encoder layers have smolgen and some do not, which is not supported")
     channels, smolgen = len(weights["ip_emb_b"]), first.get("smolgen")
     dense = embedding == "dense"
     return {

@@ -1,6 +1,7 @@
 """Between Lc0's networks and Tengen's: the same layers in another order of their numbers."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tengen.games.core import Game
 from tengen.interop.lc0 import encoders
 from tengen.interop.lc0.layers import COUNT, Layers, dense_from, dense_to, numbers, put
 from tengen.nets.building import build
+from tengen.nets.counting import parameter_count
 from tengen.nets.layers import Conv, Dense
 from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy, ConvolutionPolicy, FlatHead, Lc0Network, NormedConv
 from tengen.nets.lc0_encoders import Lc0EncoderNetwork
@@ -30,6 +32,7 @@ ACTIVATIONS = {"relu": 0, "mish": 1}
 _SE, _CLASSICAL = 4, 3
 _ATTENTION = 3  # the policy head
 _WDL = 2
+_FEW = 100_000  # parameters that a file may leave out
 
 
 def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network | Lc0EncoderNetwork:
@@ -37,6 +40,7 @@ def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network | 
     form: Layers = net.get("format", {}).get("network_format", {})
     weights: Layers = net.get("weights", {})
     spec, weights = _spec(form, encoders.flat(weights) if form.get("network") in (encoders.NEW, 134) else weights)
+    _check_size(spec, game, weights)
     made = build(spec, game, nnx.Rngs(0), dtype=dtype)
     if isinstance(made, Lc0EncoderNetwork):
         encoders.fill(made, weights)
@@ -63,7 +67,25 @@ def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network | 
     return made
 
 
+def _check_size(spec: Spec, game: Game, weights: Layers) -> None:
+    """TengenError if the network has far more parameters than the file has numbers, before there is memory for them."""
+    made = nnx.eval_shape(lambda: build(spec, game, nnx.Rngs(0)))
+    there, needed = _count(weights), parameter_count(made)
+    if needed > 2 * there + _FEW:
+        raise TengenError(f"its sizes do not fit together: {needed:,} parameters, but {there:,} numbers in the file")
+
+
+def _count(layers: Any) -> int:
+    if isinstance(layers, Mapping):
+        return sum(map(_count, layers.values()))
+    if isinstance(layers, list | tuple):
+        return sum(map(_count, layers))
+    return int(np.size(layers))
+
+
 def _last_value_from(last: Dense, weights: Layers) -> None:
+    if len(weights["ip2_val_b"]) not in (1, 3):
+        raise TengenError(f"its ip2_val_b has {len(weights['ip2_val_b'])} numbers, expected 1 or 3")
     if len(weights["ip2_val_b"]) == 3:
         dense_from(last, weights, "ip2_val_w", "ip2_val_b")
     else:  # tanh(x) is the win's chance minus the loss's for the logits x and -x
