@@ -152,6 +152,35 @@ def test_more_actors_than_there_is_room_for_wait_for_a_place() -> None:
     assert setting.said == []
 
 
+def test_an_actor_whose_place_the_gate_may_have_waits_for_it() -> None:
+    setting = FleetSetting(1, reserved=1)
+    setting.fleet.publish([1.0])
+    setting.step()
+    (waiting,) = setting.actors
+    waiting.hangs = True
+    for _ in range(200):
+        setting.step()
+    assert setting.actors == [waiting]
+    assert setting.said == []
+
+
+def test_places_of_the_gate_and_ratings_are_left_free_when_the_cluster_shrinks() -> None:
+    setting = FleetSetting(8, reserved=2)
+    setting.begin()
+    dying, living = setting.actors[:2], setting.actors[2:]
+    setting.cluster.size = 4
+    for _ in range(5):
+        setting.step()
+    assert setting.actors == dying + living, "those on the node that is gone may be noticed a little later"
+    for actor in dying:
+        actor.dead = True
+    for _ in range(20):
+        setting.step()
+    assert setting.actors == living[:2]
+    assert all(actor.dead for actor in living[2:])
+    assert len(setting.cluster.started) == 6
+
+
 def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
     setting = FleetSetting(4, "cluster.waiting_chunks=3")
     setting.begin()
