@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _GAMES = Path("games", "gate")
 _LONGEST = 4 * 3600.0  # seconds of a match on another node
+_FAILURES = 2  # of the match of a candidate on other nodes, after which the learner plays it
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,10 @@ class ClusterGate:
         from tengen.loop.parts.gate import GatePart
 
         self._config, self._base, self._elsewhere, self._say = config, base, elsewhere, say
-        self._part = GatePart(config, base, stop, say)
+        self._part, self._stop = GatePart(config, base, stop, say), stop
         self._sent: networks.NetworkEntry | None = None  # the candidate whose match is played elsewhere
+        self._failures = Counter[str]()  # of the matches of candidates elsewhere
+        self.stuck = 0  # times in a row that this process could not go on, such as for a file that cannot be read
 
     @property
     def busy(self) -> bool:
@@ -105,6 +109,7 @@ class ClusterGate:
                 return False
             sent, self._sent = self._sent, None
             if found.value is None:
+                self._failures[sent.name] += 1
                 self._say(f"the match of {sent.name} at the gate begins again: {found.why}")
             else:
                 self._write(sent, found.value)
@@ -113,15 +118,33 @@ class ClusterGate:
         easy = not accepted or self._config.gate.kind == "none" or any(one.accepted is not None for one in waiting)
         if first is None:
             return False
-        here = self._elsewhere is None or easy or networks.is_judged(self._base, first)
-        if here:
-            self._part.run_once()
-        elif self._elsewhere is not None:
-            self._sent = first
-            data = [files.read_bytes(entry.path / FILE_NAME) for entry in (first, accepted[-1])]
-            self._elsewhere.begin("judge", _LONGEST, first.name, data[0], accepted[-1].name, data[1])
-            self._say(f"{first.name} plays at the gate on another node")
-        return here
+        failed = self._failures[first.name] >= _FAILURES
+        here = self._elsewhere is None or easy or failed or networks.is_judged(self._base, first)
+        return self._judge_here(patience) if here else self._send(first, accepted[-1], patience)
+
+    def _send(self, candidate: networks.NetworkEntry, opponent: networks.NetworkEntry, patience: float) -> bool:
+        """Begin the match of a candidate elsewhere, or go on here if the file of a network cannot be read."""
+        assert self._elsewhere is not None
+        try:
+            data = [files.read_bytes(entry.path / FILE_NAME) for entry in (candidate, opponent)]
+        except TengenError:
+            return self._judge_here(patience)
+        self._elsewhere.begin("judge", _LONGEST, candidate.name, data[0], opponent.name, data[1])
+        self._sent = candidate
+        self._say(f"{candidate.name} plays at the gate on another node")
+        return False
+
+    def _judge_here(self, patience: float) -> bool:
+        """Play a round in this process; whether that was possible. If it was not, wait before the next attempt."""
+        from tengen.loop.parts.running import pause
+
+        progress = self._part.run_once()
+        self.stuck = 0 if progress.worked else self.stuck + 1
+        if self.stuck == 1:
+            self._say(f"the gate waits: {progress.words}")
+        if self.stuck:
+            pause(patience, self._stop)
+        return progress.worked
 
     def _write(self, entry: networks.NetworkEntry, judged: JudgedCandidate) -> None:
         """The games, then the verdict, which is carried out next."""
@@ -139,5 +162,6 @@ class ClusterGate:
             self._elsewhere.change(config, again=again)
         if again:
             self._sent = None
+            self._failures.clear()
         self._config = config
         self._part.change(config)
