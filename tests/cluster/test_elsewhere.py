@@ -26,6 +26,7 @@ def test_a_task_ends_fails_or_is_given_up_and_then_another_actor_is_started() ->
     call.done, call.value = True, RayTaskError("Traceback\nValueError: too large")
     assert elsewhere.take() == TaskResult(None, "ValueError: too large")
     assert fake.started[0].dead
+    assert fake.started[0].calls[-1].method == "close", "it can remove its files before"
     elsewhere.begin("judge", 10.0, "c")
     now[0] += 1000.0
     assert elsewhere.take() == TaskResult(None, "its process does not answer")

@@ -5,6 +5,7 @@ import pytest
 
 from tengen.cluster.actor import PlayedChunks
 from tengen.cluster.fleet import SESSIONS, Delivery, _reason
+from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import pack
 from tengen.errors import TengenError
 from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
@@ -211,6 +212,16 @@ def test_at_the_end_no_more_results_wait_at_the_learner_than_before() -> None:
     assert sum(taken) == 8
     assert max(taken) <= 3
     assert all(actor.dead for actor in setting.cluster.started)
+
+
+def test_actors_with_files_can_remove_them_at_the_end() -> None:
+    for opponents, closed in ((None, 0), ({"x=a:1": SentNetwork("a", b"")}, 2)):
+        setting = FleetSetting(2, opponents=opponents)
+        setting.begin()
+        setting.fleet.finish()
+        calls = [ref for actor in setting.cluster.started for ref in actor.calls if ref.method == "close"]
+        assert len(calls) == closed
+        assert all(ref.done for ref in calls), "that was waited for"
 
 
 def test_without_a_taker_the_end_fetches_nothing() -> None:

@@ -9,6 +9,8 @@ from tengen.cluster.connection import RayCluster, last_line
 from tengen.config.sections import Config
 
 _PATIENCE = 900.0  # seconds beyond its time after which a task is given up, for compiling
+CLOSING = 3.0
+"""Seconds in which an actor removes its files before it is killed."""
 
 
 class TaskResult(NamedTuple):
@@ -74,5 +76,6 @@ class Elsewhere:
     def close(self) -> None:
         """End the actor, with what it does."""
         if self._actor is not None:
+            self._cluster.ray.wait([self._actor.close.remote()], timeout=CLOSING)
             self._cluster.ray.kill(self._actor)
         self._actor = self._call = None

@@ -16,6 +16,7 @@ from typing import Any
 
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
 from tengen.cluster.connection import RayCluster, last_line
+from tengen.cluster.elsewhere import CLOSING
 from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
@@ -159,6 +160,9 @@ class Fleet:
                 if found := self._taken():
                     add(found)
                     end = self._clock() + _LAST
+        if self._opponents and self.members:  # others have no files
+            closing = [member.handle.close.remote() for member in self.members]
+            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSING)
         for member in self.members:
             self._kill(member)
         self.members = []

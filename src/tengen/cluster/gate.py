@@ -6,7 +6,6 @@ So a run that is killed goes on with the match, or with what is left to do after
 
 import os
 import shutil
-import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from tengen.cluster.rating import place as place_networks
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
+from tengen.files import lease
 from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
@@ -51,7 +51,7 @@ class GateActor:
         use_gpus(place.gpus)
         self._config = config
         self._part: GatePart | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="tengen-gate-")
+        self._folder = lease.temporary("gate")
         weakref.finalize(self, self._folder.cleanup)
 
     def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
@@ -69,6 +69,10 @@ class GateActor:
         assert folder is not None
         games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
         return JudgedCandidate(name, networks.verdict(folder), games)
+
+    def close(self) -> None:
+        """Remove its files: nothing else does when Ray kills the process."""
+        self._folder.cleanup()
 
     def _build(self) -> "GatePart":
         from tengen.jax_setup import keep_compiled
