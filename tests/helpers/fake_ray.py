@@ -76,7 +76,7 @@ class FakeRay:
         for ref in refs:
             if ref.actor.dead and not ref.done:
                 ref.done, ref.value = True, RayError("the actor died because its process exited")
-            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take", "close"):
+            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take", "close", "ready"):
                 if ref.method == "take" and not ref.done:
                     ref.actor.versions.append(ref.arguments[0])
                 ref.done, ref.value = True, self.status(ref.actor) if ref.method == "look" else None

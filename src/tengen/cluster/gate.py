@@ -70,6 +70,9 @@ class GateActor:
         games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
         return JudgedCandidate(name, networks.verdict(folder), games)
 
+    def ready(self) -> None:
+        """Answers as soon as the process has been started."""
+
     def close(self) -> None:
         """Remove its files: nothing else does when Ray kills the process."""
         self._folder.cleanup()

@@ -60,6 +60,9 @@ class RatingActor:
         notes, rater.notes = tuple(rater.notes), []
         return RatedMatches(name, tuple(rater.results[before:]), notes)
 
+    def ready(self) -> None:
+        """Answers as soon as the process has been started."""
+
     def close(self) -> None:
         """Remove its files: nothing else does when Ray kills the process."""
         if self._folder is not None:
