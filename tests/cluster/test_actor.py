@@ -1,14 +1,20 @@
 """A self-play actor, without a network: who waits for whom."""
 
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tengen.cluster import packing
 from tengen.cluster.actor import ActorPlace, SelfplayActor
+from tengen.cluster.gate import GateActor
+from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import GamesChunk
+from tengen.cluster.rating import RatingActor
+from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import tiny
@@ -44,3 +50,28 @@ def test_the_next_call_plays_while_games_are_packed(monkeypatch: pytest.MonkeyPa
     assert actor.look().waiting
     actor.stop()
     assert actor.play().chunks == ()
+
+
+def test_files_are_removed_before_the_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT, "1")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    place, found = ActorPlace(1, 1, 1.0), []
+    actors = GateActor(tiny(), place), RatingActor(tiny(), place), SelfplayActor(tiny(), place)
+    actors[1]._build()
+    assert len(list(tmp_path.iterdir())) == 2
+    for actor in actors:
+        actor.close()
+    assert list(tmp_path.iterdir()) == []
+
+    def read(config: Config) -> None:  # the process is killed while it reads the networks of opponents
+        found.extend(tmp_path.iterdir())
+        reading.close()
+        assert list(tmp_path.iterdir()) == []
+
+    monkeypatch.setattr("tengen.selfplay.driver.SelfplayDriver", read)
+    reading = SelfplayActor(tiny(), place)
+    reading._driver(tiny())
+    assert found == [], "without opponents there is no folder"
+    reading = SelfplayActor(tiny(), place, {"x=a:1": SentNetwork("a", b"")})
+    reading._driver(tiny())
+    assert len(found) == 1

@@ -5,6 +5,7 @@ import pytest
 
 from tengen.cluster.actor import PlayedChunks
 from tengen.cluster.fleet import SESSIONS, Delivery, _reason
+from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import pack
 from tengen.errors import TengenError
 from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
@@ -152,6 +153,35 @@ def test_more_actors_than_there_is_room_for_wait_for_a_place() -> None:
     assert setting.said == []
 
 
+def test_an_actor_whose_place_the_gate_may_have_waits_for_it() -> None:
+    setting = FleetSetting(1, reserved=1)
+    setting.fleet.publish([1.0])
+    setting.step()
+    (waiting,) = setting.actors
+    waiting.hangs = True
+    for _ in range(200):
+        setting.step()
+    assert setting.actors == [waiting]
+    assert setting.said == []
+
+
+def test_places_of_the_gate_and_ratings_are_left_free_when_the_cluster_shrinks() -> None:
+    setting = FleetSetting(8, reserved=2)
+    setting.begin()
+    dying, living = setting.actors[:2], setting.actors[2:]
+    setting.cluster.size = 4
+    for _ in range(5):
+        setting.step()
+    assert setting.actors == dying + living, "those on the node that is gone may be noticed a little later"
+    for actor in dying:
+        actor.dead = True
+    for _ in range(20):
+        setting.step()
+    assert setting.actors == living[:2]
+    assert all(actor.dead for actor in living[2:])
+    assert len(setting.cluster.started) == 6
+
+
 def test_results_wait_where_they_are_while_the_learner_is_busy() -> None:
     setting = FleetSetting(4, "cluster.waiting_chunks=3")
     setting.begin()
@@ -182,6 +212,16 @@ def test_at_the_end_no_more_results_wait_at_the_learner_than_before() -> None:
     assert sum(taken) == 8
     assert max(taken) <= 3
     assert all(actor.dead for actor in setting.cluster.started)
+
+
+def test_actors_with_files_can_remove_them_at_the_end() -> None:
+    for opponents, closed in ((None, 0), ({"x=a:1": SentNetwork("a", b"")}, 2)):
+        setting = FleetSetting(2, opponents=opponents)
+        setting.begin()
+        setting.fleet.finish()
+        calls = [ref for actor in setting.cluster.started for ref in actor.calls if ref.method == "close"]
+        assert len(calls) == closed
+        assert all(ref.done for ref in calls), "that was waited for"
 
 
 def test_without_a_taker_the_end_fetches_nothing() -> None:

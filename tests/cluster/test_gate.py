@@ -1,18 +1,25 @@
 """The gate of a run on a cluster: its matches are played elsewhere, and the verdicts are carried out by the learner."""
 
+import math
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from tengen import files
 from tengen.cluster.elsewhere import TaskResult
 from tengen.cluster.fleet import Fleet
 from tengen.cluster.gate import ClusterGate, JudgedCandidate
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
+from tengen.errors import TengenError
+from tengen.loop.parts import running
+from tengen.loop.parts.gate import GatePart
 from tengen.match import results
 from tengen.nets.specs import FILE_NAME
 from tengen.run import directory, networks
+from tengen.run.part import Progress, waiting
 from tests.helpers.fake_ray import InlineCluster
 from tests.helpers.run_audit import audit_learner
 from tests.helpers.tiny_runs import Listener, tiny
@@ -113,6 +120,138 @@ def test_a_verdict_that_was_written_before_a_kill_is_carried_out(tmp_path: Path)
     assert setting.gate.look()
     assert setting.stage.asked == []
     assert len(networks.accepted(tmp_path)) == 2
+
+
+def test_a_match_that_fails_twice_is_played_by_the_learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, rounds = GateSetting(tmp_path), []
+    monkeypatch.setattr(GatePart, "run_once", lambda part: rounds.append(1) or Progress("a round"))
+    setting.gate.look()
+    for _ in range(5):
+        setting.stage.result = TaskResult(None, "ValueError: no")
+        setting.gate.look()
+    assert len(setting.stage.asked) == 2
+    assert len(rounds) == 4
+    setting.gate.change(tiny("gate.games=2"))
+    setting.gate.look()
+    assert len(setting.stage.asked) == 3, "other settings may help"
+
+
+def test_a_candidate_without_its_file_is_rejected(tmp_path: Path) -> None:
+    setting = GateSetting(tmp_path)
+    (tmp_path / networks.CANDIDATES / setting.second / FILE_NAME).unlink()
+    assert setting.gate.look()
+    assert setting.stage.asked == []
+    assert not setting.gate.busy
+    assert "is rejected: it cannot be used" in setting.said[-1]
+
+
+def test_the_learner_does_not_ask_again_at_once_for_what_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting, pauses = GateSetting(tmp_path), []
+    monkeypatch.setattr(GatePart, "run_once", lambda part: waiting("no network can be read"))
+    monkeypatch.setattr(running, "pause", lambda seconds, stop: pauses.append(seconds))
+    (tmp_path / networks.ACCEPTED / setting.first / FILE_NAME).unlink()
+    for number in (1, 2):
+        assert not setting.gate.look(0.5)
+        assert setting.gate.stuck == number
+    assert pauses == [0.5, 0.5]
+    assert setting.said == ["the gate waits: no network can be read"]
+    monkeypatch.setattr(GatePart, "run_once", lambda part: Progress("a round"))
+    assert setting.gate.look(0.5)
+    assert setting.gate.stuck == 0
+
+
+class LearnerStage:
+    """As much of a `ClusterRun` as its gate concerns."""
+
+    _gate_stops, _take_accepted = ClusterRun._gate_stops, ClusterRun._take_accepted
+    _all_at_once, _accepted, _rated, _judged, _budgets = True, "", "", None, None
+
+    def __init__(self, base: Path, left: float = math.inf) -> None:
+        self.base, self.said, self.refreshed, self.rounds, self.stuck = base, [], 0, 0, 0
+        self.config = tiny("cluster.gate=true")
+        self.reporter = SimpleNamespace(say=self.said.append)
+        self.rater = SimpleNamespace(refresh=self._refresh)
+        self.networks = SimpleNamespace(look=lambda: None, parameters=self._parameters)
+        self.components = SimpleNamespace(game=None)
+        self._budget = SimpleNamespace(until_closing=lambda elapsed: left)
+        self._metrics, self.trainer, self._saved_step = SimpleNamespace(elapsed=0.0), SimpleNamespace(step=1), 1
+        self._gate, self._gate_end, self._passed_over = self, math.inf, set()
+        self.busy, self.weights, self.collected = True, "", ""
+
+    def _refresh(self) -> None:
+        self.refreshed += 1
+
+    def _parameters(self, name: str) -> str:
+        if files.read_bytes(self.base / networks.ACCEPTED / name / FILE_NAME) == b"damaged":
+            raise TengenError(f"{name} is damaged")
+        return name
+
+    def look(self, patience: float = 0.0) -> bool:
+        """A round of a match that cannot go on."""
+        self.rounds += 1
+        self.stuck += 1
+        return True
+
+    def _stop(self) -> bool:
+        return False
+
+    def _show(self, words: str) -> None:
+        pass
+
+    def _look_at_gate(self, patience: float = 0.0, *, again: bool = False) -> None:
+        ClusterRun._look_at_gate(cast(Any, self), patience, again=again)
+
+    def _enter_stage(self) -> None:
+        pass
+
+    def _send(self) -> None:
+        pass
+
+    def _take_network(self, net: Any, name: str) -> None:
+        self.collected = name
+
+
+def test_an_accepted_network_that_cannot_be_read_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tengen.nets.saving.load", lambda path, game: None)
+    setting = GateSetting(tmp_path)
+    setting.add(networks.ACCEPTED, newer := networks.name_of("tic_tac_toe", "main", 30, 100), b"damaged")
+    entry = networks.NetworkEntry(tmp_path / networks.ACCEPTED / newer, "main", 30, 100)
+    networks.write_verdict(entry, {"accepted": True, "number": 8})
+    learner = LearnerStage(tmp_path)
+    for _ in range(3):
+        learner._look_at_gate(again=True)
+    assert (learner._accepted, learner.collected, learner.weights) == (setting.first,) * 3
+    assert learner.said == [f"an accepted network cannot play, an older one does instead: {newer} is damaged"]
+
+
+def test_ratings_of_the_learner_know_the_results_of_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tengen.nets.saving.load", lambda path, game: None)
+    setting, learner = GateSetting(tmp_path), LearnerStage(tmp_path)
+    learner._look_at_gate()
+    before = learner.refreshed
+    learner._look_at_gate()
+    assert learner.refreshed == before, "there was no verdict"
+    (entry,) = networks.candidates(tmp_path)
+    networks.write_verdict(entry, {"accepted": False})
+    networks.move(tmp_path, entry)
+    learner._look_at_gate()
+    assert learner.refreshed == before + 1
+    assert learner._accepted == setting.first
+
+
+def test_the_last_match_ends_when_its_time_is_over_or_nothing_can_be_read(tmp_path: Path) -> None:
+    late = LearnerStage(tmp_path, left=-1.0)
+    ClusterRun._to_rate(cast(Any, late), lambda: False)
+    assert late.rounds == 0
+    assert late._gate_stops(), "so a round that is under way ends"
+    stuck = LearnerStage(tmp_path)
+    ClusterRun._to_rate(cast(Any, stuck), lambda: False)
+    assert 5 < stuck.rounds < 100
+    assert not stuck._gate_stops()
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ class FakeRay:
         for ref in refs:
             if ref.actor.dead and not ref.done:
                 ref.done, ref.value = True, RayError("the actor died because its process exited")
-            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take"):
+            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take", "close", "ready"):
                 if ref.method == "take" and not ref.done:
                     ref.actor.versions.append(ref.arguments[0])
                 ref.done, ref.value = True, self.status(ref.actor) if ref.method == "look" else None
@@ -196,12 +196,13 @@ def finished(seed: int, games: int, rows: int, others: int = 0) -> Finished:
 class FleetSetting:
     """A fleet with a clock that the test moves."""
 
-    def __init__(self, size: int, *overrides: str) -> None:
+    def __init__(self, size: int, *overrides: str, **options: Any) -> None:
         self.now, self.said = 0.0, []
         self.ray = FakeRay(lambda actor: ActorStatus(actor.node, 1, "playing", version=max(actor.versions, default=-1)))
         self.cluster = FakeCluster(self.ray, size)
         cluster: Any = self.cluster
-        self.fleet = Fleet(cluster, tiny(*overrides), 3, self.said.append, silent=30.0, clock=lambda: self.now)
+        options |= {"silent": 30.0, "clock": lambda: self.now}
+        self.fleet = Fleet(cluster, tiny(*overrides), 3, self.said.append, **options)
         self.fleet._over.set()  # so that no step waits
 
     def step(self, seconds: float = 2.0) -> None:

@@ -61,6 +61,18 @@ def test_what_is_no_network_is_passed_over_and_named(tmp_path: Path) -> None:
     assert all(str(folder / name) in note for name, note in zip(("cut", "empty"), again.notes, strict=True))
 
 
+def test_a_network_that_is_saved_after_the_gate_was_switched_off_is_the_newest(tmp_path: Path) -> None:
+    ours, (judged, *later) = opened(tmp_path), (networks.name_of("r", "main", step, 9) for step in (10, 20, 30))
+    ours.submit(net(), judged, 10, {"seconds": 1.0})
+    (entry,) = networks.candidates(tmp_path)
+    networks.write_verdict(entry, {"accepted": True, "number": 1})
+    networks.move(tmp_path, entry)
+    for name in later:
+        ours.save(net(), name, 20, {"seconds": 2.0})
+        assert networks.find(tmp_path).name == networks.newest(tmp_path).name == name
+    assert [entry.name for entry in networks.accepted(tmp_path)] == [judged, *later]
+
+
 def test_networks_that_cannot_play(tmp_path: Path) -> None:
     ours = opened(tmp_path)
     ours.save(net(name="b2c8"), "other", 1, {"seconds": 1.0})

@@ -5,7 +5,7 @@ because the actor must first limit the memory that JAX takes.
 """
 
 import os
-import tempfile
+import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tengen.cluster.opponents import SentNetwork, placed
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.files import lease
 from tengen.jax_setup import use_gpus
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class SelfplayActor:
         self._next: tuple[int, list[Any], tuple[int, int] | None] | None = None
         self._arrived, self._stopping, self._turn = threading.Event(), threading.Event(), threading.Lock()
         self._playing: Any = None
+        self._folder: Path | None = None  # of opponents that are being read
         self._evaluations = 0.0  # not handed over yet
         self._status = ActorStatus(_node(), os.getpid(), "")
         self._note(words="the first network", waiting=True)
@@ -99,6 +101,11 @@ class SelfplayActor:
         """Let `play` return after the present round, now and from now on."""
         self._stopping.set()
         self._arrived.set()
+
+    def close(self) -> None:
+        """Remove its files: nothing else does when Ray kills the process."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def play(self) -> PlayedChunks:
         """Play until there are enough rows for a file, or for some seconds; all games that have ended meanwhile."""
@@ -183,8 +190,11 @@ class SelfplayActor:
         """Self-play with these settings. It reads the networks of opponents at once."""
         from tengen.selfplay.driver import SelfplayDriver
 
-        with tempfile.TemporaryDirectory(prefix="tengen-selfplay-") as folder:
-            return SelfplayDriver(placed(config, self._opponents, Path(folder)))
+        if not self._opponents:
+            return SelfplayDriver(config)
+        with lease.temporary("selfplay") as folder:
+            self._folder = Path(folder)
+            return SelfplayDriver(placed(config, self._opponents, self._folder))
 
     def _note(self, **values: Any) -> None:
         """Replace the status; `since` is when its words changed."""

@@ -9,6 +9,9 @@ from tengen.cluster.connection import RayCluster, last_line
 from tengen.config.sections import Config
 
 _PATIENCE = 900.0  # seconds beyond its time after which a task is given up, for compiling
+_PLACE = 600.0  # seconds in which a node must have room for the actor, and start it
+CLOSING = 3.0
+"""Seconds in which an actor removes its files before it is killed."""
 
 
 class TaskResult(NamedTuple):
@@ -33,6 +36,8 @@ class Elsewhere:
         self._clock, self._end = clock, 0.0
         self._actor: Any = None
         self._call: Any = None
+        self._ready: Any = None  # the first call to the actor, until it is answered
+        self._started = 0.0
 
     @property
     def busy(self) -> bool:
@@ -44,6 +49,7 @@ class Elsewhere:
             found = self._cluster.shares
             place = ActorPlace(self._session, found.cores, found.gpus)
             self._actor = self._cluster.start(self._class, self._config, place)
+            self._ready, self._started = self._actor.ready.remote(), self._clock()
         self._end = self._clock() + seconds + _PATIENCE
         self._call = getattr(self._actor, method).remote(*arguments)
 
@@ -58,12 +64,20 @@ class Elsewhere:
                 return TaskResult(ray.get(call))
             except ray.exceptions.RayError as error:
                 why = last_line(error)
+        elif self._queued(ray):
+            why = f"no node has had room for its process for {_PLACE:.0f} s"
         elif self._clock() < self._end:
             return None
         else:
             why = "its process does not answer"
         self.close()
         return TaskResult(None, why)
+
+    def _queued(self, ray: Any) -> bool:
+        """Whether the actor has not been started for too long, because others have all places."""
+        if self._ready is not None and ray.wait([self._ready], timeout=0)[0]:
+            self._ready = None
+        return self._ready is not None and self._clock() >= self._started + _PLACE
 
     def change(self, config: Config, *, again: bool) -> None:
         """Use other settings. If those of the tasks have changed, start `again`; what is under way is dropped."""
@@ -74,5 +88,6 @@ class Elsewhere:
     def close(self) -> None:
         """End the actor, with what it does."""
         if self._actor is not None:
+            self._cluster.ray.wait([self._actor.close.remote()], timeout=CLOSING)
             self._cluster.ray.kill(self._actor)
         self._actor = self._call = None

@@ -16,6 +16,7 @@ from typing import Any
 
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
 from tengen.cluster.connection import RayCluster, last_line
+from tengen.cluster.elsewhere import CLOSING
 from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
@@ -96,6 +97,7 @@ class Fleet:
         self._fetching: dict[Any, FleetActor] = {}
         self._orphans: dict[Any, FleetActor] = {}  # results of actors that are gone
         self._scaled = self._pause_until = float("-inf")
+        self._crowded = math.inf  # since when there have been more actors than wanted
         self._failures = 0  # actors in a row that died without a result
         self._told: set[str] = set()
         self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
@@ -158,6 +160,9 @@ class Fleet:
                 if found := self._taken():
                     add(found)
                     end = self._clock() + _LAST
+        if self._opponents and self.members:  # others have no files
+            closing = [member.handle.close.remote() for member in self.members]
+            self._ray.wait(closing, num_returns=len(closing), timeout=CLOSING)
         for member in self.members:
             self._kill(member)
         self.members = []
@@ -193,7 +198,9 @@ class Fleet:
         surplus = max(len(self.members) - wanted, 0)
         for member in [member for member in self.members if member.status is None][:surplus]:
             self._dismiss(member)  # for these there is no room any more
-        if settings.actors != "auto":
+        self._crowded = min(self._crowded, now) if len(self.members) > wanted else math.inf
+        # Some of them may have died with their node, which is noticed later: others need not end for that.
+        if settings.actors != "auto" or now >= self._crowded + self._silent:
             for member in self.members[wanted:]:
                 self._dismiss(member)
         for _ in range(wanted - len(self.members)):
@@ -249,7 +256,8 @@ class Fleet:
         """Seconds in which an actor must answer; if there are more than fit, one that never has may have no place."""
         if member.status is not None:
             return self._silent
-        return _STARTING * self._silent if len(self.members) <= self._room else math.inf
+        fits = len(self.members) <= self._room - self._reserved
+        return _STARTING * self._silent if fits else math.inf
 
     def _receive(self) -> None:
         """Fetch results, as many as there is room for; wait a moment if there are none."""

@@ -6,8 +6,8 @@ So a run that is killed goes on with the match, or with what is left to do after
 
 import os
 import shutil
-import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from tengen.cluster.rating import place as place_networks
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
+from tengen.files import lease
 from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _GAMES = Path("games", "gate")
 _LONGEST = 4 * 3600.0  # seconds of a match on another node
+_FAILURES = 2  # of the match of a candidate on other nodes, after which the learner plays it
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class GateActor:
         use_gpus(place.gpus)
         self._config = config
         self._part: GatePart | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="tengen-gate-")
+        self._folder = lease.temporary("gate")
         weakref.finalize(self, self._folder.cleanup)
 
     def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
@@ -67,6 +69,13 @@ class GateActor:
         assert folder is not None
         games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
         return JudgedCandidate(name, networks.verdict(folder), games)
+
+    def ready(self) -> None:
+        """Answers as soon as the process has been started."""
+
+    def close(self) -> None:
+        """Remove its files: nothing else does when Ray kills the process."""
+        self._folder.cleanup()
 
     def _build(self) -> "GatePart":
         from tengen.jax_setup import keep_compiled
@@ -86,8 +95,10 @@ class ClusterGate:
         from tengen.loop.parts.gate import GatePart
 
         self._config, self._base, self._elsewhere, self._say = config, base, elsewhere, say
-        self._part = GatePart(config, base, stop, say)
+        self._part, self._stop = GatePart(config, base, stop, say), stop
         self._sent: networks.NetworkEntry | None = None  # the candidate whose match is played elsewhere
+        self._failures = Counter[str]()  # of the matches of candidates elsewhere
+        self.stuck = 0  # times in a row that this process could not go on, such as for a file that cannot be read
 
     @property
     def busy(self) -> bool:
@@ -105,6 +116,7 @@ class ClusterGate:
                 return False
             sent, self._sent = self._sent, None
             if found.value is None:
+                self._failures[sent.name] += 1
                 self._say(f"the match of {sent.name} at the gate begins again: {found.why}")
             else:
                 self._write(sent, found.value)
@@ -113,15 +125,33 @@ class ClusterGate:
         easy = not accepted or self._config.gate.kind == "none" or any(one.accepted is not None for one in waiting)
         if first is None:
             return False
-        here = self._elsewhere is None or easy or networks.is_judged(self._base, first)
-        if here:
-            self._part.run_once()
-        elif self._elsewhere is not None:
-            self._sent = first
-            data = [files.read_bytes(entry.path / FILE_NAME) for entry in (first, accepted[-1])]
-            self._elsewhere.begin("judge", _LONGEST, first.name, data[0], accepted[-1].name, data[1])
-            self._say(f"{first.name} plays at the gate on another node")
-        return here
+        failed = self._failures[first.name] >= _FAILURES
+        here = self._elsewhere is None or easy or failed or networks.is_judged(self._base, first)
+        return self._judge_here(patience) if here else self._send(first, accepted[-1], patience)
+
+    def _send(self, candidate: networks.NetworkEntry, opponent: networks.NetworkEntry, patience: float) -> bool:
+        """Begin the match of a candidate elsewhere, or go on here if the file of a network cannot be read."""
+        assert self._elsewhere is not None
+        try:
+            data = [files.read_bytes(entry.path / FILE_NAME) for entry in (candidate, opponent)]
+        except TengenError:
+            return self._judge_here(patience)
+        self._elsewhere.begin("judge", _LONGEST, candidate.name, data[0], opponent.name, data[1])
+        self._sent = candidate
+        self._say(f"{candidate.name} plays at the gate on another node")
+        return False
+
+    def _judge_here(self, patience: float) -> bool:
+        """Play a round in this process; whether that was possible. If it was not, wait before the next attempt."""
+        from tengen.loop.parts.running import pause
+
+        progress = self._part.run_once()
+        self.stuck = 0 if progress.worked else self.stuck + 1
+        if self.stuck == 1:
+            self._say(f"the gate waits: {progress.words}")
+        if self.stuck:
+            pause(patience, self._stop)
+        return progress.worked
 
     def _write(self, entry: networks.NetworkEntry, judged: JudgedCandidate) -> None:
         """The games, then the verdict, which is carried out next."""
@@ -139,5 +169,6 @@ class ClusterGate:
             self._elsewhere.change(config, again=again)
         if again:
             self._sent = None
+            self._failures.clear()
         self._config = config
         self._part.change(config)

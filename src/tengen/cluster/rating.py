@@ -17,6 +17,7 @@ from tengen.cluster.connection import RayCluster
 from tengen.cluster.elsewhere import Elsewhere
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.files import lease
 from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
@@ -40,13 +41,14 @@ class RatingActor:
         # Opponents in self-play are no players here, and this node may not have their files.
         self._config = replace(config, selfplay=replace(config.selfplay, opponents=()))
         self._rater: Any = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def rate(self, name: str, results: bytes, models: Mapping[str, bytes], seconds: float) -> RatedMatches:
         """The matches of the network `name`, given all earlier results and the files of it and its opponents."""
         import jax
 
         rater = self._rater = self._rater or self._build()
-        place(Path(self._folder.name, networks.ACCEPTED), models)
+        place(rater.path.parents[1] / networks.ACCEPTED, models)
         files.write_bytes(rater.path, results)
         rater.refresh()
         self._networks.look()
@@ -58,6 +60,14 @@ class RatingActor:
         notes, rater.notes = tuple(rater.notes), []
         return RatedMatches(name, tuple(rater.results[before:]), notes)
 
+    def ready(self) -> None:
+        """Answers as soon as the process has been started."""
+
+    def close(self) -> None:
+        """Remove its files: nothing else does when Ray kills the process."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
     def _build(self) -> Any:
         from tengen.jax_setup import keep_compiled
         from tengen.loop.rating import Rater
@@ -65,7 +75,7 @@ class RatingActor:
 
         keep_compiled()
         config, playing = self._config, SelfplayDriver(self._config)
-        self._folder = tempfile.TemporaryDirectory(prefix="tengen-rating-")
+        self._folder = lease.temporary("rating")
         weakref.finalize(self, self._folder.cleanup)
         base = Path(self._folder.name)
         files.make_folder(base / "ratings")

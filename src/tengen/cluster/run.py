@@ -1,6 +1,7 @@
 """A run on a cluster: the fused loop's learner, whose games are played by actors on other devices and machines."""
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
 from tengen.cluster.gate import ClusterGate, GateActor
 from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
-from tengen.errors import Diverged
+from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.match import results
@@ -32,6 +33,7 @@ _BLOCK = 4096  # rows that go to the device at once
 _ROOM_FOR_MATCHES = 4  # actors: of as many places, one is given to ratings or to the gate
 _LONGEST_RATING = 3600.0  # seconds on another node, if the run goes on for longer
 _PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
+_ATTEMPTS = 20  # to go on at the gate, at the end of the run, with networks that cannot be read
 
 
 class ClusterRun(Fused):
@@ -48,7 +50,9 @@ class ClusterRun(Fused):
         self._rating: RatingElsewhere | None = None  # if there is room for it
         self._gate: ClusterGate | None = None  # if there is one
         self._accepted = ""  # the network that plays, if there is a gate
+        self._passed_over: set[str] = set()  # accepted networks that could not be read, and about which that was said
         self._judged: NetworkCounts | None = None
+        self._gate_end = math.inf  # when the last match must end, by the monotonic clock
         self._rated = ""  # the network that was rated last, likewise
         self._published = -1  # step of the network that self-play has, or that went to the gate
         self._budgets: tuple[int, int] | None = None  # that were published
@@ -67,7 +71,7 @@ class ClusterRun(Fused):
             elsewhere = Elsewhere(GateActor, self._cluster, config, session * SESSIONS) if reserved else None
             if elsewhere is not None:
                 self._closing.callback(elsewhere.close)
-            self._gate = ClusterGate(config, self.base, elsewhere, lambda: self._stop(), say)
+            self._gate = ClusterGate(config, self.base, elsewhere, self._gate_stops, say)
         if reserved == wanted:
             self._rating = RatingElsewhere(self._cluster, config, session * SESSIONS)
             self._closing.callback(self._rating.close)
@@ -82,6 +86,9 @@ class ClusterRun(Fused):
         """Places for other processes than self-play actors."""
         room, actors = self._cluster.room(), self.config.cluster.actors
         return room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
+
+    def _gate_stops(self) -> bool:
+        return self._stop() or time.monotonic() >= self._gate_end
 
     def _play(self) -> None:
         """Take the games that have arrived; wait for some if there is nothing to learn."""
@@ -155,15 +162,31 @@ class ClusterRun(Fused):
         assert self._gate is not None
         if self._gate.look(patience) or again:
             counts = (networks.accepted, networks.rejected, networks.candidates)
-            self._judged = NetworkCounts(*(len(find(self.base)) for find in counts))
-            newest = networks.newest(self.base)
-            if newest is not None and newest.name != self._accepted:
-                self._accepted, again = newest.name, True
-                self.networks.look()
-                self.weights = self.networks.parameters(newest.name)
-                self._take_network(saving.load(newest.path, self.components.game), newest.name)
+            before, self._judged = self._judged, NetworkCounts(*(len(find(self.base)) for find in counts))
+            if self._judged != before:
+                self.rater.refresh()
+            again = self._take_accepted() or again
         if again or self._enter_stage() != self._budgets:
             self._send()
+
+    def _take_accepted(self) -> bool:
+        """Play with the newest accepted network that can be read; whether that is another one than before."""
+        for entry in reversed(networks.accepted(self.base)):
+            if entry.name == self._accepted:
+                return False
+            self.networks.look()
+            try:
+                self.weights = self.networks.parameters(entry.name)
+                net = saving.load(entry.path, self.components.game)
+            except TengenError as error:
+                if entry.name not in self._passed_over:
+                    self._passed_over.add(entry.name)
+                    self.reporter.say(f"an accepted network cannot play, an older one does instead: {error}")
+                continue
+            self._accepted = entry.name
+            self._take_network(net, entry.name)
+            return True
+        return False
 
     def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
         if self.config.cluster.gate:
@@ -178,8 +201,9 @@ class ClusterRun(Fused):
         if self._all_at_once and self._gate is not None:
             if self.trainer.step > self._saved_step:
                 self._save_network()
-            end = time.monotonic() + self._budget.until_closing(self._metrics.elapsed) / 2  # the rest is for its rating
-            while self._gate.busy and not stop() and time.monotonic() < end:
+            left = self._budget.until_closing(self._metrics.elapsed)
+            self._gate_end = time.monotonic() + left / 2  # the rest is for its rating
+            while self._gate.busy and self._gate.stuck < _ATTEMPTS and not (stop() or self._gate_stops()):
                 self._show("waiting for the gate")
                 self._look_at_gate(_PATIENCE)
         return self._accepted if self._accepted != self._rated else ""

@@ -16,7 +16,9 @@ import hashlib
 import itertools
 import os
 import re
+import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from tengen import files
 
 BEAT = 30.0  # seconds
 _NAME = re.compile(r"([A-Za-z0-9-]+)~([0-9a-f]{16})~(\d{1,9})~(\d*)\.lease")  # what, machine, process, its start
+_FOLDER = re.compile(r"tengen-([a-z]+)~([0-9a-f]{16})~(\d{1,9})~(\d*)~\w+")  # likewise
 
 
 @contextlib.contextmanager
@@ -74,8 +77,7 @@ class LeaseWatch:
 
     def _lives(self, path: Path, match: re.Match[str]) -> bool:
         if match[2] == _machine():
-            # Process numbers are used again, so the start must be the same too.
-            return _exists(int(match[3])) and _started(int(match[3])) in ("", match[4])
+            return _runs(match)
         try:
             changed = path.stat().st_mtime_ns
         except FileNotFoundError:
@@ -94,6 +96,15 @@ def is_of_this_machine(path: Path) -> bool:
     return match is not None and match[2] == _machine()
 
 
+def temporary(kind: str) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder of this process. Those of the same kind that killed processes have left are removed."""
+    for path in files.inside(Path(tempfile.gettempdir())):
+        match = _FOLDER.fullmatch(path.name)
+        if match and (match[1], match[2]) == (kind, _machine()) and not _runs(match):
+            shutil.rmtree(path, ignore_errors=True)  # it may belong to another user
+    return tempfile.TemporaryDirectory(prefix=f"tengen-{kind}~{_machine()}~{os.getpid()}~{_started(os.getpid())}~")
+
+
 def _leases(folder: Path) -> list[tuple[Path, re.Match[str]]]:
     with contextlib.suppress(NotADirectoryError):
         return [(path, match) for path in sorted(files.inside(folder)) if (match := _NAME.fullmatch(path.name))]
@@ -108,6 +119,11 @@ def _machine() -> str:
         parts.append(files.read_text("/proc/sys/kernel/random/boot_id"))
         parts.append(os.readlink("/proc/self/ns/pid"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def _runs(match: re.Match[str]) -> bool:
+    """Whether a process of this machine is alive. Numbers are used again, so its start must be the same too."""
+    return _exists(int(match[3])) and _started(int(match[3])) in ("", match[4])
 
 
 def _exists(process: int) -> bool:

@@ -291,9 +291,17 @@ class RunNetworks:
         files.write_folder(folder, lambda place: saving.save(net, place, self._game, {**info, "step": step}))
 
     def save(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
-        """Write a network; `info` has at least the `seconds` of the run."""
+        """Write a network; `info` has at least the `seconds` of the run.
+
+        In a run that has had a gate it gets the next number, so that it is newer than those that the gate accepted.
+        """
         from tengen.nets import saving
 
+        if (number := next_number(self._base)) > 1:
+            folder = self.path(name)
+            files.make_folder(folder)
+            why = "it was saved without a gate"
+            write_verdict(NetworkEntry(folder, "", 0, 0), {"accepted": True, "number": number, "why": why})
         saving.save(net, self.path(name), self._game, {**info, "step": step})
         entry = SavedNetwork(info["seconds"], step, name)
         self.saved = sorted({other.name: other for other in (*self.saved, entry)}.values())
