@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -340,3 +341,21 @@ def test_chunks_of_lc0_become_networks_for_lc0(tmp_path: Path) -> None:
     name = told.networks[0]
     assert any("training.999.gz: records of version" in line for line in told.lines)
     assert weights_file.read(tmp_path / "models" / name / "lc0.pb.gz")["training_params"] == {"training_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "usual", "ended"), [(False, True, False), (None, True, True), (None, False, False), (True, False, True)]
+)
+def test_a_closed_input_ends_it_as_the_configuration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool | None, usual: bool, ended: bool
+) -> None:
+    """Also if the input is closed before the configuration has been read, which takes a while."""
+    core = Core(lambda message: None, lambda level, text: None, tmp_path, ())
+    settings = SimpleNamespace(end_with_input=chosen)
+    monkeypatch.setattr(core, "_start", lambda path: setattr(core, "session", SimpleNamespace(settings=settings)))
+    monkeypatch.setattr(core, "_save", lambda: None)
+    core.post(messages.StartTraining("mine.yaml"))
+    core.input_closed(usual)
+    for _ in range(2):
+        core._handle(core._inbox.get_nowait())
+    assert core._over == ended

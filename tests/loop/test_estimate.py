@@ -79,7 +79,7 @@ def test_a_cluster_and_where_it_saturates() -> None:
         "7 for self-play, 1 for the learner, each like this device",
         "350 rows/s",
         "at most 50.0 rows/s (train.samples_per_row: 4)",
-        "1 GPUs for self-play: more GPUs for self-play would wait for the learner",
+        "1 GPU for self-play: more GPUs for self-play would wait for the learner",
         "05:33:20",
     ]
     hungry = replace(FOUND, samples_per_second=20_000.0)

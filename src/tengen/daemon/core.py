@@ -35,6 +35,11 @@ Log = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
+class _InputClosed:
+    ends: bool  # unless the configuration says otherwise
+
+
+@dataclass(frozen=True)
 class DaemonStage:
     """What the daemon is doing. Times are `time.monotonic()`."""
 
@@ -74,11 +79,9 @@ class Core:
     def start(self) -> None:
         threading.Thread(target=self.run, name="tengen-core", daemon=True).start()
 
-    @property
-    def end_with_input(self) -> bool | None:
-        """What the configuration says about a closed standard input; None before there is one."""
-        session = self.session
-        return None if session is None else session.settings.end_with_input
+    def input_closed(self, ends: bool) -> None:
+        """Standard input is closed: after all messages so far, end if the configuration says so, or else if `ends`."""
+        self._inbox.put(_InputClosed(ends))
 
     def run(self) -> None:
         """Until `shutdown`."""
@@ -178,11 +181,18 @@ class Core:
                 case messages.ExportNow():
                     self._export_now()
                 case messages.Shutdown():
-                    self._over = True
-                    self._save()
+                    self._shut_down()
+                case _InputClosed():
+                    chosen = None if self.session is None else self.session.settings.end_with_input
+                    if message.ends if chosen is None else chosen:
+                        self._shut_down()
         except TengenError as error:
-            where = next(name for name, kind in messages.TYPES.items() if kind is type(message))
+            where = next((name for name, kind in messages.TYPES.items() if kind is type(message)), "shutdown")
             self._complain(str(error), where, goes_on=True)
+
+    def _shut_down(self) -> None:
+        self._over = True
+        self._save()
 
     def _start(self, path: str) -> None:
         if self._active:

@@ -26,7 +26,6 @@ class Service:
         self.core = Core(self.tell, self.log, base, overrides)
         self._reporter = DaemonReporter(self.core)
         self._listens = False
-        self._input_over = False
         self._telling = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -50,7 +49,7 @@ class Service:
         """Wait until the core has ended; shut it down when `stop` says so."""
         stopping = False
         while not self.core.ended.wait(_LOOK):
-            if not stopping and (stop() or (self._input_over and self._ends_with_input)):
+            if not stopping and stop():
                 stopping = True
                 self.core.post(messages.Shutdown())
         self._tell_status()
@@ -66,11 +65,6 @@ class Service:
             self._write("error" if isinstance(message, messages.Error) else "info", messages.in_words(message))
         self._server.tell(message)
 
-    @property
-    def _ends_with_input(self) -> bool:
-        said = self.core.end_with_input
-        return not self._listens if said is None else said
-
     def _heard(self, client: DaemonClient, message: Any) -> None:
         if isinstance(message, messages.GetStatus):
             client.tell(self._reporter.status())
@@ -78,7 +72,7 @@ class Service:
             self.core.post(message)
 
     def _input_closed(self) -> None:
-        self._input_over = True
+        self.core.input_closed(not self._listens)
 
     def _tick(self) -> None:
         due = time.monotonic()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from tengen.config.sections import Config
-from tengen.words import clock, in_bytes, rate
+from tengen.words import clock, counted, in_bytes, rate
 
 GAMES = (1_000, 10_000, 100_000)  # whose time is printed
 ROWS = 100_000  # whose size on disk is printed
@@ -93,10 +93,10 @@ def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_no
         advice = "more GPUs for self-play would wait for the learner"
     split = f"{players:g} for self-play, {learner:g} for the learner"
     lines = {
-        f"{nodes} x {gpus_per_node} GPUs": f"{split}, each like this device",
+        f"{nodes} x {counted(gpus_per_node, 'GPU')}": f"{split}, each like this device",
         "self-play gives": rate(played).replace("/s", " rows/s"),
         "the learner uses": f"at most {rate(used).replace('/s', ' rows/s')} ({per_row})",
-        "it saturates at": f"{enough:,} GPUs for self-play: {advice}",
+        "it saturates at": f"{counted(enough, 'GPU')} for self-play: {advice}",
         "1,000,000 rows": clock(1e6 / max(min(played, used), 1e-9)),
     }
     return _aligned(lines)

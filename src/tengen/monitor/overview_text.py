@@ -126,7 +126,7 @@ def _verdict(network: NetworkInfo) -> str:
 
 def _data(found: RunOverview) -> list[str]:
     played = found.played
-    chunks = f", in {played.chunks:,} chunks" if played.chunks or not played.rows else ""
+    chunks = f", in {counted(played.chunks, 'chunk')}" if played.chunks or not played.rows else ""
     lines = [f"played:   {played.rows:,} rows, {played.games:,} games{chunks}"]
     if (made := found.shuffle) is not None:
         window = f"drawn from rows {made.window[0]:,} to {made.window[1]:,}"
