@@ -19,9 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tengen import games
 from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format import chunk
+from tengen.data.format.archive import Archive
 from tengen.data.format.chunk import read_chunk, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
@@ -31,8 +33,10 @@ from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, Window
 from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
 from tests.helpers import paths
 from tests.helpers import rows as made
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.patience import eventually
 
 ALL = WindowSettings(min_rows=10**6)  # a window that holds everything
@@ -249,7 +253,7 @@ def test_a_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     plan(survey, HALF, ALL)
     asked = []
     real = chunk.read_meta
-    monkeypatch.setattr(chunk, "read_meta", lambda path, **kw: asked.append(path) or real(path, **kw))
+    monkeypatch.setattr(chunk, "read_meta", lambda path, *wanted: asked.append(path) or real(path, *wanted))
     second = add(tmp_path, 3, 1)
     assert plan(survey, HALF, ALL).total_rows == 6
     assert asked == [second]
@@ -566,3 +570,20 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             assert len(set(rows_of([*done.train, *done.validation]))) == 100
         clean(tmp_path, small(keep_shuffles=1))
         assert len(visible(tmp_path)) == 1
+
+
+def katago_survey(base: Path, game: Game, limit: int | None = None) -> WindowSurvey:
+    return WindowSurvey(Store(base / "selfplay"), RowFormat.of(game), GameIdentity.of(game), limit)
+
+
+def test_files_of_katago_are_refused_by_their_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(3, 3)] * 2 + [(5, 5)] * 2)
+    write_arrays(tmp_path / "selfplay" / "net" / "tdata" / "A.npz", arrays)
+    monkeypatch.setattr(Archive, "read", lambda *_: pytest.fail("an array was unpacked"))
+    for survey, reason in (
+        (katago_survey(tmp_path, games.make("go", size=3)), "need game.observation=katago"),
+        (katago_survey(tmp_path, games.make("tic_tac_toe")), "expected the game tic_tac_toe, got go"),
+        (katago_survey(tmp_path, games.make("go", size=3, observation="katago"), 3), "max_chunk_rows allows 3"),
+    ):
+        (problem,) = plan(survey, HALF, ALL).problems
+        assert reason in problem.reason

@@ -140,22 +140,34 @@ def write_chunk(
     return meta
 
 
-def read_meta(path: Path, *, count: bool = False, form: RowFormat | None = None) -> Meta:
-    """The description of a chunk, without its rows. Raises ChunkError.
+def read_meta(
+    path: Path,
+    form: RowFormat | None = None,
+    game: GameIdentity | None = None,
+    limit: int | None = None,
+    *,
+    count: bool = False,
+) -> Meta:
+    """The description of a chunk, without its rows. Raises ChunkError, also for chunks that `read_chunk` does not want.
 
     With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked. With `form`, the
-    rows are those that `read_chunk` gives.
+    rows are those that `read_chunk` gives, for which another one may be. Everything else is checked before that.
     """
 
     def read(archive: Archive) -> Meta:
         meta = _read_meta(archive, path, form)
+        check_wanted(path, meta, form, game, limit)
         if count and katago.is_katago(archive):
             meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
         if form is not None and katago.is_katago(archive):
             meta = _kept(path, meta, katago.count_fitting(archive, meta.rows, meta.form))
         return meta
 
-    return _of_lc0(path) if path.suffix == _LC0 else _reading(path, read)
+    if path.suffix == _LC0:
+        meta = _of_lc0(path)
+        check_wanted(path, meta, form, game, limit)
+        return meta
+    return _reading(path, read)
 
 
 def peek_meta(path: Path) -> Meta:

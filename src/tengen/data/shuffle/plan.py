@@ -77,8 +77,7 @@ class WindowSurvey:
 
     def _read(self, item: Chunk) -> UsableChunk | ShuffleProblem:
         try:
-            meta = chunk.read_meta(item.path, form=self.form)
-            chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
+            meta = chunk.read_meta(item.path, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
         size = (meta.rows + meta.left_out) * meta.form.row_bytes
