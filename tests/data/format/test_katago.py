@@ -78,6 +78,24 @@ def test_no_board_fits(tmp_path: Path) -> None:
             read()
 
 
+def test_policies_outside_of_a_small_board(tmp_path: Path) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(5, 5), (3, 3), (3, 3), (3, 3)])
+    arrays["policyTargetsNCMove"][2, 0] = 0
+    arrays["policyTargetsNCMove"][2, 0, 4] = 9  # the last point of the first line
+    path = write_arrays(tmp_path / "A.npz", arrays)
+    with pytest.raises(chunk.CorruptChunk, match="policyTargetsNCMove: row 2: expected weights of at least 0, not all"):
+        chunk.read_chunk(path, RowFormat.of(GAME), GameIdentity.of(GAME))
+
+
+def test_a_row_without_a_board_in_a_file_for_larger_ones(tmp_path: Path) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(3, 3)] * 4)
+    arrays["binaryInputNCHWPacked"][1, 0] = 0
+    path = write_arrays(tmp_path / "A.npz", arrays)
+    for read in (chunk.read_chunk, chunk.read_meta):
+        with pytest.raises(chunk.CorruptChunk, match="row 1: expected a board in plane 0, which is empty"):
+            read(path, RowFormat.of(GAME), GameIdentity.of(GAME))
+
+
 def test_policies_are_rounded_to_half_precision(tmp_path: Path) -> None:
     arrays = made_arrays(3)
     arrays["globalTargetsNC"][:, [26, 28]] = 1
@@ -146,6 +164,10 @@ def _policy(arrays: Arrays) -> None:
     arrays["policyTargetsNCMove"][1, 0] = 0
 
 
+def _board(arrays: Arrays) -> None:
+    arrays["binaryInputNCHWPacked"][2, 0] = 0
+
+
 def _outcome(arrays: Arrays) -> None:
     arrays["globalTargetsNC"][3, 0] += 0.5
 
@@ -168,6 +190,7 @@ def _ownership(arrays: Arrays) -> None:
         (_type, chunk.CorruptChunk, "globalInputNC: expected float32"),
         (_flat, chunk.ForeignChunk, "valueTargetsNCHW: expected boards of 2x2 to 19x19, got 0x0"),
         (_policy, chunk.CorruptChunk, "policyTargetsNCMove: row 1: expected weights of at least 0, not all 0"),
+        (_board, chunk.CorruptChunk, "binaryInputNCHWPacked: row 2: expected a board in plane 0, which is empty"),
         (_outcome, chunk.CorruptChunk, "globalTargetsNC: row 3: expected chances of win, loss and no result"),
         (_ownership, chunk.CorruptChunk, "ownership: expected -1, 0 or 1"),
     ],
