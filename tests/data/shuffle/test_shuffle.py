@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -587,3 +588,19 @@ def test_files_of_katago_are_refused_by_their_headers(tmp_path: Path, monkeypatc
     ):
         (problem,) = plan(survey, HALF, ALL).problems
         assert reason in problem.reason
+
+
+@pytest.mark.parametrize(("side", "rows"), [(19, 1200), (19, 100), (3, 1200)])
+def test_memory_for_small_boards_in_files_for_larger_ones(tmp_path: Path, side: int, rows: int) -> None:
+    arrays = on_boards(made_arrays(rows, side), [(3, 3)] * rows)
+    path = write_arrays(tmp_path / "selfplay" / "net" / "tdata" / "A.npz", arrays)
+    game = games.make("go", size=3, observation="katago")
+    (source,) = plan(katago_survey(tmp_path, game), HALF, ALL).sources
+    read_chunk(path, RowFormat.of(game), GameIdentity.of(game))  # some memory is taken once only
+    tracemalloc.start()
+    try:
+        read_chunk(path, RowFormat.of(game), GameIdentity.of(game))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * source.bytes < 4 * peak, "a reader is given twice the bytes"

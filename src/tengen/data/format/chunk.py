@@ -61,6 +61,12 @@ class Meta:
     games: int  # 0 for a file of KataGo of which only the headers were read
     more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
     left_out: int = 0  # further rows, of KataGo's games on boards larger than the one that is wanted
+    reading_bytes: int = 0  # of arrays that are unpacked to read a file of KataGo, whose rows have another form
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in memory of the rows, with all fields, or of the larger arrays that they are made from."""
+        return max(self.rows * self.form.row_bytes, self.reading_bytes)
 
     def left_out_words(self, path: Path) -> str:
         """A message about rows that are left out; empty if there are none."""
@@ -279,7 +285,8 @@ def _read_meta(archive: Archive, path: Path, wanted: RowFormat | None = None) ->
     """
     if katago.is_katago(archive):
         rows, form, game = katago.describe(archive, wanted.planes_shape[0] if wanted else None)
-        return Meta(game, row.interned(form), katago.network_of(path), rows, 0)
+        size = katago.reading_bytes(archive, rows)
+        return Meta(game, row.interned(form), katago.network_of(path), rows, 0, reading_bytes=size)
     meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
     members, fields = archive.members, meta.form.fields
     expected = {f"{name}.npy" for name in (_META, *fields)}

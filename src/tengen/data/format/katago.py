@@ -28,6 +28,7 @@ TARGETS = 80
 CHECKED = ("policy", "opponent_policy")  # fields that `read` has made sure of
 FOLDER = "tdata"  # the folder of a network's rows, in selfplay/<network>
 _FIRST = "binaryInputNCHWPacked"
+_UNREAD = {"scoreDistrN", "qValueTargetsNCMove"}  # arrays that nothing is learned from
 _OPTIONAL = {"qValueTargetsNCMove", "metadataInputNC"}  # the latter is in data of people's games
 _COLUMNS = (64, TARGETS)  # of formats 2 and 3
 _FORMATS = (2, 3)
@@ -148,6 +149,16 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
         "final_weight": targets[:, _FINAL],
     }
     return {name: np.ascontiguousarray(found[name], dtype) for name, (_, dtype) in form.fields.items()}
+
+
+def reading_bytes(archive: Archive, rows: int) -> int:
+    """Bytes of the arrays that `read` unpacks, for boards of KataGo's largest side; it needs up to twice as many.
+
+    One block of rows counts twice, for what is computed on the way.
+    """
+    columns = archive.header("globalTargetsNC")[0][-1]
+    found = shapes(rows + min(rows, _BLOCK), _side(archive), columns)
+    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in found.items() if name not in _UNREAD)
 
 
 def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:

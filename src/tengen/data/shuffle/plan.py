@@ -47,7 +47,7 @@ class UsableChunk(NamedTuple):
 
     chunk: Chunk
     rows: int
-    bytes: int  # of all its rows in memory, with fields that are not used
+    bytes: int  # of all its rows in memory, with fields and boards that are not used
     remark: str = ""  # about rows of it that are not used
 
 
@@ -57,7 +57,7 @@ class ShuffleSource(NamedTuple):
     chunk: Chunk
     rows: int  # the newest of it, which are in the window
     skipped: int  # its older rows
-    bytes: int  # of all its rows in memory
+    bytes: int  # as above
 
 
 class WindowSurvey:
@@ -80,8 +80,7 @@ class WindowSurvey:
             meta = chunk.read_meta(item.path, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        size = (meta.rows + meta.left_out) * meta.form.row_bytes
-        return UsableChunk(item, meta.rows, size, meta.left_out_words(item.path))
+        return UsableChunk(item, meta.rows, meta.memory_bytes, meta.left_out_words(item.path))
 
 
 @dataclass(frozen=True)
