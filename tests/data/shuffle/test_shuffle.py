@@ -604,3 +604,22 @@ def test_memory_for_small_boards_in_files_for_larger_ones(tmp_path: Path, side: 
     finally:
         tracemalloc.stop()
     assert peak < 2 * source.bytes < 4 * peak, "a reader is given twice the bytes"
+
+
+def test_files_that_are_used_in_part_are_named_apart(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    arrays = on_boards(made_arrays(12, 5), [(3, 3)] * 8 + [(5, 5)] * 4)
+    files = [write_arrays(tmp_path / "selfplay" / "net" / "tdata" / f"{n}.npz", arrays) for n in range(4)]
+    for place, path in enumerate(files):
+        os.utime(path, ns=(0, 10**9 * (place + 1)))
+    what = plan(katago_survey(tmp_path, game), HALF, WindowSettings(min_rows=20, growth=0))
+    assert what.problems == ()
+    remarks = [f"{path}: 4 of 12 rows are of boards larger than 3x3, and left out" for path in files[1:]]
+    assert what.partly_used == remarks, "the oldest is outside the window"
+    assert f"used in part: {remarks[0]}" in str(what)
+    assert "not used" not in str(what)
+    files[2].write_bytes(b"")
+    done = shuffle(what, tmp_path, 1)
+    assert done is not None
+    assert len(done.index["not_used"]) == 1
+    assert done.index["partly_used"] == [remarks[0], remarks[2]]

@@ -58,6 +58,7 @@ class ShuffleSource(NamedTuple):
     rows: int  # the newest of it, which are in the window
     skipped: int  # its older rows
     bytes: int  # as above
+    remark: str = ""  # as above
 
 
 class WindowSurvey:
@@ -111,6 +112,11 @@ class ShufflePlan:
         """Rows that the run must still make before the window has its least size."""
         return max(self.window.min_rows - self.total_rows, 0)
 
+    @property
+    def partly_used(self) -> list[str]:
+        """Remarks on chunks in the window of which some rows cannot be used."""
+        return [source.remark for source in self.sources if source.remark]
+
     @cached_property
     def memory(self) -> "ShuffleMemory":
         """How the memory is divided. OptionError if it is too small."""
@@ -146,6 +152,7 @@ class ShufflePlan:
         except OptionError as error:
             lines.append(str(error))
         lines += [f"not used: {problem.reason}" for problem in self.problems]
+        lines += [f"used in part: {remark}" for remark in self.partly_used]
         return "\n".join(lines)
 
     def side(self, source: ShuffleSource) -> str:
@@ -168,7 +175,6 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
             problems.append(ShuffleProblem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
         else:
             usable[key] = item
-            problems += [ShuffleProblem(path, item.remark, False)] if item.remark else []
     total = sum(item.rows for item in usable.values())
     left = min(power_law(total, window), total)
     sources: list[ShuffleSource] = []
@@ -176,7 +182,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
         taken = min(item.rows, left)
         left -= taken
         if taken:
-            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes))
+            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes, item.remark))
     return ShufflePlan(
         *(survey.store, survey.form, survey.game, settings, window),
         *(tuple(reversed(sources)), tuple(problems), total),
