@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-from tengen.words import age, clock, counted, duration, figure, in_bytes, rate, short, short_clock, short_rate
+from tengen.words import (
+    age,
+    clock,
+    counted,
+    duration,
+    figure,
+    first_few,
+    in_bytes,
+    rate,
+    short,
+    short_clock,
+    short_rate,
+)
 
 
 def test_clock() -> None:
@@ -72,3 +84,11 @@ def test_figures_and_counts() -> None:
         "1,204 games",
         "1.5 minutes",
     ]
+
+
+def test_first_few() -> None:
+    lines = [f"{number}.npz" for number in range(9)]
+    assert first_few(lines[:5], "not used") == lines[:5]
+    assert first_few(lines[:6], "not used") == [*lines[:5], "and 1 more file is not used"]
+    assert first_few(lines, "not used") == [*lines[:5], "and 4 more files are not used"]
+    assert first_few(lines[:5], "not used", 1205) == [*lines[:5], "and 1,200 more files are not used"]

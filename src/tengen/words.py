@@ -1,5 +1,10 @@
 """Numbers for people: durations, rates, sizes and counts, printed the same way everywhere. Knows nothing else."""
 
+from collections.abc import Sequence
+
+NAMED = 5
+"""How many files are named at a time when something is to be said about each."""
+
 
 def clock(seconds: float) -> str:
     """00:02:10, with days in front where there are any."""
@@ -80,3 +85,12 @@ def counted(count: float, noun: str) -> str:
     """1 game, 2 games, 1.5 minutes."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:,g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
+
+
+def first_few(lines: Sequence[str], rest: str, count: int | None = None) -> list[str]:
+    """The first lines, and "and 3 more files are ..." (`rest`) for the others, of `count` in all if some are absent."""
+    more = (len(lines) if count is None else count) - NAMED
+    return [
+        *lines[:NAMED],
+        *([f"and {counted(more, 'more file')} {'is' if more == 1 else 'are'} {rest}"] if more > 0 else []),
+    ]

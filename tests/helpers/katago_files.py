@@ -35,6 +35,7 @@ def made_arrays(rows: int, side: int = SIZE, columns: int = 80, seed: int = 0) -
     targets[:, 41:47] = draw.integers(0, 2**20, (rows, 6))
     targets[:, 51], targets[:, 63] = draw.integers(0, 50, rows), 3 if columns == 80 else 2
     packed = np.packbits(draw.integers(0, 2, (rows, 22, area), np.uint8), axis=2)
+    packed[:, 0, 0] |= 128  # no board is empty
     return {
         "binaryInputNCHWPacked": packed,
         "globalInputNC": draw.random((rows, 19), np.float32),

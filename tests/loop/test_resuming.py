@@ -9,12 +9,14 @@ import pytest
 from tengen import games
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.loop import resuming
 from tengen.loop.resuming import ResumedRun
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.rows import PLAIN, rows, same
 
 GAME = games.make("tic_tac_toe")
@@ -70,6 +72,19 @@ def test_damage_is_named(tmp_path: Path) -> None:
     found = resume(tmp_path, resuming.extras(BEFORE, 0))
     assert f"a damaged chunk was set aside: {bad}.corrupt" in found.notes
     assert found.counts.rows == 100, "what the checkpoint knows of has been played"
+
+
+def test_few_of_the_files_that_are_used_in_part_are_named(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    arrays = on_boards(made_arrays(2, 5), [(3, 3), (5, 5)])
+    for number in range(7):
+        write_arrays(tmp_path / "selfplay" / "net" / "tdata" / f"{number}.npz", arrays)
+    write_arrays(tmp_path / "selfplay" / "net" / "tdata" / "none.npz", on_boards(arrays, [(5, 5)] * 2))
+    session: Any = SimpleNamespace(extras=None)
+    notes = resuming.resume(tmp_path, session, Store(tmp_path / "selfplay"), game, 99, RowFormat.of(game)).notes
+    assert sum(note.startswith("used in part: ") for note in notes) == 5
+    assert "and 2 more files are used in part" in notes
+    assert sum(note.startswith("not used: ") and "none.npz" in note for note in notes) == 1
 
 
 def test_half_written_chunks_are_removed(tmp_path: Path) -> None:

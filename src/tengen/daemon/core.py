@@ -166,7 +166,7 @@ class Core:
             self._log("warning", f"skipped, not a chunk: {reason}")
         if new > _NAMED:
             self._log("warning", f"and {new - _NAMED:,} more files that are not chunks")
-        for remark in session.remarks():
+        for remark in session.loader.remarks():
             self._log("warning", remark)
 
     def _handle(self, message: Any) -> None:

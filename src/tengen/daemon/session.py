@@ -134,7 +134,6 @@ class DaemonSession:
         self.waits_for = ""  # while training: what its batches wait for
         self._batches = BatchCutter(config.train.batch, partial(self._next, "train", _LOOK))
         self._rejected = 0  # files that were reported
-        self._remarked = 0  # remarks that were reported
 
     @property
     def figures(self) -> dict[str, float]:
@@ -201,12 +200,6 @@ class DaemonSession:
         new = sum(stats.rejected.values()) - self._rejected
         self._rejected += new
         return new, tuple(item.reason for item in stats.last_rejected[-new:]) if new else ()
-
-    def remarks(self) -> tuple[str, ...]:
-        """What is to be said about files that are used in part, and was not reported yet."""
-        new = self.loader.remarks()[self._remarked :]
-        self._remarked += len(new)
-        return new
 
     def take_changes(self) -> None:
         """Go on with the run's new settings, if `tengen set` has changed any."""

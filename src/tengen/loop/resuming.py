@@ -19,6 +19,7 @@ from tengen.loop.in_process import SESSION
 from tengen.run import locks, metrics
 from tengen.run.counts import RunCounts
 from tengen.train.session import TrainingSession
+from tengen.words import first_few
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def resume(
     loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
     notes += [f"a damaged chunk was set aside: {path}" for path in (*loaded.corrupt, *listing.corrupt)]
-    notes += [f"not used: {reason}" for reason in store.unused.values()]
+    for how, found in (("not used", store.unused), ("used in part", store.partly_used)):
+        notes += first_few([f"{how}: {reason}" for reason in found.values()], how)
     counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")

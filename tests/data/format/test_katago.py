@@ -9,6 +9,7 @@ import pytest
 
 from tengen import games
 from tengen.data.format import chunk, showing
+from tengen.data.format.archive import Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tests.helpers.katago_files import cropped, made_arrays, on_boards, write_arrays
@@ -64,7 +65,7 @@ def test_small_boards_in_a_file_for_larger_ones(tmp_path: Path, side: int) -> No
     assert (meta.rows, meta.left_out, meta.games) == (3, 3, 3)
     words = f"{path}: 3 of 6 rows are of boards larger than 3x3, and left out"
     assert meta.left_out_words(path) == words
-    known = chunk.read_meta(path, form=form)
+    known = chunk.read_meta(path, form, game)
     assert (known.rows, known.left_out) == (3, 3)
     assert chunk.read_meta(path).rows == 6
 
@@ -72,9 +73,27 @@ def test_small_boards_in_a_file_for_larger_ones(tmp_path: Path, side: int) -> No
 def test_no_board_fits(tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "A.npz", on_boards(made_arrays(2, 5), [(5, 5), (4, 4)]))
     form, game = RowFormat.of(GAME), GameIdentity.of(GAME)
-    for read in (lambda: chunk.read_chunk(path, form, game), lambda: chunk.read_meta(path, form=form)):
+    for read in (lambda: chunk.read_chunk(path, form, game), lambda: chunk.read_meta(path, form, game)):
         with pytest.raises(chunk.ForeignChunk, match=r"A\.npz: 2 of 2 rows are of boards larger than 3x3"):
             read()
+
+
+def test_policies_outside_of_a_small_board(tmp_path: Path) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(5, 5), (3, 3), (3, 3), (3, 3)])
+    arrays["policyTargetsNCMove"][2, 0] = 0
+    arrays["policyTargetsNCMove"][2, 0, 4] = 9  # the last point of the first line
+    path = write_arrays(tmp_path / "A.npz", arrays)
+    with pytest.raises(chunk.CorruptChunk, match="policyTargetsNCMove: row 2: expected weights of at least 0, not all"):
+        chunk.read_chunk(path, RowFormat.of(GAME), GameIdentity.of(GAME))
+
+
+def test_a_row_without_a_board_in_a_file_for_larger_ones(tmp_path: Path) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(3, 3)] * 4)
+    arrays["binaryInputNCHWPacked"][1, 0] = 0
+    path = write_arrays(tmp_path / "A.npz", arrays)
+    for read in (chunk.read_chunk, chunk.read_meta):
+        with pytest.raises(chunk.CorruptChunk, match="row 1: expected a board in plane 0, which is empty"):
+            read(path, RowFormat.of(GAME), GameIdentity.of(GAME))
 
 
 def test_policies_are_rounded_to_half_precision(tmp_path: Path) -> None:
@@ -145,6 +164,10 @@ def _policy(arrays: Arrays) -> None:
     arrays["policyTargetsNCMove"][1, 0] = 0
 
 
+def _board(arrays: Arrays) -> None:
+    arrays["binaryInputNCHWPacked"][2, 0] = 0
+
+
 def _outcome(arrays: Arrays) -> None:
     arrays["globalTargetsNC"][3, 0] += 0.5
 
@@ -167,6 +190,7 @@ def _ownership(arrays: Arrays) -> None:
         (_type, chunk.CorruptChunk, "globalInputNC: expected float32"),
         (_flat, chunk.ForeignChunk, "valueTargetsNCHW: expected boards of 2x2 to 19x19, got 0x0"),
         (_policy, chunk.CorruptChunk, "policyTargetsNCMove: row 1: expected weights of at least 0, not all 0"),
+        (_board, chunk.CorruptChunk, "binaryInputNCHWPacked: row 2: expected a board in plane 0, which is empty"),
         (_outcome, chunk.CorruptChunk, "globalTargetsNC: row 3: expected chances of win, loss and no result"),
         (_ownership, chunk.CorruptChunk, "ownership: expected -1, 0 or 1"),
     ],
@@ -209,10 +233,22 @@ def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
 )
 def test_files_of_another_game(tmp_path: Path, name: str, options: dict[str, Any], message: str) -> None:
     path, game = write_arrays(tmp_path / "A.npz", made_arrays(4)), games.make(name, **options)
-    with pytest.raises(chunk.ForeignChunk, match=message):
-        chunk.read_chunk(path, RowFormat.of(game), GameIdentity.of(game))
-    with pytest.raises(chunk.ForeignChunk, match="data.max_chunk_rows allows 3"):
-        chunk.read_chunk(path, limit=3)
+    for read in (chunk.read_chunk, chunk.read_meta):
+        with pytest.raises(chunk.ForeignChunk, match=message):
+            read(path, RowFormat.of(game), GameIdentity.of(game))
+        with pytest.raises(chunk.ForeignChunk, match="data.max_chunk_rows allows 3"):
+            read(path, limit=3)
+
+
+def test_nothing_is_unpacked_of_a_file_that_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_arrays(tmp_path / "A.npz", on_boards(made_arrays(4, 5), [(3, 3)] * 2 + [(5, 5)] * 2))
+    monkeypatch.setattr(Archive, "read", lambda *_: pytest.fail("an array was unpacked"))
+    for read in (chunk.read_chunk, chunk.read_meta):
+        with pytest.raises(chunk.ForeignChunk, match="has 4 rows, and data.max_chunk_rows allows 3"):
+            read(path, RowFormat.of(GAME), GameIdentity.of(GAME), 3)
+        own = games.make("go", size=3)
+        with pytest.raises(chunk.ForeignChunk, match="rows of another game: .* need game.observation=katago"):
+            read(path, RowFormat.of(own), GameIdentity.of(own))
 
 
 def test_rules_and_komi_may_differ(tmp_path: Path) -> None:

@@ -150,8 +150,22 @@ def test_rows_of_larger_boards_are_left_out_and_counted(tmp_path: Path) -> None:
     settings = LoaderSettings(batch=2, pool_chunks=0, validation=0.0)
     with Loader(FileList([path]), RowFormat.of(game), GameIdentity.of(game), settings) as it:
         batches = list(iter(it.get_next_batch, None))
-        assert it.remarks() == (f"{path}: 2 of 6 rows are of boards larger than 3x3, and left out",)
+        assert it.remarks() == [f"{path}: 2 of 6 rows are of boards larger than 3x3, and left out"]
+        assert it.remarks() == [], "each is made once"
         assert it.counts()["train"].rows == sum(len(batch[0]) for batch in batches) == 4
+
+
+def test_many_files_that_are_used_in_part_are_counted(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    arrays = on_boards(made_arrays(2, 5), [(3, 3), (5, 5)])
+    paths = [write_arrays(tmp_path / f"{number}.npz", arrays) for number in range(9)]
+    settings = LoaderSettings(batch=2, pool_chunks=0, validation=0.0)
+    with Loader(FileList(paths), RowFormat.of(game), GameIdentity.of(game), settings) as it:
+        assert len(list(iter(it.get_next_batch, None))) >= 4
+        *named, rest = it.remarks()
+        assert len({line.partition(":")[0] for line in named}) == 5
+        assert rest == "and 4 more files are used in part"
+        assert it.remarks() == []
 
 
 def test_rows_outlive_their_file(tmp_path: Path) -> None:

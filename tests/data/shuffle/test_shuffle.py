@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,9 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tengen import games
 from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.data.format import chunk
+from tengen.data.format.archive import Archive
 from tengen.data.format.chunk import read_chunk, write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
@@ -31,8 +34,10 @@ from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, Window
 from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
 from tests.helpers import paths
 from tests.helpers import rows as made
+from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.patience import eventually
 
 ALL = WindowSettings(min_rows=10**6)  # a window that holds everything
@@ -249,7 +254,7 @@ def test_a_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     plan(survey, HALF, ALL)
     asked = []
     real = chunk.read_meta
-    monkeypatch.setattr(chunk, "read_meta", lambda path, **kw: asked.append(path) or real(path, **kw))
+    monkeypatch.setattr(chunk, "read_meta", lambda path, *wanted: asked.append(path) or real(path, *wanted))
     second = add(tmp_path, 3, 1)
     assert plan(survey, HALF, ALL).total_rows == 6
     assert asked == [second]
@@ -566,3 +571,55 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             assert len(set(rows_of([*done.train, *done.validation]))) == 100
         clean(tmp_path, small(keep_shuffles=1))
         assert len(visible(tmp_path)) == 1
+
+
+def katago_survey(base: Path, game: Game, limit: int | None = None) -> WindowSurvey:
+    return WindowSurvey(Store(base / "selfplay"), RowFormat.of(game), GameIdentity.of(game), limit)
+
+
+def test_files_of_katago_are_refused_by_their_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = on_boards(made_arrays(4, 5), [(3, 3)] * 2 + [(5, 5)] * 2)
+    write_arrays(tmp_path / "selfplay" / "net" / "tdata" / "A.npz", arrays)
+    monkeypatch.setattr(Archive, "read", lambda *_: pytest.fail("an array was unpacked"))
+    for survey, reason in (
+        (katago_survey(tmp_path, games.make("go", size=3)), "need game.observation=katago"),
+        (katago_survey(tmp_path, games.make("tic_tac_toe")), "expected the game tic_tac_toe, got go"),
+        (katago_survey(tmp_path, games.make("go", size=3, observation="katago"), 3), "max_chunk_rows allows 3"),
+    ):
+        (problem,) = plan(survey, HALF, ALL).problems
+        assert reason in problem.reason
+
+
+@pytest.mark.parametrize(("side", "rows"), [(19, 1200), (19, 100), (3, 1200)])
+def test_memory_for_small_boards_in_files_for_larger_ones(tmp_path: Path, side: int, rows: int) -> None:
+    arrays = on_boards(made_arrays(rows, side), [(3, 3)] * rows)
+    path = write_arrays(tmp_path / "selfplay" / "net" / "tdata" / "A.npz", arrays)
+    game = games.make("go", size=3, observation="katago")
+    (source,) = plan(katago_survey(tmp_path, game), HALF, ALL).sources
+    read_chunk(path, RowFormat.of(game), GameIdentity.of(game))  # some memory is taken once only
+    tracemalloc.start()
+    try:
+        read_chunk(path, RowFormat.of(game), GameIdentity.of(game))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * source.bytes < 4 * peak, "a reader is given twice the bytes"
+
+
+def test_files_that_are_used_in_part_are_named_apart(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    arrays = on_boards(made_arrays(12, 5), [(3, 3)] * 8 + [(5, 5)] * 4)
+    files = [write_arrays(tmp_path / "selfplay" / "net" / "tdata" / f"{n}.npz", arrays) for n in range(4)]
+    for place, path in enumerate(files):
+        os.utime(path, ns=(0, 10**9 * (place + 1)))
+    what = plan(katago_survey(tmp_path, game), HALF, WindowSettings(min_rows=20, growth=0))
+    assert what.problems == ()
+    remarks = [f"{path}: 4 of 12 rows are of boards larger than 3x3, and left out" for path in files[1:]]
+    assert what.partly_used == remarks, "the oldest is outside the window"
+    assert f"used in part: {remarks[0]}" in str(what)
+    assert "not used" not in str(what)
+    files[2].write_bytes(b"")
+    done = shuffle(what, tmp_path, 1)
+    assert done is not None
+    assert len(done.index["not_used"]) == 1
+    assert done.index["partly_used"] == [remarks[0], remarks[2]]

@@ -273,7 +273,7 @@ def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:
     loaded = store.read_newest(6, form, identity)
     assert loaded.count == 6
     assert [path.name for path in loaded.corrupt] == ["3.npz.corrupt"]
-    none, some = store.unused.values()
+    (none,), (some,) = store.unused.values(), store.partly_used.values()
     assert "2.npz: 4 of 4 rows are of boards larger than 3x3, and left out" in none
     assert "1.npz: 1 of 4 rows are of boards larger than 3x3, and left out" in some
     assert store.listing().rows == 12, "rows of larger boards count in the listing"

@@ -41,6 +41,6 @@ def test_new_files_of_katago_are_shuffled_when_the_trainer_waits(tmp_path: Path)
     assert found is not None
     assert found.total_rows == 72
     assert sum(file.rows for file in (*found.train, *found.validation)) == 72
-    assert any("D4.npz: 4 of 12 rows are of boards larger than 3x3" in text for text in said)
+    assert f"used in part: {folder / 'D4.npz'}: 4 of 12 rows are of boards larger than 3x3, and left out" in said
     assert any("C3.npz: not a good chunk" in text for text in said)
     assert part.run_once().words == "more rows"

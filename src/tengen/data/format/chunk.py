@@ -61,6 +61,12 @@ class Meta:
     games: int  # 0 for a file of KataGo of which only the headers were read
     more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
     left_out: int = 0  # further rows, of KataGo's games on boards larger than the one that is wanted
+    reading_bytes: int = 0  # of arrays that are unpacked to read a file of KataGo, whose rows have another form
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes in memory of the rows, with all fields, or of the larger arrays that they are made from."""
+        return max(self.rows * self.form.row_bytes, self.reading_bytes)
 
     def left_out_words(self, path: Path) -> str:
         """A message about rows that are left out; empty if there are none."""
@@ -140,22 +146,34 @@ def write_chunk(
     return meta
 
 
-def read_meta(path: Path, *, count: bool = False, form: RowFormat | None = None) -> Meta:
-    """The description of a chunk, without its rows. Raises ChunkError.
+def read_meta(
+    path: Path,
+    form: RowFormat | None = None,
+    game: GameIdentity | None = None,
+    limit: int | None = None,
+    *,
+    count: bool = False,
+) -> Meta:
+    """The description of a chunk, without its rows. Raises ChunkError, also for chunks that `read_chunk` does not want.
 
     With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked. With `form`, the
-    rows are those that `read_chunk` gives.
+    rows are those that `read_chunk` gives, for which another one may be. Everything else is checked before that.
     """
 
     def read(archive: Archive) -> Meta:
         meta = _read_meta(archive, path, form)
+        check_wanted(path, meta, form, game, limit)
         if count and katago.is_katago(archive):
             meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
         if form is not None and katago.is_katago(archive):
             meta = _kept(path, meta, katago.count_fitting(archive, meta.rows, meta.form))
         return meta
 
-    return _of_lc0(path) if path.suffix == _LC0 else _reading(path, read)
+    if path.suffix == _LC0:
+        meta = _of_lc0(path)
+        check_wanted(path, meta, form, game, limit)
+        return meta
+    return _reading(path, read)
 
 
 def peek_meta(path: Path) -> Meta:
@@ -267,7 +285,8 @@ def _read_meta(archive: Archive, path: Path, wanted: RowFormat | None = None) ->
     """
     if katago.is_katago(archive):
         rows, form, game = katago.describe(archive, wanted.planes_shape[0] if wanted else None)
-        return Meta(game, row.interned(form), katago.network_of(path), rows, 0)
+        size = katago.reading_bytes(archive, rows)
+        return Meta(game, row.interned(form), katago.network_of(path), rows, 0, reading_bytes=size)
     meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
     members, fields = archive.members, meta.form.fields
     expected = {f"{name}.npy" for name in (_META, *fields)}

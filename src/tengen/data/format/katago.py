@@ -28,6 +28,7 @@ TARGETS = 80
 CHECKED = ("policy", "opponent_policy")  # fields that `read` has made sure of
 FOLDER = "tdata"  # the folder of a network's rows, in selfplay/<network>
 _FIRST = "binaryInputNCHWPacked"
+_UNREAD = {"scoreDistrN", "qValueTargetsNCMove"}  # arrays that nothing is learned from
 _OPTIONAL = {"qValueTargetsNCMove", "metadataInputNC"}  # the latter is in data of people's games
 _COLUMNS = (64, TARGETS)  # of formats 2 and 3
 _FORMATS = (2, 3)
@@ -117,13 +118,15 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
         raise OtherRows(f"globalTargetsNC: row {place}: expected format 2 or 3, got {targets[place, _FORMAT]:g}")
     outcome, weights = _outcome(targets), targets[:, [_POLICY, _REPLY]]
     packed, policies = array(_FIRST), array("policyTargetsNCMove")
-    _check_policies(policies, weights)
-    ownership = array("valueTargetsNCHW")[:, 0]
+    _check_boards(packed)
+    _check_policies(policies, weights, np.arange(rows))
+    ownership = array("valueTargetsNCHW")[:, 0].copy()  # the other planes are not kept
     if board < _side(archive):
-        kept = _fitting(packed, _side(archive), board)
+        kept = np.flatnonzero(_fitting(packed, _side(archive), board))
         packed, policies = _cropped(packed[kept], board, policies[kept])
         ownership = ownership[kept, :board, :board]
         outcome, weights, targets, inputs = outcome[kept], weights[kept], targets[kept], inputs[kept]
+        _check_policies(policies, weights, kept)  # again: what lay outside the board is gone
     policy, reply = _policies(policies, weights)
     found = {
         "planes": _planes(packed, board),
@@ -148,12 +151,23 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
     return {name: np.ascontiguousarray(found[name], dtype) for name, (_, dtype) in form.fields.items()}
 
 
+def reading_bytes(archive: Archive, rows: int) -> int:
+    """Bytes of the arrays that `read` unpacks, for boards of KataGo's largest side; it needs up to twice as many.
+
+    One block of rows counts twice, for what is computed on the way.
+    """
+    columns = archive.header("globalTargetsNC")[0][-1]
+    found = shapes(rows + min(rows, _BLOCK), _side(archive), columns)
+    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in found.items() if name not in _UNREAD)
+
+
 def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:
     """How many rows `read` gives. Planes are unpacked only if some may be of boards larger than that of `form`."""
     side = _side(archive)
     if side <= form.planes_shape[0]:
         return rows
     packed = archive.read(_FIRST, *shapes(rows, side)[_FIRST])
+    _check_boards(packed)
     return int(_fitting(packed, side, form.planes_shape[0]).sum())
 
 
@@ -172,6 +186,13 @@ def _check_finite(name: str, values: np.ndarray) -> None:
 def _side(archive: Archive) -> int:
     """Points along a side of KataGo's largest board, `dataBoardLen`."""
     return archive.header("valueTargetsNCHW")[0][-1]
+
+
+def _check_boards(packed: np.ndarray) -> None:
+    """OptionError if plane 0, which marks the board, is empty in a row."""
+    empty = ~packed[:, 0].any(-1)
+    if empty.any():
+        raise OptionError(f"{_FIRST}: row {int(empty.argmax())}: expected a board in plane 0, which is empty")
 
 
 def _fitting(packed: np.ndarray, side: int, board: int) -> np.ndarray:
@@ -232,11 +253,11 @@ def _by_point(packed: np.ndarray) -> np.ndarray:
     return found.view(np.uint8).reshape(rows, -1)
 
 
-def _check_policies(targets: np.ndarray, weights: np.ndarray) -> None:
-    """OptionError if a policy whose weight (Float32[N, 2]) is not 0 cannot be right."""
+def _check_policies(targets: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> None:
+    """OptionError if a policy whose weight (Float32[N, 2]) is not 0 cannot be right; `rows` are their numbers."""
     bad = (weights > 0) & ((targets.sum(-1, dtype=np.int32) <= 0) | (targets.min(-1) < 0))
     if bad.any():
-        row = int(bad.any(-1).argmax())
+        row = rows[bad.any(-1).argmax()]
         raise OptionError(f"policyTargetsNCMove: row {row}: expected weights of at least 0, not all 0")
 
 

@@ -54,6 +54,7 @@ from tengen.data.loader.stages import (
     Ticks,
 )
 from tengen.errors import OptionError, TengenError
+from tengen.words import NAMED, first_few
 
 Read = Callable[[Path], Rows]
 """Reads the wanted fields of the rows in a file. ChunkError if it cannot be used."""
@@ -116,13 +117,16 @@ class Loader:
         self._ledger = LoaderLedger(source)
         self._lock = threading.Lock()
         self._closed = False
-        self._remarks: dict[Path, str] = {}
+        self._remarks: list[str] = []  # the first on files that are used in part, since they were last asked for
+        self._partly_used = 0  # all such files since then
 
         def read_checked(path: Path) -> Rows:
             if read is None:
                 rows, meta = read_chunk(path, form, game, max_chunk_rows)
                 if meta.left_out:
-                    self._remarks[path] = meta.left_out_words(path)
+                    with self._lock:
+                        self._partly_used += 1
+                        self._remarks += [meta.left_out_words(path)] if self._partly_used <= NAMED else []
                 return rows
             rows = read(path)
             check(form, rows)
@@ -196,9 +200,12 @@ class Loader:
         passed_over: dict[Split, int] = {split: pipeline.passed_over for split, pipeline in self._pipelines.items()}
         return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
 
-    def remarks(self) -> tuple[str, ...]:
-        """The files of which only some rows are used, and why, in the order in which they were read."""
-        return tuple(self._remarks.values())
+    def remarks(self) -> list[str]:
+        """On files of which only some rows are used, since the last call: the first of them, and how many more."""
+        with self._lock:
+            found = first_few(self._remarks, "used in part", self._partly_used)
+            self._remarks, self._partly_used = [], 0
+            return found
 
     def counts(self) -> dict[Split, SplitCounts]:
         """Chunks and rows of each split since the beginning, over restarts if the state was restored."""

@@ -47,7 +47,7 @@ class UsableChunk(NamedTuple):
 
     chunk: Chunk
     rows: int
-    bytes: int  # of all its rows in memory, with fields that are not used
+    bytes: int  # of all its rows in memory, with fields and boards that are not used
     remark: str = ""  # about rows of it that are not used
 
 
@@ -57,7 +57,8 @@ class ShuffleSource(NamedTuple):
     chunk: Chunk
     rows: int  # the newest of it, which are in the window
     skipped: int  # its older rows
-    bytes: int  # of all its rows in memory
+    bytes: int  # as above
+    remark: str = ""  # as above
 
 
 class WindowSurvey:
@@ -77,12 +78,10 @@ class WindowSurvey:
 
     def _read(self, item: Chunk) -> UsableChunk | ShuffleProblem:
         try:
-            meta = chunk.read_meta(item.path, form=self.form)
-            chunk.check_wanted(item.path, meta, self.form, self.game, self.max_chunk_rows)
+            meta = chunk.read_meta(item.path, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        size = (meta.rows + meta.left_out) * meta.form.row_bytes
-        return UsableChunk(item, meta.rows, size, meta.left_out_words(item.path))
+        return UsableChunk(item, meta.rows, meta.memory_bytes, meta.left_out_words(item.path))
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,11 @@ class ShufflePlan:
     def missing_rows(self) -> int:
         """Rows that the run must still make before the window has its least size."""
         return max(self.window.min_rows - self.total_rows, 0)
+
+    @property
+    def partly_used(self) -> list[str]:
+        """Remarks on chunks in the window of which some rows cannot be used."""
+        return [source.remark for source in self.sources if source.remark]
 
     @cached_property
     def memory(self) -> "ShuffleMemory":
@@ -148,6 +152,7 @@ class ShufflePlan:
         except OptionError as error:
             lines.append(str(error))
         lines += [f"not used: {problem.reason}" for problem in self.problems]
+        lines += [f"used in part: {remark}" for remark in self.partly_used]
         return "\n".join(lines)
 
     def side(self, source: ShuffleSource) -> str:
@@ -170,7 +175,6 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
             problems.append(ShuffleProblem(path, f"{path}: seems to be a copy of {usable[key].chunk.path}", False))
         else:
             usable[key] = item
-            problems += [ShuffleProblem(path, item.remark, False)] if item.remark else []
     total = sum(item.rows for item in usable.values())
     left = min(power_law(total, window), total)
     sources: list[ShuffleSource] = []
@@ -178,7 +182,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
         taken = min(item.rows, left)
         left -= taken
         if taken:
-            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes))
+            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes, item.remark))
     return ShufflePlan(
         *(survey.store, survey.form, survey.game, settings, window),
         *(tuple(reversed(sources)), tuple(problems), total),

@@ -88,6 +88,7 @@ def shuffle(
 
 def _index(plan: ShufflePlan, result: "_Result") -> dict[str, object]:
     """The content of index.json; see docs/shuffle.md."""
+    bad = {problem.path for problem in result.problems}
     return {
         "schema": folders.SCHEMA,
         "rows": {side: sum(file.rows for file in result.files[side]) for side in SIDES},
@@ -99,6 +100,7 @@ def _index(plan: ShufflePlan, result: "_Result") -> dict[str, object]:
         "settings": dataclasses.asdict(plan.settings),
         "window_settings": dataclasses.asdict(plan.window),
         "not_used": [_set_aside(plan, problem) for problem in (*plan.problems, *result.problems)],
+        "partly_used": [one.remark for one in plan.sources if one.remark and one.chunk.path not in bad],
         **{
             side: [{**file._asdict(), "path": f"{side}/{file.path.name}"} for file in result.files[side]]
             for side in SIDES

@@ -88,7 +88,8 @@ class Store:
         self.folder = folder
         self.worker = worker
         self._alone = alone
-        self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, or not in full, and why
+        self.unused: dict[Path, str] = {}  # files of KataGo that cannot be used, and why
+        self.partly_used: dict[Path, str] = {}  # those of which some rows cannot, and why
         self._last = -1  # the last number that was taken here
         self._rows: dict[Path, int] = {}
 
@@ -135,7 +136,7 @@ class Store:
         """The newest `count` rows, or all if there are fewer. Memory: these rows, and one chunk.
 
         Corrupt chunks are renamed to `*.corrupt`, named in the result, and made up for by older rows, as are files of
-        KataGo that cannot be used; they stay and are named in `unused`. Raises
+        KataGo that cannot be used; they stay and are named in `unused`, or in `partly_used`. Raises
         ForeignChunk if there are rows of another game or format, or a chunk with more than `max_chunk_rows`, and
         UnreadableChunk if a chunk may not be read.
         """
@@ -153,7 +154,7 @@ class Store:
             with self._setting_aside(item, corrupt):
                 rows, meta = chunk.read_chunk(item.path, form, game, max_chunk_rows)
                 if meta.left_out:
-                    self.unused[item.path] = meta.left_out_words(item.path)
+                    self.partly_used[item.path] = meta.left_out_words(item.path)
                 taken = min(start, meta.rows)
                 for name, values in rows.items():
                     block[name][start - taken : start] = values[meta.rows - taken :]

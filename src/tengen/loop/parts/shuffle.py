@@ -15,9 +15,7 @@ from tengen.files.lease import LeaseWatch
 from tengen.games.core import Game
 from tengen.loop.parts.running import Say
 from tengen.run.part import Part, Progress, Stop, waiting
-from tengen.words import counted
-
-_NAMED = 5  # chunks that are not used are named at once
+from tengen.words import counted, first_few
 
 
 class ShufflePart(Part):
@@ -73,7 +71,8 @@ class ShufflePart(Part):
     def run_once(self, *, again: bool = False) -> Progress:
         """One shuffle, if there are enough new rows, or in any case if the same rows are wanted `again`."""
         what, last = self.plan(), newest(self._base, self._survey.game)
-        self._name_problems(problem.reason for problem in what.problems)
+        self._name((problem.reason for problem in what.problems), "not used")
+        self._name(what.partly_used, "used in part")
         total = what.total_rows
         if total < self._first:
             return waiting(f"{total:,} of {self._first:,} rows until the first shuffle", total, self._first)
@@ -83,7 +82,7 @@ class ShufflePart(Part):
         made = self._make(what, 0 if last is None or fresh else last.number + 1)
         if made is None:
             return waiting("stopped in the middle of a shuffle, which is removed")
-        self._name_problems(made.index["not_used"])
+        self._name(made.index["not_used"], "not used")
         removed = clean(self._base, self._settings, self._watch)
         rows = made.index["rows"]
         words = (
@@ -102,11 +101,9 @@ class ShufflePart(Part):
 
         return shuffle(what, self._base, self._seed + what.total_rows + times * 2**40, tell, self._stop)
 
-    def _name_problems(self, reasons: Iterable[str]) -> None:
-        """Name each chunk that is not used once."""
+    def _name(self, reasons: Iterable[str], how: str) -> None:
+        """Name each chunk that is not used, or only in part, once."""
         new = [reason for reason in reasons if reason not in self._named]
         self._named |= set(new)
-        for reason in new[:_NAMED]:
-            self._say(f"not used: {reason}")
-        if len(new) > _NAMED:
-            self._say(f"and {len(new) - _NAMED:,} more files are not used")
+        for line in first_few([f"{how}: {reason}" for reason in new], how):
+            self._say(line)
