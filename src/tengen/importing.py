@@ -149,7 +149,7 @@ def place_of(error: BaseException) -> str:
 
 def where(thing: Any) -> str:
     """Where a user's function, class or callable object is written, as `FILE, line 12`; its name if that is unknown."""
-    while isinstance(thing, functools.partial):
+    while isinstance(thing, functools.partial | functools.partialmethod | functools.cached_property):
         thing = thing.func
     thing = inspect.unwrap(getattr(thing, "__func__", thing))
     if code := getattr(thing, "__code__", None):

@@ -13,6 +13,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.errors import OptionError
 from tengen.nets import saving
+from tengen.nets.building import build_compiled
 from tengen.nets.norms import Norm
 
 
@@ -107,3 +108,14 @@ def test_bad_specs_and_types_are_refused() -> None:
         nets.build(bad, go, nnx.Rngs(0))
     with pytest.raises(OptionError, match='dtype: expected one of bfloat16, float32, got "float16"'):
         nets.build(good, go, nnx.Rngs(0), dtype="float16")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_network_that_is_built_by_one_program_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    spec, game, key = nets.spec("b1c8"), games.make("tic_tac_toe"), jax.random.key(3)
+    found = build_compiled(spec, game, key, dtype="float32", full_board=False)
+    expected = nets.build(spec, game, nnx.Rngs(key), dtype="float32", full_board=False)
+    assert nnx.graphdef(found) == nnx.graphdef(expected)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5), nnx.state(found), nnx.state(expected)
+    )

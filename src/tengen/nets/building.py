@@ -47,15 +47,15 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
 def build_compiled(
     spec: Spec, game: Game, key: RandomKey, *, dtype: Dtype = "bfloat16", full_board: bool = True
 ) -> Network:
-    """`build` as one compiled program, which is much faster than the first time operation by operation.
+    """`build` as one compiled program: on a GPU, compiling its many operations one by one takes ten seconds.
 
-    A network of a user is built operation by operation all the same, since its function may look at numbers.
+    On CPUs they compile fast, and a network of a user may look at numbers: these are built operation by operation.
     """
 
     def made(key: RandomKey) -> Network:
         return build(spec, game, nnx.Rngs(key), dtype=dtype, full_board=full_board)
 
-    if spec.function is not None:
+    if spec.function is not None or jax.default_backend() == "cpu":
         return made(key)
     graph = nnx.graphdef(nnx.eval_shape(lambda: made(key)))
     return nnx.merge(graph, jax.jit(lambda key: nnx.state(made(key)))(key))

@@ -122,7 +122,8 @@ class Learner:
     def fresh(self, net: Network) -> LearnerState:
         """The same on the device where the network is."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        start = jax.jit(optimizers.make(self.settings.optimizer).init)
+        start = optimizers.make(self.settings.optimizer).init
+        start = jax.jit(start) if self._loops else start  # many small programs: slow to compile, but not on CPUs
         averages = _copied((parameters, statistics))
         first = (parameters, statistics, averages[0], averages[1], start(parameters))
         return LearnerState(*first, jnp.int32(0), jnp.float32(1))
