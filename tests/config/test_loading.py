@@ -47,6 +47,7 @@ selfplay:
   value_horizon: 0
   reuse: true
   opening_moves: 2
+  branch_share: 0
   temperature: 1
   last_temperature: 0.25
   halving_plies: 5

@@ -120,6 +120,13 @@ class SelfplaySettings:
     )
     reuse: bool = setting(True, "keep the subtree of the move that was played")
     opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
+    branch_share: float = setting(
+        0.0,
+        "share of the games that begin at a position of the game before, where the search surprised the network",
+        low=0,
+        high=0.99,
+        before=0.0,
+    )
     temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)
     last_temperature: float = setting(0.1, "temperature late in the game", low=0, high=10)
     halving_plies: float = setting(

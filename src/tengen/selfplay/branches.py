@@ -1,0 +1,65 @@
+"""Games that branch off finished ones, at positions where the search changed the network's policy most."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tengen.games.core import Game
+from tengen.selfplay.history import History
+from tengen.selfplay.openings import choose
+
+
+class Branches(NamedTuple):
+    """B games, and the position of each at which the next game may begin."""
+
+    states: Any  # [B, ...]: that position
+    ply: Array  # Int32[B]: its ply; -1: there is none yet
+    score: Array  # Float32[B]: what it was drawn with
+    begun: Array  # Int32[B]: the ply at which the present game branched off another; -1: it did not
+
+
+def none(game: Game, games: int) -> Branches:
+    """Games that have just begun."""
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), games))
+    nowhere = jnp.full(games, -1, jnp.int32)
+    return Branches(states, nowhere, jnp.full(games, -jnp.inf), nowhere)
+
+
+def consider(branches: Branches, states: Any, ply: Array, weight: Array, key: Array) -> Branches:
+    """Draws one position of each game by weight, although each is seen only once.
+
+    This is the weighted reservoir sampling of Efraimidis and Spirakis: the largest log(u) / weight wins. `states`
+    [B, ...] are the positions at `ply` Int32[B]; those with a `weight` Float32[B] of 0 are never chosen.
+    """
+    chance = jax.random.uniform(key, weight.shape, minval=jnp.finfo(jnp.float32).tiny)
+    score = jnp.where(weight > 0, jnp.log(chance) / jnp.maximum(weight, 1e-12), -jnp.inf)
+    better = score > branches.score
+    return branches._replace(
+        states=choose(better, states, branches.states),
+        ply=jnp.where(better, ply, branches.ply),
+        score=jnp.where(better, score, branches.score),
+    )
+
+
+def replaced(branches: Branches, gone: Array, again: Array) -> Branches:
+    """After the games `gone` (Bool[B]) have been replaced, those of `again` by games that branch off."""
+    return branches._replace(
+        ply=jnp.where(gone, -1, branches.ply),
+        score=jnp.where(gone, -jnp.inf, branches.score),
+        begun=jnp.where(gone, jnp.where(again, branches.ply, -1), branches.begun),
+    )
+
+
+def rewound(history: History, branches: Branches, again: Array) -> History:
+    """Takes the games `again` back to their branching positions; what happened before counts as an opening."""
+    later = jnp.arange(history.action.shape[1]) >= branches.ply[:, None]
+    return history._replace(
+        ply=jnp.where(again, branches.ply, history.ply),
+        opening=jnp.where(again, branches.ply, history.opening),
+        action=jnp.where(again[:, None] & later, -1, history.action),
+        value=jnp.where(again[:, None], 0, history.value),
+        full=history.full & ~again[:, None],
+        searched=history.searched & ~again[:, None],
+    )
