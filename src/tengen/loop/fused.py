@@ -25,6 +25,7 @@ from tengen.loop.rating import UNTRAINED
 from tengen.nets.network import Network
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit, starting
+from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
@@ -48,6 +49,7 @@ class Fused(RatedRun):
         self._compiling = 0.0  # seconds that compiling the learner may take
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
+        self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
         """Open the directory, build everything, and go on where an earlier process stopped."""
@@ -159,6 +161,7 @@ class Fused(RatedRun):
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
             self.rater.compiling = self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self._tell_first("move")
         self._playing = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows
@@ -167,6 +170,12 @@ class Fused(RatedRun):
             rows, games = jax.device_get((block.rows_count, block.games_count))
             self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
+
+    def _tell_first(self, what: str) -> None:
+        """Write a line of metrics once this process has made its first move or step."""
+        if what not in self._begun:
+            self._begun.add(what)
+            self.reporter.write(FIRST, {"what": what})
 
     def _enter_stage(self) -> tuple[int, int]:
         """The simulations of full and of cheap searches in the present stage of the run."""
@@ -195,6 +204,7 @@ class Fused(RatedRun):
             self._show("learning" if session.started else "compiling the learner")
             self.trainer.progress = self._progress
             session.learn(steps)
+            self._tell_first("step")
             self.counts = self._now()
             self.reporter.report(self._standing())
             if not self._all_at_once:
