@@ -81,15 +81,15 @@ def running(config: str, base: Path, cache: Path, options: Sequence[str] = ()) -
                 process.kill()
 
 
-def figures(config: str, seconds: float) -> Iterator[Figure]:
+def figures(config: str, seconds: float, options: Sequence[str] = ()) -> Iterator[Figure]:
     """The first start and the loop's speed, then the second start, whose programs are compiled."""
     with tempfile.TemporaryDirectory(prefix="tengen-bench-", ignore_cleanup_errors=True) as folder:
         cache = Path(folder, "cache")
-        with running(config, Path(folder, "first"), cache) as run:
+        with running(config, Path(folder, "first"), cache, options) as run:
             for what in ("move", "step"):
                 yield Figure(f"first {what} of `tengen run {config}`, empty cache", run.first(what), "s", 0.1)
             yield from speeds(config, run.progress(seconds))
-        with running(config, Path(folder, "second"), cache) as run:
+        with running(config, Path(folder, "second"), cache, options) as run:
             for what in ("move", "step"):
                 yield Figure(f"first {what} of `tengen run {config}`, second start", run.first(what), "s", 0.1)
 
