@@ -9,43 +9,12 @@ best, so that both see the same machine. Positions per second of the engine are 
 
 import argparse
 import statistics
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
-from flax import nnx
 
-from tengen import games, nets
+from tengen.bench.engine import BATCHES, bare, make, rounds
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import device
-from tengen.engine.engine import Engine
-from tengen.nets import saving
-from tengen.run.networks import find
-
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-
-
-def bare(engine: Engine, batch: int, seconds: float) -> float:
-    """Positions per second of the network alone, one batch after the other."""
-    observation = jax.jit(engine.game.observe)(engine.state)
-    many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), observation)
-    evaluate = jax.jit(engine.evaluate)
-    jax.block_until_ready(evaluate(engine.params, many))
-    begin, count = time.perf_counter(), 0
-    while (took := time.perf_counter() - begin) < seconds:
-        jax.block_until_ready(evaluate(engine.params, many))
-        count += batch
-    return count / took
-
-
-def searched(engine: Engine, visits: int) -> tuple[float, Any]:
-    """Positions per second of a search from an empty tree."""
-    engine.reset()
-    thought = engine.think(visits=visits)
-    return thought.evaluations / thought.seconds, thought
 
 
 def main() -> None:
@@ -57,26 +26,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--largest-batch", type=int, default=64)
     args = parser.parse_args()
-    game = games.make("go", size=args.size)
-    with tempfile.TemporaryDirectory() as folder:
-        spec = nets.spec(args.net, ("ownership", "score"))
-        saving.save(nets.build(spec, game, nnx.Rngs(0)), Path(folder) / "net", game)
-        settings = EngineSettings(visits=args.visits, leaves=args.leaves)
-        engine = Engine(find(Path(folder) / "net"), settings=settings)
-    engine.think(visits=200)
+    settings = EngineSettings(visits=args.visits, leaves=args.leaves)
+    engine = make(args.net, args.size, settings)
     print(f"{jax.default_backend()}, {device.precision(settings)}, go {args.size}x{args.size} {args.net}")
     rates = {batch: bare(engine, batch, 1.0) for batch in BATCHES if batch <= args.largest_batch}
     print("bare network by batch: " + ", ".join(f"{batch}: {rate:,.0f}/s" for batch, rate in rates.items()))
     best = max(rates, key=rates.__getitem__)
     shares = []
-    for _ in range(args.rounds):
-        first = bare(engine, best, 2.0)
-        rate, thought = searched(engine, args.visits)
-        second = bare(engine, best, 2.0)
-        shares.append(rate / ((first + second) / 2))
+    for found in rounds(engine, args.visits, best, args.rounds):
+        shares.append(found.share)
         print(
-            f"bare at {best}: {first:,.0f} and {second:,.0f}/s; {engine.leaves} leaves at once: {rate:,.0f}/s"
-            f" ({thought.visits} visits in {thought.seconds:.1f} s), share {shares[-1]:.3f}",
+            f"bare at {best}: {found.before:,.0f} and {found.after:,.0f}/s; {engine.leaves} leaves at once: "
+            f"{found.engine:,.0f}/s ({found.visits} visits in {found.seconds:.1f} s), share {found.share:.3f}",
             flush=True,
         )
     print(f"median share {statistics.median(shares):.3f}")

@@ -3,9 +3,8 @@
     python benchmarks/learner.py b6c96 --size 9 --batch 1024 2048
     python benchmarks/learner.py b10c128 --size 19 --batch 1024 --peak 790
 
-Random rows lie in a ring on the device. Drawing a batch, symmetries, forward, backward, optimiser and averages all run
-in one compiled loop, as in a run. A sample costs three times what a look costs: forward, and gradients of inputs and
-weights. Prints the median over the repeats. `--peak` is what the device can do, in TFLOP/s.
+All steps of a measurement run in one compiled loop, see `tengen.bench.learner`. Prints the median over the repeats.
+`--peak` is what the device can do, in TFLOP/s.
 """
 
 import argparse
@@ -14,16 +13,12 @@ import time
 from dataclasses import replace
 
 import jax
-import numpy as np
 from flax import nnx
-from jax import Array
 
 from tengen import games, nets, train
+from tengen.bench.learner import learning
 from tengen.bench.timing import median_seconds
-from tengen.data.format.rows import RowFormat, pack_planes
-from tengen.data.store import buffer
 from tengen.errors import TengenError
-from tengen.train.alpha_zero import from_buffer
 
 
 def main() -> int:
@@ -41,7 +36,7 @@ def main() -> int:
             flush=True,
         )
         for batch in args.batch:
-            compiling, seconds = measure(net, game, heads, batch, args)
+            compiling, seconds = measure(net, game, batch, args)
             achieved = operations * batch / seconds / 1e12
             share = f", {achieved / (args.peak * len(devices)):.1%} of peak" if args.peak else ""
             print(
@@ -55,50 +50,15 @@ def main() -> int:
     return 0
 
 
-def measure(
-    net: nets.Network, game: games.Game, heads: tuple[nets.Head, ...], batch: int, args: argparse.Namespace
-) -> tuple[float, float]:
+def measure(net: nets.Network, game: games.Game, batch: int, args: argparse.Namespace) -> tuple[float, float]:
     """Seconds of the first call, and of one step."""
     settings = train.TrainSettings(batch=batch, symmetries=not args.no_symmetries)
     settings = replace(settings, optimizer=replace(settings.optimizer, kind=args.optimizer))
-    learner = train.Learner(net, game, settings)
-    form = RowFormat.of(game, heads)
-    filled = buffer.make(form, args.rows)
-    filled = filled._replace(rows=random_rows(form, args.rows), filled=filled.filled + args.rows)
-    data = jax.device_put((filled, args.rows), learner.everywhere)
-    state, key = learner.start(net), jax.random.key(0)
-
-    def steps() -> Array:
-        nonlocal state
-        state, figures = learner.many(state, key, from_buffer, data, args.steps)
-        return figures["loss"]
-
+    steps = learning(net, game, settings, args.rows, args.steps)
     begin = time.perf_counter()
     jax.block_until_ready(steps())
     compiling = time.perf_counter() - begin
     return compiling, median_seconds(steps, repeats=args.repeats) / args.steps
-
-
-def random_rows(form: RowFormat, count: int) -> dict[str, np.ndarray]:
-    """Rows in which every target is possible."""
-    numbers = np.random.default_rng(0)
-    rows = {name: np.zeros((count, *shape), dtype) for name, (shape, dtype) in form.fields.items()}
-    planes = numbers.random((count, *form.planes_shape), np.float32) < 0.3
-    planes[..., :1] = True
-    rows["planes"] = pack_planes(planes)
-    for name in ("policy", "opponent_policy"):
-        if name in rows:
-            drawn = numbers.exponential(size=rows[name].shape)
-            rows[name] = (drawn / drawn.sum(1, keepdims=True)).astype(np.float16)
-    for name in ("weight", "policy_weight", "opponent_weight"):
-        if name in rows:
-            rows[name] += 1
-    rows["outcome"] = np.eye(3, dtype=np.float32)[numbers.integers(0, 3, count)]
-    rows["to_play"] = numbers.integers(0, 2, count).astype(np.int8)
-    rows["moves_left"] = numbers.integers(0, 80, count).astype(np.int16)
-    if "ownership" in rows:
-        rows["ownership"] = numbers.integers(-1, 2, rows["ownership"].shape).astype(np.int8)
-    return rows
 
 
 def _arguments() -> argparse.Namespace:

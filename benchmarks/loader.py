@@ -13,25 +13,19 @@ each stage's share of time at work.
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import jax
-import numpy as np
-from learner import random_rows
 
 from tengen import games, nets
+from tengen.bench.loader import WAYS, LoaderCase
 from tengen.config.settings.data import LoaderSettings
-from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.loader.loader import Loader, LoaderStats
-from tengen.data.loader.sources import FileList, Folder
+from tengen.data.loader.loader import LoaderStats
 from tengen.errors import TengenError
 
 
@@ -42,8 +36,12 @@ def main() -> int:
     try:
         game = games.make(args.game, **({} if args.size is None else {"size": args.size}))
         form = RowFormat.of(game, nets.possible_heads(game) if args.heads is None else args.heads)
+        case = LoaderCase(
+            *(form, GameIdentity.of(game), args.files, args.rows, args.compress, args.batch, args.readers),
+            *(args.reservoir, args.share, args.seconds, args.transfer),
+        )
         with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-            paths = write(Path(folder), form, GameIdentity.of(game), args)
+            paths = case.write(Path(folder))
             size = sum(path.stat().st_size for path in paths)
             print(
                 f"{game.name} {'x'.join(map(str, game.planes_shape[:2]))}, {form.row_bytes} bytes a row: "
@@ -54,64 +52,19 @@ def main() -> int:
                 flush=True,
             )
             for way in args.ways:
-                measured = [
-                    measure(way, paths, Path(folder), form, GameIdentity.of(game), args) for _ in range(args.repeats)
-                ]
-                speeds = [speed for speed, _, _ in measured]
-                work = median(work for _, work, _ in measured)
+                measured = [case.measure(way, paths) for _ in range(args.repeats)]
+                speeds = [found.rows_per_second for found in measured]
+                work = median(found.core_seconds for found in measured)
                 print(
                     f"  {way}: {median(speeds):,.0f} rows/s, {median(speeds) * form.row_bytes / 1e6:,.0f} MB/s "
                     f"({min(speeds):,.0f} to {max(speeds):,.0f}), {work * 1e6:.2f} us of one core a row\n"
-                    f"    at work: {_shares(measured[-1][2])}",
+                    f"    at work: {_shares(measured[-1].stats)}",
                     flush=True,
                 )
     except TengenError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
-
-
-def write(folder: Path, form: RowFormat, game: GameIdentity, args: argparse.Namespace) -> list[Path]:
-    """The files, in the page cache."""
-    paths = [folder / f"{number:06}.npz" for number in range(args.files)]
-    rows = random_rows(form, args.rows)
-    rows["game"][:, 1] = np.arange(args.rows) // 60
-    write_chunk(paths[0], form, rows, game, network="none", compress=args.compress)
-    for path in paths[1:]:
-        shutil.copyfile(paths[0], path)
-    for path in paths:
-        path.read_bytes()
-    return paths
-
-
-def measure(
-    way: str, paths: list[Path], folder: Path, form: RowFormat, game: GameIdentity, args: argparse.Namespace
-) -> tuple[float, float, LoaderStats]:
-    """Rows per second, seconds of the processor per row, and where the time went."""
-    more: dict[str, dict[str, Any]] = {
-        "order": {},
-        "reservoir": {"reservoir_rows": args.reservoir},
-        "pool": {
-            "reservoir_rows": args.reservoir,
-            "pool_chunks": len(paths),
-            "start_chunks": len(paths),
-            "chunk_share": args.share,
-        },
-    }
-    settings = LoaderSettings(batch=args.batch, readers=args.readers, **more[way])
-    source = Folder(folder) if way == "pool" else FileList(paths)
-    with Loader(source, form, game, settings) as loader:
-        if way == "pool":
-            loader.get_next_batch()  # everything is in memory
-        begin, worked, rows = time.perf_counter(), time.process_time(), 0
-        while (batch := loader.get_next_batch()) is not None:
-            rows += len(batch[0])
-            if args.transfer:
-                jax.block_until_ready(jax.device_put(batch))
-            if way == "pool" and time.perf_counter() - begin > args.seconds:
-                break
-        seconds, worked = time.perf_counter() - begin, time.process_time() - worked
-        return rows / seconds, worked / rows, loader.get_stats()
 
 
 def _shares(stats: LoaderStats) -> str:
@@ -136,9 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--share", type=float, default=0.25, help="share of a chunk taken at a time from the pool (0.25)"
     )
-    parser.add_argument(
-        "--ways", nargs="+", default=["order", "reservoir", "pool"], help="order, reservoir, pool (all)"
-    )
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS, help="order, reservoir, pool (all)")
     parser.add_argument("--cores", type=int, default=0, help="use only so many cores (0: all)")
     parser.add_argument("--transfer", action="store_true", help="put every batch onto the device, and wait for it")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to draw from the pool (5)")

@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -22,21 +21,11 @@ from tengen.protocol.encoding import decode, encode
 from tengen.run import directory
 from tengen.train.checkpoints import Checkpoints
 from tests.data.format.test_tars import fill as lc0_tar
+from tests.helpers.compilations import Compilations
 from tests.helpers.daemon_data import Told, chunk, chunks, overrides, running
 from tests.helpers.patience import LONG, eventually
 
 START = messages.StartTraining("tic_tac_toe")
-
-
-class Compilations:
-    """Counts what XLA compiles, on whatever thread."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        jax.monitoring.register_event_duration_secs_listener(self._heard)
-
-    def _heard(self, name: str, seconds: float, **more: Any) -> None:
-        self.count += name == "/jax/core/compile/backend_compile_duration"
 
 
 compilations = Compilations()

@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import shutil
+import threading
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -19,17 +20,21 @@ from tengen.data.records.records import load_records
 from tengen.data.store import buffer
 from tengen.data.store.store import Store
 from tengen.errors import Diverged, TengenError
+from tengen.loop.compiling import CompilingAhead
 from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
 from tengen.nets import saving
 from tengen.run import directory, metrics, part_status
 from tengen.selfplay import driver
 from tengen.train import checkpoints
+from tengen.train.alpha_zero import AlphaZeroTrainer
+from tests.helpers.compilations import Compilations
 from tests.helpers.crashes import Photographer, copy
 from tests.helpers.tiny_runs import Listener, after, never, prepared, tiny
 
 GOAL = "goal.rows=400"
 OFTEN = "rating.minutes=0.05"
+OTHER_PROGRAM = "train.batch=12"  # than those of the other tests, which JAX has compiled already
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +120,7 @@ def test_it_says_what_it_does_and_how_it_stands(album: tuple[Path, Fused, Photog
     assert found.lines[-1]["rows"] == loop.counts.rows
     elapsed = [line["elapsed"] for line in found.lines]
     assert elapsed == sorted(elapsed)
+    assert [line["what"] for line in found.lines if line["kind"] == metrics.FIRST] == ["move", "step"]
 
 
 def test_ratings_are_on_one_scale_over_time(album: tuple[Path, Fused, Photographer]) -> None:
@@ -443,3 +449,39 @@ def test_searches_and_learning_rate_follow_the_stages_of_the_run(tmp_path: Path)
         "self-play searches with 2 and 2 simulations from now on",
         f"self-play searches with {most} and 2 simulations from now on",
     ]
+
+
+def test_the_learner_is_compiled_once_in_a_thread_while_games_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU: games go on until the program is there, and learning finds it."""
+    monkeypatch.setattr(driver, "MOST_PHASES", 6)
+    monkeypatch.setattr(Fused, "_compiles_ahead", staticmethod(lambda: True))
+    may_compile, compile_now = threading.Event(), AlphaZeroTrainer.compile
+
+    def waiting(trainer: AlphaZeroTrainer) -> None:
+        may_compile.wait()
+        compile_now(trainer)
+
+    monkeypatch.setattr(AlphaZeroTrainer, "compile", waiting)
+    compilations = Compilations()
+    with prepared(tmp_path, GOAL, OTHER_PROGRAM) as loop:
+
+        def stop() -> bool:
+            if loop.counts.rows > 2 * loop.config.data.first_rows and not may_compile.is_set():
+                assert loop.trainer.step == 0, "games are played, and learning waits"
+                may_compile.set()
+                loop._ahead.wait()
+            return False
+
+        loop.run(stop)
+    assert loop.trainer.step > 0
+    assert compilations.of("_drawn") == ["compiling"], "once, by the thread"
+    assert len(compilations.of("_play")) == 1, "tracing it ahead does not compile it twice"
+
+
+def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> None:
+    ahead = CompilingAhead()
+    ahead.start(lambda: 1 / 0)
+    ahead.wait()
+    assert not ahead.busy

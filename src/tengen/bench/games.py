@@ -4,6 +4,7 @@ Both sides run the same loop: choose a legal move by a cheap pseudo-random rule,
 and observation, so that all three must really be computed at every step.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,7 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import games
-from tengen.bench.timing import median_seconds
+from tengen.bench.figures import RATIO, Figure
+from tengen.bench.timing import in_turn
 from tengen.errors import TengenError
 
 
@@ -37,6 +39,9 @@ class BenchResult:
     microseconds: float
     pgx_microseconds: float | None  # None: pgx does not have the game, or is not installed
     device: str
+    after: int = 0  # moves before the measured ones
+    noise: float = 0.0  # of the time, as a share of it
+    ratio_noise: float = 0.0  # of pgx's time divided by ours
 
     @property
     def steps_per_second(self) -> float:
@@ -44,6 +49,15 @@ class BenchResult:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"steps_per_second": self.steps_per_second}
+
+    def figures(self) -> list[Figure]:
+        """For `tengen bench all`."""
+        name = f"rules, {self.label}, {self.batch} games" + (f", after {self.after} moves" if self.after else "")
+        found = [Figure(name, self.microseconds, "us", self.noise)]
+        if self.pgx_microseconds is not None:
+            ratio = self.pgx_microseconds / self.microseconds
+            found.append(Figure(name.replace("rules", "rules / pgx", 1), ratio, RATIO, self.ratio_noise))
+        return found
 
 
 def suite(batch: int | None) -> list[BenchCase]:
@@ -70,11 +84,23 @@ def measure(
         game = games.make(case.game, **case.options)
         keys = jax.random.split(jax.random.key(seed), case.batch)
         node = jax.eval_shape(lambda key, game=game: game.split(game.init(key))[0], keys[0])
-        microseconds = _ours(game, keys, steps, after, repeats)
-        pgx_game = _pgx_counterpart(case.game, case.options) if with_pgx else None
-        theirs = _pgx(pgx_game, keys, steps, after, repeats) if pgx_game else None
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(node))
-        yield BenchResult(case.label, case.batch, size, microseconds, theirs, jax.devices()[0].device_kind)
+        functions = {"ours": _ours(game, keys, steps, after)}
+        if with_pgx and (pgx_game := _pgx_counterpart(case.game, case.options)):
+            functions["pgx"] = _pgx(pgx_game, keys, steps, after)
+        with _explaining_memory():
+            found = in_turn(functions, repeats)
+        ours, theirs = found["ours"], found.get("pgx")
+        yield BenchResult(
+            case.label,
+            case.batch,
+            sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(node)),
+            ours.median / steps * 1e6,
+            None if theirs is None else theirs.median / steps * 1e6,
+            jax.devices()[0].device_kind,
+            after,
+            ours.noise,
+            0.0 if theirs is None else theirs.share_of(ours)[1],
+        )
 
 
 def pgx_is_installed() -> bool:
@@ -100,31 +126,38 @@ def choose(legal: Array, step: Array) -> Array:
 Step = Callable[[Any, Array], Any]
 
 
-def _microseconds(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, after: int, repeats: int) -> float:
-    """The time of one step of the loop that both sides run. `start` is all that a step gives."""
+def _playing(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, after: int) -> Callable[[], Any]:
+    """The loop that both sides run. `start` is all that a step gives."""
 
     def play(first: int, last: int) -> Callable[[Any], Any]:
         return jax.jit(lambda now: jax.lax.fori_loop(first, last, lambda i, now: step(now, choose(mask(now), i)), now))
 
-    try:
+    with _explaining_memory():
         start = play(0, after)(start) if after else start
-        return median_seconds(play(after, after + steps), start, repeats=repeats) / steps * 1e6
+    measured = play(after, after + steps)
+    return lambda: measured(start)
+
+
+@contextlib.contextmanager
+def _explaining_memory() -> Iterator[None]:
+    try:
+        yield
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" in str(error):
             raise TengenError("bench games: that many games do not fit into memory; choose a smaller --batch") from None
         raise
 
 
-def _ours(game: games.Game, keys: Array, steps: int, after: int, repeats: int) -> float:
+def _ours(game: games.Game, keys: Array, steps: int, after: int) -> Callable[[], Any]:
     states = jax.jit(jax.vmap(game.init))(keys)
     start = (states, jax.jit(jax.vmap(game.look))(states))
     step: Step = lambda now, actions: game.step_and_look(now[0], actions)  # noqa: E731
-    return _microseconds(start, step, lambda now: now[1].legal, steps, after, repeats)
+    return _playing(start, step, lambda now: now[1].legal, steps, after)
 
 
-def _pgx(env: Any, keys: Array, steps: int, after: int, repeats: int) -> float:
+def _pgx(env: Any, keys: Array, steps: int, after: int) -> Callable[[], Any]:
     start = jax.jit(jax.vmap(env.init))(keys)
-    return _microseconds(start, jax.vmap(env.step), lambda now: now.legal_action_mask, steps, after, repeats)
+    return _playing(start, jax.vmap(env.step), lambda now: now.legal_action_mask, steps, after)
 
 
 def _pgx_counterpart(game: str, options: dict[str, Any]) -> Any | None:

@@ -1,15 +1,20 @@
 """`tengen bench`: measure this machine."""
 
 import argparse
+import dataclasses
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tengen import files, schema
+from tengen.bench.parts import PARTS, BenchPart
 from tengen.commands.thinking import whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
+_INTERRUPTED = 130
 
 
 def add(subparsers: Any) -> None:
@@ -57,6 +62,79 @@ def add(subparsers: Any) -> None:
     games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
     games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
     games.set_defaults(run=run_games)
+    everything = benches.add_parser(
+        "all",
+        help="every figure of docs/performance.md that this machine can make, next to pgx + mctx",
+        description="Measures every figure of docs/performance.md that this machine can make in some minutes, next to "
+        "pgx and mctx if they are installed, and says what changed against the stored figures of this kind of device. "
+        "Each benchmark is a process with its own share of the time. On a CPU sizes are small, and only ratios are "
+        "compared. Benchmarks: " + "; ".join(f"{part.name}: {part.about}" for part in PARTS) + ".",
+        example="tengen bench all --json figures.json\ntengen bench all --only search,mctx --minutes 3",
+    )
+    everything.add_argument("--only", metavar="NAMES", help="only these benchmarks, separated by commas")
+    everything.add_argument(
+        "--minutes", metavar="M", type=_minutes, default=7.5, help="about how long it may take (%(default)g)"
+    )
+    everything.add_argument(
+        "--against", metavar="FILE", type=Path, help="compare with this file of --json instead of the stored figures"
+    )
+    everything.add_argument(
+        "--json", metavar="FILE", help="also write the figures there (-: to standard output, and the table to stderr)"
+    )
+    everything.set_defaults(run=run_all)
+
+
+def _minutes(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1440:
+        raise argparse.ArgumentTypeError(f"expected a number of minutes above 0, at most a day, got {text!r}")
+    return found
+
+
+def run_all(args: argparse.Namespace) -> int:
+    """Print a row for every figure as soon as it is measured, then what changed."""
+    from rich.console import Console
+
+    from tengen.bench import everything, table
+    from tengen.bench.figures import read, stored
+
+    chosen = _chosen(args.only)
+    against = None if args.against is None else read(args.against)
+    path = None if args.json in (None, "-") else Path(args.json)
+    if path is not None:
+        files.make_folder(path.parent)
+    out = sys.stderr if args.json == "-" else sys.stdout
+    code = 0
+    with Console(stderr=True).status("looking for the device ...") as status:
+        here = everything.machine()
+        shown = table.BenchTable(here, against or stored(here))
+        print("\n".join(shown.head()), file=out, flush=True)
+        try:
+            for event in everything.measure(chosen, here, 60 * args.minutes):
+                status.update(shown.doing(event))
+                for line in shown.add(event):
+                    print(line, file=out, flush=True)
+                if path is not None:  # what is measured is kept, whatever happens later
+                    schema.write_json(path, shown.report())
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
+    print("\n".join(shown.summary(whole=args.only is None)), file=out, flush=True)
+    if args.json == "-":
+        print(json.dumps(dataclasses.asdict(shown.report()), indent=1))
+    elif path is not None:
+        _write(path, shown.report())
+    return code or (1 if shown.failed else 0)
+
+
+def _chosen(names: str | None) -> list[BenchPart]:
+    known = {part.name: part for part in PARTS}
+    wanted = [name.strip() for name in (names or ",".join(known)).split(",")]
+    if unknown := [name for name in wanted if name not in known]:
+        raise TengenError(f"--only: there is no benchmark {schema.quote(unknown[0])}; there are {', '.join(known)}")
+    return [part for name, part in known.items() if name in wanted]
 
 
 def run_games(args: argparse.Namespace) -> int:
@@ -91,8 +169,6 @@ def run_games(args: argparse.Namespace) -> int:
 
 def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
     """What to measure, and the seed."""
-    import dataclasses
-
     from tengen.bench import games as bench
 
     if args.config is None:
@@ -130,7 +206,7 @@ def _row(result: Any) -> str:
     return row + f"{result.pgx_microseconds:>14,.1f}{result.pgx_microseconds / result.microseconds:>7.1f}x"
 
 
-def _write(path: Path, results: dict[str, Any]) -> None:
+def _write(path: Path, results: Any) -> None:
     files.make_folder(path.parent)
     schema.write_json(path, results, indent=2)
     print(f"results written to {path}")

@@ -7,6 +7,7 @@ device's memory, and everything that must survive is written in the background.
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from tengen.data.store.writer import Writer
 from tengen.errors import Diverged, OptionError
 from tengen.interop.katago import base as katago
 from tengen.loop import resuming
+from tengen.loop.compiling import CompilingAhead
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.rating import UNTRAINED
 from tengen.nets.network import Network
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit, starting
+from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
@@ -48,6 +51,8 @@ class Fused(RatedRun):
         self._compiling = 0.0  # seconds that compiling the learner may take
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
+        self._ahead = CompilingAhead()
+        self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
         """Open the directory, build everything, and go on where an earlier process stopped."""
@@ -123,6 +128,7 @@ class Fused(RatedRun):
                     self.reporter.report(self._standing())
                     self._take_changes()
                 self._finish(stop)
+                self._ahead.wait()
         except Diverged:
             self._keep_games()  # they are good all the same
             raise
@@ -138,7 +144,13 @@ class Fused(RatedRun):
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
-        self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
+        ahead = partial(self._ahead.start, self.trainer.compile) if self._compiles_ahead() else None
+        self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start, ahead)
+
+    @staticmethod
+    def _compiles_ahead() -> bool:
+        """Whether the learner is compiled while games are compiled and played. On a CPU, these need the cores."""
+        return jax.default_backend() != "cpu"
 
     @property
     def _waiting(self) -> str:
@@ -159,6 +171,7 @@ class Fused(RatedRun):
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
             self.rater.compiling = self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self._tell_first("move")
         self._playing = rounds.seconds
         self.reporter.look(rounds.board)
         before = self.counts.rows
@@ -167,6 +180,12 @@ class Fused(RatedRun):
             rows, games = jax.device_get((block.rows_count, block.games_count))
             self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
+
+    def _tell_first(self, what: str) -> None:
+        """Write a line of metrics once this process has made its first move or step."""
+        if what not in self._begun:
+            self._begun.add(what)
+            self.reporter.write(FIRST, {"what": what})
 
     def _enter_stage(self) -> tuple[int, int]:
         """The simulations of full and of cheap searches in the present stage of the run."""
@@ -182,8 +201,8 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and self._left < self._compiling:
-            return  # the run would be over before the first step
+        if not session.started and (self._ahead.busy or self._left < self._compiling):
+            return  # games are played until then, or the run would be over before the first step
 
         def allowed() -> int:
             left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
@@ -195,6 +214,7 @@ class Fused(RatedRun):
             self._show("learning" if session.started else "compiling the learner")
             self.trainer.progress = self._progress
             session.learn(steps)
+            self._tell_first("step")
             self.counts = self._now()
             self.reporter.report(self._standing())
             if not self._all_at_once:

@@ -24,6 +24,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.words import counted
 
 NAME = "metrics.jsonl"
+FIRST = "first"  # the kind of the lines about the first move and the first step of a process: {"what": "move"}
 TENSORBOARD = Path("logs", "tensorboard")
 _OURS = b'{"time": "'  # how every line begins
 _LONGEST = 1e10  # seconds, 300 years

@@ -116,10 +116,13 @@ def _first_root(tree: Tree) -> Any:
 
 
 class PlayRounds:
-    """Plays games, a call of about a second at a time. `session` distinguishes their numbers from others'."""
+    """Plays games, a call of about a second at a time. `session` distinguishes their numbers from others'.
 
-    def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
-        self._lanes, self._session, self._key = lanes, session, key
+    `ahead` is called when XLA begins to compile the games and Python has nothing to do.
+    """
+
+    def __init__(self, lanes: Lanes, session: int, key: jax.Array, ahead: Callable[[], object] | None = None) -> None:
+        self._lanes, self._session, self._key, self._ahead = lanes, session, key, ahead
         self._actors: tuple[Actor, ...] | None = None
         self._first: tuple[int, ...] = ()  # numbers of the first new games of each lane, if not 0
         self._pace = Pace(_SECONDS, most=MOST_PHASES)
@@ -145,6 +148,9 @@ class PlayRounds:
             start, self._key = jax.random.split(self._key)
             self._actors = self._lanes.begin(start, self._first)
         phases, began = self._pace.units, time.monotonic()
+        if self._ahead is not None and not self.compiled:
+            self._lanes.trace(weights, self._actors, phases, self._session, budgets)
+            self._ahead()
         playing = self._lanes.play(weights, self._actors, phases, self._session, budgets)
         meanwhile()
         self._actors, finished = playing()

@@ -107,12 +107,8 @@ class Lanes:
         """
 
         def one(number: int) -> tuple[Actor, Finished]:
-            selfplay, device = self.lanes[number]
-            counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
-            if budgets is not None:
-                counted = replace(counted, budgets=jax.device_put(jnp.array(budgets, jnp.int32), device))
-            own = jax.device_put(weights, device)
-            actor, finished = selfplay.play(own, counted, jnp.int32(phases), jnp.uint32(session))
+            arguments = self._arguments(number, weights, actors, phases, session, budgets)
+            actor, finished = self.lanes[number].selfplay.play(*arguments)
             return actor, finished._replace(rows=self._widen[number](finished.rows))
 
         if self._threads is None:
@@ -129,6 +125,23 @@ class Lanes:
             return played, finished
 
         return wait
+
+    def trace(
+        self, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: tuple[int, int] | None = None
+    ) -> None:
+        """The part of the first `play` that Python does: JAX keeps the traced programs, and XLA compiles them then."""
+        for number, lane in enumerate(self.lanes):
+            lane.selfplay.play.lower(*self._arguments(number, weights, actors, phases, session, budgets))
+
+    def _arguments(
+        self, number: int, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: Any
+    ) -> tuple[Any, ...]:
+        """Of `Selfplay.play` in a lane."""
+        device = self.lanes[number].device
+        counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
+        if budgets is not None:
+            counted = replace(counted, budgets=jax.device_put(jnp.array(budgets, jnp.int32), device))
+        return jax.device_put(weights, device), counted, jnp.int32(phases), jnp.uint32(session)
 
 
 @jax.jit

@@ -160,6 +160,15 @@ class Learner:
             found.append(figures)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
+    def compile(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> None:
+        """Compile the program of `many` for such arguments, which are only looked at. Any thread may call this.
+
+        JAX keeps the program, so the first call of `many` need not compile.
+        """
+        arguments = (state, self._numbers, key, sample, data)
+        lowered = self._many.lower(*arguments, jnp.int32(1)) if self._loops else self._one.lower(*arguments)
+        lowered.compile()
+
     @property
     def block(self) -> int:
         """How many batches to give `in_order` at once: transfers and calls cost as much for one as for many."""

@@ -1,0 +1,167 @@
+"""Runs the benchmarks of `tengen bench all`, one process after the other, each for at most its share of the time.
+
+A process that is slow, fails or crashes costs its own figures only. This process does not touch JAX, which would take
+memory of the device that the others measure.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import IO, Any
+
+from tengen import schema
+from tengen.bench import parts
+from tengen.bench.figures import Figure, Machine
+from tengen.bench.parts import BenchPart
+from tengen.errors import TengenError
+from tengen.words import duration
+
+_MACHINE_SECONDS = 120.0  # to find the device
+_TAIL = 4096  # bytes of a process's other output that are shown if it crashes
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What is being measured now."""
+
+    part: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A benchmark that was not measured, or not as a whole."""
+
+    part: str
+    why: str
+    failed: bool = False  # not for want of time or of a device
+
+
+Event = Figure | Doing | Skipped
+
+
+def command(*words: str) -> list[str]:
+    """The process of a part."""
+    return [sys.executable, "-m", "tengen.bench.child", *words]
+
+
+def machine() -> Machine:
+    """What there is to measure. Raises TengenError if JAX cannot compute."""
+    with tempfile.TemporaryFile() as output:
+        for message in _messages(command(), time.monotonic() + _MACHINE_SECONDS, output, time.monotonic):
+            if "machine" in message:
+                return schema.from_data(Machine, message["machine"])
+        raise TengenError(f"bench all: no device was found: {_last_words(output)}")
+
+
+def measure(
+    chosen: Sequence[BenchPart],
+    here: Machine,
+    seconds: float,
+    make_command: Callable[..., list[str]] = command,
+    now: Clock = time.monotonic,
+) -> Iterator[Event]:
+    """Everything that happens, as it happens, in about `seconds`."""
+    possible = []
+    for part in chosen:
+        if obstacle := part.obstacle(here):
+            yield Skipped(part.name, obstacle)
+        else:
+            possible.append(part)
+    end = now() + seconds
+    figures: list[Figure] = []
+    for number, part in enumerate(possible):
+        allowed = parts.seconds_left(max(end - now(), 0.0), part, possible[number + 1 :], here)
+        yield Doing(part.name, f"starting, at most {duration(allowed)}")
+        words = make_command(part.name, json.dumps(asdict(here)))
+        for event in _of_part(part, words, allowed, now):
+            figures += [event] if isinstance(event, Figure) else []
+            yield event
+    yield from parts.derived(figures)
+
+
+def _of_part(part: BenchPart, words: list[str], allowed: float, now: Clock) -> Iterator[Event]:
+    doing = ""
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryDirectory(prefix="tengen-bench-", ignore_cleanup_errors=True) as scratch,
+    ):
+        messages = _messages(words, now() + allowed, output, now, {"TMPDIR": scratch})
+        while True:
+            try:
+                message = next(messages)
+            except StopIteration as ended:
+                code = ended.value
+                break
+            if "figure" in message:
+                yield schema.from_data(Figure, message["figure"])
+            elif "doing" in message:
+                doing = message["doing"]
+                yield Doing(part.name, doing)
+            elif "error" in message:
+                yield Skipped(part.name, message["error"], failed=True)
+        if code is None:
+            yield Skipped(part.name, f"stopped after {duration(allowed)}, measuring {doing or 'nothing yet'}")
+        elif code not in (0, 1):
+            yield Skipped(part.name, f"ended with code {code}: {_last_words(output)}", failed=True)
+
+
+def _messages(
+    words: list[str], end: float, output: IO[bytes], now: Clock, environment: Mapping[str, str] = MappingProxyType({})
+) -> Generator[Any, None, int | None]:
+    """The messages of a process; returns its exit code, or None if it was killed at the `end`.
+
+    It is in a new session: what it starts is killed with it. `environment` has variables besides those of this process.
+    """
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+    assert process.stdout is not None
+    lines: queue.Queue[bytes] = queue.Queue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    try:
+        while True:
+            try:
+                line = lines.get(timeout=max(end - now(), 0.0))
+            except queue.Empty:
+                return None
+            if not line:
+                return process.wait()
+            with contextlib.suppress(ValueError):
+                yield json.loads(line)
+    finally:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        reader.join(5.0)
+        process.stdout.close()
+
+
+def _read(stream: IO[bytes], lines: "queue.Queue[bytes]") -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(b"")
+
+
+def _last_words(output: IO[bytes]) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(size - _TAIL, 0))
+    lines = [line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it printed nothing"
