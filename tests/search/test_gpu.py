@@ -81,7 +81,7 @@ def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Non
 
 def _comparable(part: Any) -> Any:
     """Without what only the programs keep."""
-    return replace(part, onward=None, moves=None, trail=None, settings=None) if isinstance(part, search.Tree) else part
+    return replace(part, onward=None, moves=None, settings=None) if isinstance(part, search.Tree) else part
 
 
 @pytest.mark.usefixtures("emulated_gpu")

@@ -17,12 +17,19 @@ inline float half_to_float(u16 half) {
   const float small = digits / 16777216.0f;
   return sign ? -small : small;
 }
+inline void fetch(const int* from, int* to) { *to = *from; }
+inline void await_fetched() {}
 #else
 __device__ inline float half_to_float(u16 half) {
   float wide;
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(half));
   return wide;
 }
+// Copies to shared memory in the background, until the same thread calls await_fetched.
+__device__ inline void fetch(const int* from, int* to) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}
+__device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
 #ifdef TEAM

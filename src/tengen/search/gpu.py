@@ -3,8 +3,8 @@
 Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
 up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
 walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
-dependent reads is what counts: the walk writes its trail down, the backup reads all of it at once, and so does the next
-walk, as far as it is the same.
+dependent reads is what counts: the walk fetches the choices of all nodes at once and writes its trail down, and the
+backup reads all of that at once.
 
 The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
@@ -116,7 +116,6 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
         [
             *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
             *_tables(tree, _WALKED).values(),
-            *tree.trail,
             *tables,
         ],
         [
@@ -183,7 +182,7 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
     tree = replace(
         tree, **dict(zip(grown, found, strict=False)), state=jax.tree.unflatten(structure, leaves), used=used, done=done
     )
-    return replace(tree, onward=_plan(tree, trail, leaf), trail=trail)
+    return replace(tree, onward=_plan(tree, trail, leaf))
 
 
 def _plan(tree: Tree, trail: Trail, leaf: Array) -> Array:

@@ -18,6 +18,7 @@
 constexpr int WIDTH = LISTED ? LISTED : ACTIONS;
 constexpr int EACH = (WIDTH + TEAM - 1) / TEAM;  // moves of a thread
 constexpr int NONE = -1;
+constexpr int SHARED_BYTES = 48 * 1024;  // of a block
 constexpr int OVER = -1;  // in `onward`: the game is over here
 constexpr u16 NEVER = 0xFC00;  // minus infinity in half precision: the logit of an illegal move
 
@@ -238,7 +239,7 @@ __device__ void copy_state(const u8* from, u8* to, int thread) {
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
     const int* roots, const int* dones, const int* budgets, const int* useds, const float* noises, const int* bases,
     i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE const i8* over,
-    const int* onward, const i16* free, const int* last_lengths, const i16* last_trails STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out,
+    const int* onward, const i16* free STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out,
     int* moves_out, int* active_out, int* length_out, i16* trail STATES_OUT) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
@@ -246,6 +247,16 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   const int root = roots[game], done = dones[game], budget = budgets[game], used = useds[game];
   const long long nodes = (long long)game * SLOTS;
   const bool evaluated = tree.visits[root] > 0, active = done < budget && over[nodes + root] == 0;
+  const int* choices = onward + nodes;
+  // Each level of a walk waits for the one before. So the choices of all nodes are fetched at once if there is room, while
+  // the root's is computed.
+  constexpr bool FETCHED = SLOTS * TEAMS * 4 <= SHARED_BYTES;
+  if (FETCHED) {
+    __shared__ int fetched[FETCHED ? TEAMS * SLOTS : 1];
+    int* mine = fetched + threadIdx.x / TEAM * SLOTS;
+    for (int node = thread; node < SLOTS; node += TEAM) fetch(choices + node, mine + node);
+    choices = mine;
+  }
 
   Row row;
   read_row<true>(row, tree, root, thread);
@@ -262,25 +273,10 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   int parent = root, action = walks ? first.index : 0, reached = walks ? first.extra : NONE, length = 1;
   bool ended = false;
   if (thread == 0) trail[nodes] = root;
-  // Most walks begin as the last one did. As long as each node of its trail still leads to the next, all are read at once.
-  const i16* last = last_trails + nodes;
-  const int last_length = reached >= 0 ? last_lengths[game] : 0;
-  if (last_length > 1 && last[1] == reached) {
-    int differs = NONE;
-    for (int start = 1; differs < 0; start += TEAM) {
-      const int place = start + thread, node = place < last_length ? last[place] : NONE;
-      const int next = node >= 0 ? onward[nodes + node] : OVER;
-      const bool same = place + 1 < last_length && next != OVER && (next >> 16) - 1 == last[place + 1];
-      const float first_other = -team_largest(same ? -INFINITE : (float)-place);
-      if (first_other < INFINITE) differs = (int)first_other;
-      if (node >= 0 && (differs < 0 || place < differs)) trail[nodes + place] = node;
-    }
-    reached = last[differs];
-    parent = last[differs - 1];
-    length = differs;
-  }
+  await_fetched();
+  team_sync();
   while (reached >= 0 && !ended) {
-    const int next = onward[nodes + reached];
+    const int next = choices[reached];
     ended = next == OVER;
     if (ended) break;
     parent = reached;
