@@ -26,6 +26,7 @@ from tengen.search.walk import NewNode, WalkPath
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
 _THREADS = 128  # in a block
 _PLANNING = 2**19  # threads that share the nodes of all trails, at least 4 teams for each trail
+_PLAN_BLOCKS = 10  # on one multiprocessor: with few registers, more nodes are read at a time
 
 _READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
 _WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
@@ -59,6 +60,7 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
             GUMBEL=tree.settings.algorithm == "gumbel",
             HALVINGS=max(1, math.ceil(math.log2(max(tree.settings.considered, 2)))),
             PLANNERS=_planners(tree),
+            PLAN_BLOCKS=_PLAN_BLOCKS if tree.moves.shape[2] else 1,
             **numbers,
             **{entry.upper(): 1},
             **more,
