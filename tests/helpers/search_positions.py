@@ -49,7 +49,21 @@ class FewLegal(DoubleMove):
         return super()._play(state, action // 8)
 
 
-DOUBLE_MOVE, FEW_LEGAL = DoubleMove(NoOptions()), FewLegal(NoOptions())
+class ManyLegal(DoubleMove):
+    """The same with 300 actions, and ten moves for each empty cell: lists are longer than two warps."""
+
+    name = "many_legal"
+    num_actions = 300
+    most_legal_moves = 90
+
+    def legal_actions(self, state: TicTacToeState) -> Array:
+        return jnp.zeros(self.num_actions, bool).at[1:271:3].set(jnp.tile(super().legal_actions(state), 10))
+
+    def _play(self, state: TicTacToeState, action: Array) -> TicTacToeState:
+        return super()._play(state, action // 3 % 9)
+
+
+DOUBLE_MOVE, FEW_LEGAL, MANY_LEGAL = (kind(NoOptions()) for kind in (DoubleMove, FewLegal, ManyLegal))
 
 
 @cache

@@ -13,7 +13,7 @@ from tengen.config.settings.search import SearchSettings
 from tests.helpers.game_recording import make
 from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
-from tests.helpers.search_positions import FEW_LEGAL, roots
+from tests.helpers.search_positions import FEW_LEGAL, MANY_LEGAL, roots
 
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
 GO = make("go", size=3, komi=0.5, max_moves=30)
@@ -22,6 +22,8 @@ CASES = {
     "puct, few moves of many": (FULL_PUCT._replace(game=FEW_LEGAL), SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
     "gumbel, few moves of many": (GUMBEL._replace(game=FEW_LEGAL), SHARP),
+    "puct, many moves of more": (FULL_PUCT._replace(game=MANY_LEGAL), SMOOTH),
+    "gumbel, many moves of more": (GUMBEL._replace(game=MANY_LEGAL), SHARP),
     "gumbel, go, out of room": (Plan(GO, SearchSettings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
 }
 
@@ -81,7 +83,7 @@ def assert_same(plan: Plan, evaluator: tuple[float, float], kernels: Any) -> Non
 
 def _comparable(part: Any) -> Any:
     """Without what only the programs keep."""
-    return replace(part, onward=None, moves=None, trail=None, settings=None) if isinstance(part, search.Tree) else part
+    return replace(part, onward=None, moves=None, settings=None) if isinstance(part, search.Tree) else part
 
 
 @pytest.mark.usefixtures("emulated_gpu")

@@ -17,12 +17,19 @@ inline float half_to_float(u16 half) {
   const float small = digits / 16777216.0f;
   return sign ? -small : small;
 }
+inline void fetch(const int* from, int* to) { *to = *from; }
+inline void await_fetched() {}
 #else
 __device__ inline float half_to_float(u16 half) {
   float wide;
   asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(half));
   return wide;
 }
+// Copies to shared memory in the background, until the same thread calls await_fetched.
+__device__ inline void fetch(const int* from, int* to) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}
+__device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
 #ifdef TEAM
@@ -32,14 +39,32 @@ __device__ inline void team_sync() {
   if (TEAM <= 32) __syncwarp(); else __syncthreads();
 }
 
-struct Sum { __device__ static float of(float a, float b) { return a + b; } };
-struct Largest { __device__ static float of(float a, float b) { return a > b ? a : b; } };
+// A float as a whole number of the same order, and back: warps combine whole numbers by one instruction.
+__device__ inline int ordered(int bits) { return bits ^ (bits >> 31 & 0x7FFFFFFF); }
+__device__ inline int ordered(float value) { return ordered(__float_as_int(value)); }
+
+struct Sum {
+  __device__ static float of(float a, float b) { return a + b; }
+  __device__ static float of_warp(float value) {
+    for (int distance = 16; distance; distance >>= 1) value += __shfl_xor_sync(~0u, value, distance);
+    return value;
+  }
+};
+struct WholeSum {  // of whole numbers
+  __device__ static float of(float a, float b) { return a + b; }
+  __device__ static float of_warp(float value) { return __reduce_add_sync(~0u, (int)value); }
+};
+struct Largest {
+  __device__ static float of(float a, float b) { return a > b ? a : b; }
+  __device__ static float of_warp(float value) {
+    return __int_as_float(ordered(__reduce_max_sync(~0u, ordered(value))));
+  }
+};
 
 // Combines a value of every thread of the team; all threads get the result.
 template <class Operation>
 __device__ inline float team_reduce(float value) {
-  for (int distance = 16; distance; distance >>= 1)
-    value = Operation::of(value, __shfl_xor_sync(~0u, value, distance));
+  value = Operation::of_warp(value);
   if (TEAM_WARPS > 1) {
     __shared__ float parts[TEAM_WARPS];
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
@@ -52,12 +77,13 @@ __device__ inline float team_reduce(float value) {
 }
 
 __device__ inline float team_sum(float value) { return team_reduce<Sum>(value); }
+__device__ inline float team_count(float value) { return team_reduce<WholeSum>(value); }
 __device__ inline float team_largest(float value) { return team_reduce<Largest>(value); }
 
 struct Best {
   float score;
   int index;
-  int extra;  // anything that goes with the index
+  int extra;  // any number from -1 on that goes with the index
   __device__ void take(const Best& other) {
     if (other.score > score || (other.score == score && other.index < index)) *this = other;
   }
@@ -65,13 +91,10 @@ struct Best {
 
 // The highest score of the team; of equal ones the one with the lowest index.
 __device__ inline Best team_best(Best best) {
-  for (int distance = 16; distance; distance >>= 1) {
-    Best other;
-    other.score = __shfl_xor_sync(~0u, best.score, distance);
-    other.index = __shfl_xor_sync(~0u, best.index, distance);
-    other.extra = __shfl_xor_sync(~0u, best.extra, distance);
-    best.take(other);
-  }
+  const int score = ordered(best.score + 0.0f), highest = __reduce_max_sync(~0u, score);  // -0 equals 0
+  const int index = __reduce_min_sync(~0u, score == highest ? best.index : 0x7FFFFFFF);
+  const int extra = __reduce_max_sync(~0u, best.index == index ? best.extra : -1);
+  best = {__int_as_float(ordered(highest)), index, extra};
   if (TEAM_WARPS > 1) {
     __shared__ Best parts[TEAM_WARPS];
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = best;

@@ -3,8 +3,8 @@
 Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
 up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
 walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
-dependent reads is what counts: the walk writes its trail down, the backup reads all of it at once, and so does the next
-walk, as far as it is the same.
+dependent reads is what counts: the walk fetches the choices of all nodes at once and writes its trail down, and the
+backup reads all of that at once.
 
 The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
@@ -26,6 +26,7 @@ from tengen.search.walk import NewNode, WalkPath
 MOST_ACTIONS = 2**16  # `Tree.onward` stores an action in 16 bits
 _THREADS = 128  # in a block
 _PLANNING = 2**19  # threads that share the nodes of all trails, at least 4 teams for each trail
+_PLAN_BLOCKS = 10  # on one multiprocessor: with few registers, more nodes are read at a time
 
 _READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
 _WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
@@ -59,6 +60,7 @@ def _program(tree: Tree, entry: str, **more: object) -> gpu.Program:
             GUMBEL=tree.settings.algorithm == "gumbel",
             HALVINGS=max(1, math.ceil(math.log2(max(tree.settings.considered, 2)))),
             PLANNERS=_planners(tree),
+            PLAN_BLOCKS=_PLAN_BLOCKS if tree.moves.shape[2] else 1,
             **numbers,
             **{entry.upper(): 1},
             **more,
@@ -116,7 +118,6 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
         [
             *(tree.root, tree.done, tree.budget, tree.used, tree.noise, tree.base),
             *_tables(tree, _WALKED).values(),
-            *tree.trail,
             *tables,
         ],
         [
@@ -183,7 +184,7 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
     tree = replace(
         tree, **dict(zip(grown, found, strict=False)), state=jax.tree.unflatten(structure, leaves), used=used, done=done
     )
-    return replace(tree, onward=_plan(tree, trail, leaf), trail=trail)
+    return replace(tree, onward=_plan(tree, trail, leaf))
 
 
 def _plan(tree: Tree, trail: Trail, leaf: Array) -> Array:

@@ -54,10 +54,11 @@ def select(tree: Tree) -> Leaves:
 
 
 def _walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
-    """The paths, the stored states [leaves, ...] of the nodes above the leaves, and the trail as it was."""
+    """The paths, the stored states [leaves, ...] of the nodes above the leaves, and an empty trail."""
     path = jax.vmap(walk)(tree)
     trees = jnp.repeat(jnp.arange(tree.root.shape[0]), tree.settings.leaves)
-    return path, jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state), tree.trail
+    above = jax.tree.map(lambda table: table[trees, path.parent.reshape(-1)], tree.state)
+    return path, above, Trail(jnp.zeros_like(tree.root), jnp.zeros(tree.visits.shape, jnp.int16))
 
 
 @jax.jit

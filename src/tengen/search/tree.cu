@@ -16,8 +16,10 @@
 #define MOVES (i16*)nullptr
 #endif
 constexpr int WIDTH = LISTED ? LISTED : ACTIONS;
-constexpr int EACH = (WIDTH + TEAM - 1) / TEAM;  // moves of a thread
+// Moves of a thread: in all positions, and in nearly all of them.
+constexpr int MOST = (WIDTH + TEAM - 1) / TEAM, FEW = LISTED && MOST > 2 ? 2 : MOST;
 constexpr int NONE = -1;
+constexpr int SHARED_BYTES = 48 * 1024;  // of a block
 constexpr int OVER = -1;  // in `onward`: the game is over here
 constexpr u16 NEVER = 0xFC00;  // minus infinity in half precision: the logit of an illegal move
 
@@ -34,13 +36,13 @@ struct Tree {
   const i16* moves;  // [SLOTS, 3, LISTED]: the legal moves in ascending order, then NONE; their logits; their children
 };
 
-#define EACH_MOVE(row) _Pragma("unroll") for (int k = 0; k < EACH; k++) if (k < (row).each)
+#define EACH_MOVE _Pragma("unroll") for (int k = 0; k < EACH; k++)
 
 // The moves of a node, as far as this thread looks at them; values from the side of the player who moves there.
+template <int EACH>
 struct Row {
   float logits[EACH], visits[EACH], total[EACH];
   int action[EACH], child[EACH];  // NONE where there is none
-  int each;  // of these arrays, the rest is empty
   float node_visits, node_value, first_value;
 
   __device__ bool legal(int k) const { return logits[k] > -INFINITE; }
@@ -48,113 +50,142 @@ struct Row {
 };
 
 // At a root, the tables of all moves are read: there, moves may have become illegal since they were listed.
-template <bool ROOT>
-__device__ void read_row(Row& row, const Tree& tree, int node, int thread) {
+template <bool ROOT, int FIRST, int EACH>
+__device__ void read_moves(Row<EACH>& row, const Tree& tree, int node, int thread) {
   const i16* list = tree.moves + (long long)node * 3 * LISTED;
-  row.each = LISTED ? 0 : EACH;
+  const i16* child = tree.child + (long long)node * ACTIONS;
+  const u16* logits = tree.logits + (long long)node * ACTIONS;
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
+  for (int k = FIRST; k < EACH; k++) {
     const int place = thread + k * TEAM;
-    if (!LISTED) {
-      row.action[k] = place < ACTIONS ? place : NONE;
-    } else if (k == row.each) {
-      row.action[k] = place < LISTED ? list[place] : NONE;
-      if (!ROOT) {
-        row.logits[k] = place < LISTED ? half_to_float(list[LISTED + place]) : -INFINITE;
-        row.child[k] = place < LISTED ? list[2 * LISTED + place] : NONE;
-      }
-      // Nearly all positions have at most 64 moves: only then is it looked whether there are more.
-      row.each += k % 2 == 0 || __any_sync(~0u, row.action[k] >= 0);
-    }
-  }
-  if (!LISTED || ROOT) {
-    const i16* child = tree.child + (long long)node * ACTIONS;
-    const u16* logits = tree.logits + (long long)node * ACTIONS;
-    EACH_MOVE(row) {
+    const bool there = place < WIDTH;
+    row.action[k] = !there ? NONE : LISTED ? list[place] : place;
+    if (LISTED && !ROOT) {
+      row.logits[k] = there ? half_to_float(list[LISTED + place]) : -INFINITE;
+      row.child[k] = there ? list[2 * LISTED + place] : NONE;
+    } else {
       const int action = row.action[k];
-      row.child[k] = action >= 0 ? child[action] : NONE;
       row.logits[k] = action >= 0 ? half_to_float(logits[action]) : -INFINITE;
+      row.child[k] = action >= 0 ? child[action] : NONE;
     }
   }
+}
+
+template <int EACH>
+__device__ void read_visits(Row<EACH>& row, const Tree& tree, int node) {
   const float sign = 1.0f - 2.0f * tree.player[node];
   row.node_visits = tree.visits[node];
   row.node_value = sign * tree.total[node] / fmaxf(row.node_visits, 1.0f);
   row.first_value = sign * tree.value[node];
-  EACH_MOVE(row) {
+  EACH_MOVE {
     const bool known = row.child[k] >= 0;
     row.visits[k] = known ? (float)tree.visits[row.child[k]] : 0.0f;
     row.total[k] = known ? sign * tree.total[row.child[k]] : 0.0f;
   }
 }
 
-__device__ float total_visits(const Row& row) {
+// `choose` of the first EACH moves of each thread; the first READ have been read.
+template <bool ROOT, int EACH, int READ, class Choose>
+__device__ Best choice_of(const Row<READ>& read, const Tree& tree, int node, int thread, const Choose& choose) {
+  Row<EACH> row;
+#pragma unroll
+  for (int k = 0; k < EACH && k < READ; k++) {
+    row.action[k] = read.action[k];
+    row.logits[k] = read.logits[k];
+    row.child[k] = read.child[k];
+  }
+  read_moves<ROOT, READ>(row, tree, node, thread);
+  read_visits(row, tree, node);
+  return choose(row);
+}
+
+// `choose` of the row of a node, which has as many moves as it needs.
+template <bool ROOT, class Choose>
+__device__ Best choice(const Tree& tree, int node, int thread, const Choose& choose) {
+  Row<FEW> read;
+  read_moves<ROOT, 0>(read, tree, node, thread);
+  const bool last = read.action[FEW - 1] >= 0;
+  if (FEW < MOST && __any_sync(~0u, last && thread == TEAM - 1))
+    return choice_of<ROOT, MOST>(read, tree, node, thread, choose);
+  if (LISTED && FEW > 1 && !__any_sync(~0u, last)) return choice_of<ROOT, 1>(read, tree, node, thread, choose);
+  return choice_of<ROOT, FEW>(read, tree, node, thread, choose);
+}
+
+template <int EACH>
+__device__ float total_visits(const Row<EACH>& row) {
   float sum = 0;
-  EACH_MOVE(row) sum += row.visits[k];
-  return team_sum(sum);
+  EACH_MOVE sum += row.visits[k];
+  return team_count(sum);
 }
 
 // Probabilities; -inf gives 0.
-__device__ void softmax(const Row& row, const float* logits, float* weights) {
+template <int EACH>
+__device__ void softmax(const Row<EACH>& row, const float* logits, float* weights) {
   float highest = -LARGEST_FLOAT, sum = 0;
-  EACH_MOVE(row) highest = fmaxf(highest, logits[k]);
+  EACH_MOVE highest = fmaxf(highest, logits[k]);
   highest = team_largest(highest);
-  EACH_MOVE(row) sum += weights[k] = expf(logits[k] - highest);
+  EACH_MOVE sum += weights[k] = expf(logits[k] - highest);
   sum = fmaxf(team_sum(sum), TINIEST_FLOAT);
-  EACH_MOVE(row) weights[k] /= sum;
+  EACH_MOVE weights[k] /= sum;
 }
 
 // A score that is not a number counts as the lowest, so that there is always a move.
-__device__ Best best_of(const Row& row, const float* scores, int thread) {
+template <int EACH>
+__device__ Best best_of(const Row<EACH>& row, const float* scores, int thread) {
   Best best = {-INFINITE, ACTIONS + thread, NONE};
-  EACH_MOVE(row) {
+  EACH_MOVE {
     const bool counts = row.legal(k) && scores[k] > -INFINITE;
     if (row.action[k] >= 0) best.take({counts ? scores[k] : -INFINITE, row.action[k], row.child[k]});
   }
   return team_best(best);
 }
 
-__device__ void puct_scores(const Row& row, const float* prior, float reduction, float* scores) {
+template <int EACH>
+__device__ void puct_scores(const Row<EACH>& row, const float* prior, float reduction, float* scores) {
   float seen = 0;
-  EACH_MOVE(row) seen += row.visits[k] > 0 ? prior[k] : 0.0f;
+  EACH_MOVE seen += row.visits[k] > 0 ? prior[k] : 0.0f;
   const float unvisited = row.node_value - reduction * sqrtf(team_sum(seen));
   const float growth = logf((row.node_visits + F(C_BASE) + 1.0f) / F(C_BASE));
   const float exploration = (F(C_INIT) + growth) * sqrtf(row.node_visits);
-  EACH_MOVE(row) {
+  EACH_MOVE {
     const float value = row.visits[k] > 0 ? row.mean(k) : unvisited;
     scores[k] = value + exploration * prior[k] / (1.0f + row.visits[k]);
   }
 }
 
-__device__ Best puct_below(const Row& row, int thread) {
+template <int EACH>
+__device__ Best puct_below(const Row<EACH>& row, int thread) {
   float prior[EACH], scores[EACH];
-  EACH_MOVE(row) prior[k] = expf(row.logits[k]);
+  EACH_MOVE prior[k] = expf(row.logits[k]);
   puct_scores(row, prior, F(FPU_REDUCTION), scores);
   return best_of(row, scores, thread);
 }
 
-__device__ Best puct_at_root(const Row& row, const float* noise, int thread) {
+template <int EACH>
+__device__ Best puct_at_root(const Row<EACH>& row, const float* noise, int thread) {
   float prior[EACH], scores[EACH];
   if (ROOT_TEMPERATURE == 1.0) {
-    EACH_MOVE(row) prior[k] = expf(row.logits[k]);
+    EACH_MOVE prior[k] = expf(row.logits[k]);
   } else {
     float flat[EACH];
-    EACH_MOVE(row) flat[k] = row.logits[k] / F(ROOT_TEMPERATURE);
+    EACH_MOVE flat[k] = row.logits[k] / F(ROOT_TEMPERATURE);
     softmax(row, flat, prior);
   }
-  EACH_MOVE(row) prior[k] = F(1.0 - NOISE_SHARE) * prior[k] + F(NOISE_SHARE) * noise[k];
+  EACH_MOVE prior[k] = F(1.0 - NOISE_SHARE) * prior[k] + F(NOISE_SHARE) * noise[k];
   puct_scores(row, prior, F(ROOT_FPU_REDUCTION), scores);
   if (FORCED_PLAYOUTS > 0) {
     const float visits = total_visits(row);
-    EACH_MOVE(row)
+    EACH_MOVE
       if (row.visits[k] > 0 && row.visits[k] < sqrtf(F(FORCED_PLAYOUTS) * prior[k] * visits)) scores[k] = INFINITE;
   }
   return best_of(row, scores, thread);
 }
 
 // The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves.
-__device__ void improved_logits(const Row& row, float visits, float* improved) {
+template <int EACH>
+__device__ void improved_logits(const Row<EACH>& row, float visits, float* improved) {
   float prior = 0, weighted = 0, most = 0;
-  EACH_MOVE(row)
+  EACH_MOVE
     if (row.visits[k] > 0) {
       const float share = expf(row.logits[k]);
       prior += share;
@@ -164,7 +195,7 @@ __device__ void improved_logits(const Row& row, float visits, float* improved) {
   weighted = team_sum(weighted) / fmaxf(team_sum(prior), TINIEST_FLOAT);
   const float mixed = (row.first_value + visits * weighted) / (visits + 1.0f);
   float lowest = -INFINITE, highest = -INFINITE;
-  EACH_MOVE(row) {
+  EACH_MOVE {
     improved[k] = row.visits[k] > 0 ? row.mean(k) : mixed;
     if (row.legal(k)) {
       lowest = fmaxf(lowest, -improved[k]);
@@ -174,18 +205,19 @@ __device__ void improved_logits(const Row& row, float visits, float* improved) {
   lowest = -team_largest(lowest);
   highest = team_largest(highest);
   const float weight = (F(VISIT_OFFSET) + team_largest(most)) * F(VALUE_SCALE);
-  EACH_MOVE(row) {
+  EACH_MOVE {
     const float rescaled = (improved[k] - lowest) / fmaxf(highest - lowest, 1e-8f);
     improved[k] = row.legal(k) ? row.logits[k] + weight * rescaled : -INFINITE;
   }
 }
 
-__device__ Best gumbel_below(const Row& row, int thread) {
+template <int EACH>
+__device__ Best gumbel_below(const Row<EACH>& row, int thread) {
   float improved[EACH], policy[EACH];
   const float visits = total_visits(row);
   improved_logits(row, visits, improved);
   softmax(row, improved, policy);
-  EACH_MOVE(row) policy[k] -= row.visits[k] / (1.0f + visits);
+  EACH_MOVE policy[k] -= row.visits[k] / (1.0f + visits);
   return best_of(row, policy, thread);
 }
 
@@ -205,13 +237,14 @@ __device__ int wanted_visits(int considered, int budget, int done) {
   return given + (done - start) / 2;
 }
 
-__device__ Best gumbel_at_root(const Row& row, const float* noise, const float* base, int budget, int done, int thread) {
+template <int EACH>
+__device__ Best gumbel_at_root(const Row<EACH>& row, const float* noise, const float* base, int budget, int done, int thread) {
   float legal = 0, scores[EACH];
-  EACH_MOVE(row) legal += row.legal(k);
-  const int considered = min((int)team_sum(legal), CONSIDERED);
+  EACH_MOVE legal += row.legal(k);
+  const int considered = min((int)team_count(legal), CONSIDERED);
   const float wanted = wanted_visits(considered, budget, done);
   improved_logits(row, total_visits(row), scores);
-  EACH_MOVE(row) scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;
+  EACH_MOVE scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;
   return best_of(row, scores, thread);
 }
 
@@ -238,7 +271,7 @@ __device__ void copy_state(const u8* from, u8* to, int thread) {
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
     const int* roots, const int* dones, const int* budgets, const int* useds, const float* noises, const int* bases,
     i16* child, u16* logits, int* visits, float* total, float* value, i8* player, MOVES_TABLE const i8* over,
-    const int* onward, const i16* free, const int* last_lengths, const i16* last_trails STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out,
+    const int* onward, const i16* free STATES_IN, int* parent_out, int* action_out, int* node_out, int* fresh_out,
     int* moves_out, int* active_out, int* length_out, i16* trail STATES_OUT) {
   const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
   if (game >= BATCH) return;
@@ -246,41 +279,36 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   const int root = roots[game], done = dones[game], budget = budgets[game], used = useds[game];
   const long long nodes = (long long)game * SLOTS;
   const bool evaluated = tree.visits[root] > 0, active = done < budget && over[nodes + root] == 0;
-
-  Row row;
-  read_row<true>(row, tree, root, thread);
-  float noise[EACH], base[EACH];
-  EACH_MOVE(row) {
-    const int action = row.action[k];
-    noise[k] = action >= 0 ? noises[game * ACTIONS + action] : 0.0f;
-    base[k] = GUMBEL && action >= 0 ? bases[game * ACTIONS + action] : 0.0f;
+  const int* choices = onward + nodes;
+  // Each level of a walk waits for the one before. So the choices of all nodes are fetched at once if there is room, while
+  // the root's is computed.
+  constexpr bool FETCHED = SLOTS * TEAMS * 4 <= SHARED_BYTES;
+  if (FETCHED) {
+    __shared__ int fetched[FETCHED ? TEAMS * SLOTS : 1];
+    int* mine = fetched + threadIdx.x / TEAM * SLOTS;
+    for (int node = thread; node < SLOTS; node += TEAM) fetch(choices + node, mine + node);
+    choices = mine;
   }
-  const Best first =
-      GUMBEL ? gumbel_at_root(row, noise, base, budget, done, thread) : puct_at_root(row, noise, thread);
+
+  const Best first = choice<true>(tree, root, thread, [&](const auto& row) {
+    constexpr int EACH = sizeof(row.action) / sizeof(int);
+    float noise[EACH], base[EACH];
+    EACH_MOVE {
+      const int action = row.action[k];
+      noise[k] = action >= 0 ? noises[game * ACTIONS + action] : 0.0f;
+      base[k] = GUMBEL && action >= 0 ? bases[game * ACTIONS + action] : 0.0f;
+    }
+    return GUMBEL ? gumbel_at_root(row, noise, base, budget, done, thread) : puct_at_root(row, noise, thread);
+  });
 
   const bool walks = active && evaluated;
   int parent = root, action = walks ? first.index : 0, reached = walks ? first.extra : NONE, length = 1;
   bool ended = false;
   if (thread == 0) trail[nodes] = root;
-  // Most walks begin as the last one did. As long as each node of its trail still leads to the next, all are read at once.
-  const i16* last = last_trails + nodes;
-  const int last_length = reached >= 0 ? last_lengths[game] : 0;
-  if (last_length > 1 && last[1] == reached) {
-    int differs = NONE;
-    for (int start = 1; differs < 0; start += TEAM) {
-      const int place = start + thread, node = place < last_length ? last[place] : NONE;
-      const int next = node >= 0 ? onward[nodes + node] : OVER;
-      const bool same = place + 1 < last_length && next != OVER && (next >> 16) - 1 == last[place + 1];
-      const float first_other = -team_largest(same ? -INFINITE : (float)-place);
-      if (first_other < INFINITE) differs = (int)first_other;
-      if (node >= 0 && (differs < 0 || place < differs)) trail[nodes + place] = node;
-    }
-    reached = last[differs];
-    parent = last[differs - 1];
-    length = differs;
-  }
+  await_fetched();
+  team_sync();
   while (reached >= 0 && !ended) {
-    const int next = onward[nodes + reached];
+    const int next = choices[reached];
     ended = next == OVER;
     if (ended) break;
     parent = reached;
@@ -407,7 +435,7 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
 #ifdef TREE_PLAN
 // PLANNERS teams share the nodes of one trail and its new leaf. The root, first on the trail, is left to the walk: what
 // it follows depends on noise and on how far the search is.
-extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_plan(
+extern "C" __global__ void __launch_bounds__(TEAM * TEAMS, PLAN_BLOCKS) tree_plan(
     const int* lengths, const i16* trail, const int* leaves, i16* child, u16* logits, int* visits, float* total,
     float* value, i8* player, MOVES_TABLE const void*, int* onward) {
   const int thread = threadIdx.x % TEAM, team = blockIdx.x * TEAMS + threadIdx.x / TEAM;
@@ -417,9 +445,8 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_plan(
   const int length = lengths[game], leaf = leaves[game];
   for (int place = 1 + team % PLANNERS; place < length + (leaf >= 0); place += PLANNERS) {
     const int node = place < length ? trail[(long long)game * SLOTS + place] : leaf;
-    Row row;
-    read_row<false>(row, tree, node, thread);
-    const Best best = GUMBEL ? gumbel_below(row, thread) : puct_below(row, thread);
+    const Best best = choice<false>(
+        tree, node, thread, [&](const auto& row) { return GUMBEL ? gumbel_below(row, thread) : puct_below(row, thread); });
     if (thread == 0) onward[(long long)game * SLOTS + node] = best.index | (best.extra + 1) << 16;
   }
 }

@@ -49,7 +49,6 @@ class Tree:
     parent: Int[Array, "*batch slots"]
     onward: Int32[Array, "*batch slots"]  # the choice at a node below the root; used by GPU programs only
     moves: Int16[Array, "*batch slots listed"]  # moves, logits, children; used by GPU programs only (see `listed`)
-    trail: Trail  # of the last simulation; used by GPU programs only
     free: Int[Array, "*batch slots"]  # all slots; those from `used` on are free
     used: Int32[Array, "*batch"]
     root: Int32[Array, "*batch"]
@@ -90,7 +89,7 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
     shared = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[1]))
     node = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(example[0]))
     number = _number_type(slots).dtype.itemsize
-    per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number + 2
+    per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
     per_node += 4 * parts(settings)
     return games * (slots * per_node + 8 * game.num_actions + 24 + shared)
 
@@ -150,7 +149,6 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
         parent=jnp.full(table, NONE, number),
         onward=jnp.zeros(table, jnp.int32),
         moves=jnp.full((*table, listed(game)), NONE, jnp.int16),
-        trail=Trail(jnp.zeros(batch, jnp.int32), jnp.zeros(table, jnp.int16)),
         free=jnp.broadcast_to(jnp.arange(slots, dtype=number), table),
         used=jnp.ones(batch, jnp.int32),
         root=jnp.zeros(batch, jnp.int32),

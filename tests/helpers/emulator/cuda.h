@@ -132,6 +132,15 @@ static unsigned __ballot_sync(unsigned, bool value) {
   for (int mask = 16; mask; mask >>= 1) found |= __shfl_xor_sync(~0u, found, mask);
   return found;
 }
+static int __reduce_add_sync(unsigned, int value) {
+  for (int mask = 16; mask; mask >>= 1) value += __shfl_xor_sync(~0u, value, mask);
+  return value;
+}
+static int __reduce_max_sync(unsigned, int value) {
+  for (int mask = 16; mask; mask >>= 1) value = max(value, __shfl_xor_sync(~0u, value, mask));
+  return value;
+}
+static int __reduce_min_sync(unsigned, int value) { return ~__reduce_max_sync(~0u, ~value); }
 static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 static float __int_as_float(int x) { float f; memcpy(&f, &x, 4); return f; }
