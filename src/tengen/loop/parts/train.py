@@ -31,6 +31,7 @@ from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
+from tengen.words import counted
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -303,9 +304,9 @@ class TrainPart(Part):
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
-        more = (batch - bucket.level) / self._config.train.samples_per_row
+        more = round((batch - bucket.level) / self._config.train.samples_per_row)
         allowed = f"{bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
-        return self._waiting(f"{more:,.0f} more rows in a shuffle: {allowed}", bucket.level, batch)
+        return self._waiting(f"{counted(more, 'more row')} in a shuffle: {allowed}", bucket.level, batch)
 
     def _checkpoint(self) -> None:
         self.session.checkpoint({"ring": {**self._state.to_dict(), "role": self.role}})
