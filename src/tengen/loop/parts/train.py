@@ -31,7 +31,6 @@ from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
-from tengen.words import counted
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -306,7 +305,7 @@ class TrainPart(Part):
         batch, bucket = self._config.train.batch, self.trainer.bucket
         more = round((batch - bucket.level) / self._config.train.samples_per_row)
         allowed = f"{bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
-        return self._waiting(f"{counted(more, 'more row')} in a shuffle: {allowed}", bucket.level, batch)
+        return self._waiting(f"{more:,} more row{'s' * (more != 1)} in a shuffle: {allowed}", bucket.level, batch)
 
     def _checkpoint(self) -> None:
         self.session.checkpoint({"ring": {**self._state.to_dict(), "role": self.role}})
