@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.run.networks import FoundNetwork
 from tests.helpers.analyses import elements
+from tests.helpers.networks import untrained
 
 QUICK = EngineSettings(leaves=4, slots=2048)
 
@@ -33,6 +35,21 @@ def test_json_says_what_the_network_and_the_search_say(engine: Engine) -> None:
     assert found["visits"] == 300 == 1 + sum(each["visits"] for each in found["candidates"])
     best = found["candidates"][0]
     assert (best["move"], best["value"], best["line"]) == ("a3", 1.0, ["a3"])
+
+
+def test_targets_that_a_game_declares_are_shown(tmp_path: Path) -> None:
+    heads = ("mine", "filled", "lead", "stones")
+    found = untrained(tmp_path, "tests.helpers.every_target:EveryTarget", heads=heads)
+    known = _at(Engine(found, settings=QUICK), "a1 b1", visits=0)
+    told = as_dict(known)["network_says"]["targets"]
+    assert {name: np.shape(value) for name, value in told.items()} == {
+        "mine": (3, 3),
+        "filled": (9,),
+        "lead": (),
+        "stones": (),
+    }
+    assert ((np.array(told["mine"]) > 0) & (np.array(told["mine"]) < 1)).all(), "probabilities"
+    assert f", lead {told['lead']:.3g}, stones {told['stones']:.3g}" in report.as_text(known)
 
 
 def test_values_are_for_who_moves(engine: Engine) -> None:

@@ -201,6 +201,14 @@ def test_hexagons_touch_and_edges_have_the_colours_of_the_players() -> None:
     assert len({each.get("stroke") for each in elements(svg, "edge")}) == 2
 
 
+def test_games_of_users_are_drawn_if_they_say_how() -> None:
+    game = make("tests.helpers.every_target:EveryTarget")
+    board = board_of(game, game.from_text("  a b c\n1 x . .\n2 . o .\n3 . . .\nto play: x"))
+    assert board.kind == "marks"
+    assert (board.columns, board.rows) == (("a", "b", "c"), ("1", "2", "3"))
+    assert board.stones.tolist() == [[0, EMPTY, EMPTY], [EMPTY, 1, EMPTY], [EMPTY] * 3]
+
+
 def test_games_without_a_board_say_so() -> None:
     game = make("hironaka")
     assert not has_board(game)

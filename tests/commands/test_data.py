@@ -19,7 +19,7 @@ def test_supervised_training_in_two_commands(tmp_path: Path, capsys: pytest.Capt
     save_records(games_file, [Record.of(GAME, (0, 3, 1, 4, 2), result=1.0)] * 10)
     words = ["--game", "tic_tac_toe", "--out", str(base / "selfplay")]
     assert main(["data", "from-games", str(games_file), *words]) == 0
-    assert "50 rows of 10 games in 1 files" in capsys.readouterr().out
+    assert "50 rows of 10 games in 1 file" in capsys.readouterr().out
     sets = [word for text in (*SETTINGS, "train.samples_per_row=2.5") for word in ("--set", text)]
     assert main(["train", "tic_tac_toe", "--base", str(base), "--stop-when-limited", *sets]) == 0
     out = capsys.readouterr().out

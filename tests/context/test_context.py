@@ -172,6 +172,16 @@ def test_arrays_that_stay_on_the_device_give_the_same_games() -> None:
     assert len(moves[0]) == 6
 
 
+@pytest.mark.parametrize("fields", [["player"], ["scalars"]])
+def test_batches_on_the_device_need_no_planes(fields: list[str]) -> None:
+    context = GameContext(TIC_TAC_TOE, num_games=3, batch_size=4, total_games=3, arrays="jax", **OPENINGS)
+    context.on("actor", idle, fields=fields)
+    with context:
+        while context.run() is not None:
+            pass
+    assert context.stats().games_finished == 3
+
+
 def test_a_wrong_reply_on_the_device_names_its_row() -> None:
     def wrong(batch: Any) -> Any:
         policy = jnp.zeros(batch["legal"].shape).at[0, 0].set(jnp.nan)

@@ -189,7 +189,7 @@ def test_a_game_of_a_module_in_the_current_directory(own: Path) -> None:
     [
         ("own_games:Broken", r"own_games.py, line 20, in returns: expected float32\[2\], got float32\[1\]"),
         ("own_games:RaisesAtOnce", r"AttributeError: .* \(own_games.py, line 26, in __init__\)"),
-        ("own_games:NOT_A_GAME", "expected a class derived from tengen.games.Game"),
+        ("own_games:NOT_A_GAME", "dict: expected a class derived from tengen.games.Game"),
         ("own_games:Onw", "Onw: unknown name, did you mean Own"),
         ("own_game:Own", "there is no module own_game"),
     ],

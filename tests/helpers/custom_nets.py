@@ -87,3 +87,14 @@ def too_few(game: Game) -> nnx.Module:
 
 def no_module(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs) -> int:
     return 3
+
+
+class NoCall(nnx.Module):
+    """As in other frameworks."""
+
+    def forward(self, planes: Any, scalars: Any) -> Any:
+        return planes, scalars
+
+
+def no_call(game: Game, heads: Any, rngs: nnx.Rngs) -> NoCall:
+    return NoCall()

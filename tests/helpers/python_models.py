@@ -60,6 +60,35 @@ def exported(game: Game) -> Model:
     return evaluate
 
 
+class Tensor(Exported):
+    """An array on a device that NumPy cannot reach, as PyTorch's on a GPU: a slice of it goes nowhere as it is."""
+
+    def __init__(self, values: Any, whole: bool = False) -> None:
+        super().__init__(values)
+        self._whole = whole
+
+    def contiguous(self) -> Any:
+        return Tensor(self._values, whole=True)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if not self._whole:
+            raise BufferError("only compact arrays")
+        return super().__dlpack__(**options)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+def slices(game: Game) -> Model:
+    """Policy and value are slices of one tensor."""
+    import jax.numpy as jnp
+
+    def evaluate(planes: Any, scalars: Any) -> Any:
+        return Tensor(jnp.zeros((len(planes), game.num_actions))), Tensor(jnp.zeros(len(planes)))
+
+    return evaluate
+
+
 def faulty(game: Game, what: str) -> Model:
     def evaluate(planes: Any, scalars: Any) -> Any:
         policy, value = np.zeros((len(planes), game.num_actions)), np.zeros(len(planes))
@@ -71,6 +100,10 @@ def faulty(game: Game, what: str) -> Model:
             return policy + np.nan, value
         if what == "range":
             return policy, value + 3
+        if what == "three":
+            return policy, value, policy
+        if what == "complex":
+            return policy.astype(complex), value
         return policy if what == "alone" else {"policy": policy}
 
     return evaluate
@@ -98,6 +131,18 @@ def alone(game: Game) -> Model:
 
 def no_value(game: Game) -> Model:
     return faulty(game, "no_value")
+
+
+def three(game: Game) -> Model:
+    return faulty(game, "three")
+
+
+def complex_numbers(game: Game) -> Model:
+    return faulty(game, "complex")
+
+
+def ends(game: Game) -> Model:
+    raise SystemExit(len(game.players) + 1)
 
 
 def one_argument(game: Game) -> Any:

@@ -193,6 +193,9 @@ class Breaking(train.Trainer[config.TrainerConfig]):
             self.schedule(self.step)
             self.advance()
         return {"asked": self.schedule.asked}
+
+    def evaluate(self):
+        return {"own_figure": 0.5}
 """
 
 
@@ -219,7 +222,9 @@ def test_a_trainer_of_ones_own_breaks_and_goes_on(
     last = metrics.last(tmp_path / "run" / metrics.NAME, "progress")
     assert last is not None
     assert (last["steps"], last["figures"]["asked"]) == (9, 9)
+    capsys.readouterr()
     assert main(["status", "run"]) == 0
+    assert "step 9: own_figure 0.50" in capsys.readouterr().out
 
 
 @pytest.mark.slow

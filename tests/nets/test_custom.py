@@ -73,6 +73,7 @@ def test_training_and_evaluation_mode_follow_the_call_and_leave_the_graph_alone(
         ("failing", f"building the network failed: TypeError.*{FILE}\\d+, in failing\\)"),
         ("too_few", f"building the network failed: TypeError.*were given \\(.*{FILE}\\d+\\)"),
         ("no_module", f"{FILE}\\d+: expected a flax.nnx.Module, got int"),
+        ("no_call", f"{FILE}\\d+: NoCall lacks the method __call__\\(self, planes, scalars\\)"),
         ("missing", "missing: unknown name"),
     ],
 )

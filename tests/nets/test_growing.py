@@ -114,6 +114,10 @@ def test_what_cannot_grow_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert tower is not None
     spec = dataclasses.replace(nets.spec("b4c16"), tower=dataclasses.replace(tower, pool_blocks=(1,)))
     refused(spec, "of which 1 pool; net.spec.tower.pool_blocks says which")
+    few = dataclasses.replace(tower, channels=8, mid_channels=8, pool_channels=6)
+    refused(
+        dataclasses.replace(spec, tower=few), "5 channels that are not pooled, more than 2; net.spec with at most 3"
+    )
     other = games.make("othello")
     with pytest.raises(OptionError, match="a network for go cannot be the start of one for othello"):
         growing.start_from(tmp_path, nets.build(nets.spec("b2c8"), other, nnx.Rngs(0)), other)

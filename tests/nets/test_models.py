@@ -42,6 +42,7 @@ def test_policy_and_value_in_every_form() -> None:
     assert np.allclose(chances, [0.75, 0.0, 0.25], atol=1e-6)
     assert np.allclose(models.load(named("chances"), GAME)((), seen()).value, 0.25)
     assert np.allclose(models.load(named("exported"), GAME)((), seen()).value, 0)
+    assert np.allclose(models.load(named("slices"), GAME)((), seen()).value, 0)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,9 @@ def test_policy_and_value_in_every_form() -> None:
         ("out_of_range", f"{FILE}\\d+: value is not in \\[-1, 1\\]"),
         ("alone", f"{FILE}\\d+: expected \\(policy, value\\), got no policy in ndarray"),
         ("no_value", f"{FILE}\\d+: expected \\(policy, value\\), got no value in dict"),
+        ("three", f"{FILE}\\d+: expected \\(policy, value\\), got 3 things"),
+        ("complex_numbers", f"{FILE}\\d+: policy: expected real numbers, got complex64"),
+        ("ends", f"loading the model failed: SystemExit: 3 .*{FILE}\\d+, in ends"),
         ("nothing", f"{FILE}\\d+: expected a function of planes and scalars, got NoneType"),
         ("fails_to_load", f"loading the model failed: FileNotFoundError: no weights .*{FILE}\\d+, in fails_to_load"),
         ("missing", "missing: unknown name"),

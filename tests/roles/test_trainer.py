@@ -173,6 +173,9 @@ def test_figures_that_are_none(make: Callable[..., Fitting]) -> None:
     trainer.returned = 3.0
     with pytest.raises(OptionError, match="_train: expected figures by name, or None, got float"):
         trainer.train(1)
+    trainer.returned, trainer.evaluate = None, lambda: "good"
+    with pytest.raises(OptionError, match="evaluate: expected figures by name, or None, got str"):
+        trainer.train(1, evaluation_interval=1)
 
 
 @pytest.mark.slow

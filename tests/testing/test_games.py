@@ -149,6 +149,11 @@ class RendersNothing(TicTacToe):
         return None
 
 
+class PrintsOtherSigns(TicTacToe):
+    def render(self, state) -> Any:
+        return super().render(state).replace(".", "-")
+
+
 class BadSplit(TicTacToe):
     def join(self, node, kept):
         return node._replace(stones=node.stones[::-1])
@@ -220,6 +225,7 @@ BROKEN: list[tuple[Callable[..., Any], str, str]] = [  # the game, the method, w
     (ForgetsTheTurn, "from_text", "render prints another position"),
     (AcceptsGarbage, "from_text", "'': expected ValueError, got TicTacToeState"),
     (RendersNothing, "render", "at the start: expected text, got None"),
+    (PrintsOtherSigns, "render", "expected a line of column names, then 3 rows of a name and 3 of x, o and ., to be"),
     (BadSplit, "join", "does not undo split"),
     (OtherLook, "returns", "differs from `look` in a batch"),
     (NoTargets, "final_targets", "expected the targets ownership of extra_targets, got nothing"),
@@ -231,7 +237,16 @@ BROKEN: list[tuple[Callable[..., Any], str, str]] = [  # the game, the method, w
 
 # One of each kind that has to be compiled; the others take longer.
 SLOW = (NotZeroSum, TooFewMoves, LegalAtTheEnd, NeverLegal, NoBoardPlane, SecondPlayerFirst, Impure, HalfAGroup)
-SLOW += (SameNames, AcceptsGarbage, RendersNothing, OtherLook, TargetBeyondItsRange, MovesAfterTheEnd, NameRaises)
+SLOW += (
+    SameNames,
+    AcceptsGarbage,
+    RendersNothing,
+    PrintsOtherSigns,
+    OtherLook,
+    TargetBeyondItsRange,
+    MovesAfterTheEnd,
+    NameRaises,
+)
 SLOW += (RewardsEarly, TargetThatDoesNotTurn, BadSplit)
 PARAMETERS = [pytest.param(*one, id=one[0].__name__, marks=[pytest.mark.slow] * (one[0] in SLOW)) for one in BROKEN]
 

@@ -171,6 +171,8 @@ def _look(analysis: Analysis, look: NetworkView) -> dict[str, Any]:
         told["moves_left"] = _rounded(look.moves_left)
     if look.opponent_policy is not None:
         told["opponent_policy"] = [_rounded(x) for x in look.opponent_policy]
+    if look.targets:
+        told["targets"] = {name: np.round(value.astype(float), 6).tolist() for name, value in look.targets.items()}
     return told
 
 

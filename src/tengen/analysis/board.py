@@ -1,25 +1,13 @@
 """A position as it lies on a board, for those who draw it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from tengen.games.core import Game
-from tengen.games.text import GO_LETTERS, LETTERS
-
-Kind = Literal["points", "squares", "marks", "holes", "hexagons"]
-"""Stones on crossings (Go), on squares (Othello), crosses and rings (tic-tac-toe), discs that fall (connect four)."""
+from tengen.games.core import BoardKind, Game
 
 EMPTY = -1
-_KINDS: dict[str, Kind] = {
-    "go": "points",
-    "othello": "squares",
-    "tic_tac_toe": "marks",
-    "connect_four": "holes",
-    "hex": "hexagons",
-}
 _SIGNS = {"x": 0, "o": 1, ".": EMPTY}
 Place = tuple[int, int]
 """Row from the top and column from the left."""
@@ -29,7 +17,7 @@ Place = tuple[int, int]
 class BoardView:
     """What is where."""
 
-    kind: Kind
+    kind: BoardKind
     stones: np.ndarray  # Int8[H, W]: the player whose stone it is, or EMPTY
     columns: tuple[str, ...]  # names, from the left
     rows: tuple[str, ...]  # from the top
@@ -42,24 +30,17 @@ class BoardView:
 
 def has_board(game: Game) -> bool:
     """Whether positions of the game can be drawn."""
-    return game.name in _KINDS
+    return game.drawn_as is not None
 
 
 def board_of(game: Game, state: Any) -> BoardView:
     """The board of a position. ValueError if the game has none that can be drawn."""
-    if not has_board(game):
+    if game.drawn_as is None:
         raise ValueError(f"{game.name} has no board that can be drawn")
-    height, width, _ = game.planes_shape
     # What the game prints, since that needs no compiling: a line of columns, then rows that begin with their names.
-    printed = [line.split()[1:] for line in game.render(state).splitlines()[1 : height + 1]]
-    stones = np.array([[_SIGNS[cell.lower()] for cell in row] for row in printed], np.int8)
-    from_below = game.name in ("go", "connect_four")
-    rows = [str(height - row if from_below else row + 1) for row in range(height)]
-    if game.name == "connect_four":
-        columns: Sequence[str] = [str(column + 1) for column in range(width)]
-    else:
-        columns = (GO_LETTERS if game.name == "go" else LETTERS)[:width]
-    return BoardView(_KINDS[game.name], stones, tuple(columns), tuple(rows))
+    columns, *lines = (line.split() for line in game.render(state).splitlines()[: game.planes_shape[0] + 1])
+    stones = np.array([[_SIGNS[cell.lower()] for cell in cells] for _, *cells in lines], np.int8)
+    return BoardView(game.drawn_as, stones, tuple(columns), tuple(row for row, *_ in lines))
 
 
 def place_of(board: BoardView, action: int) -> Place | None:

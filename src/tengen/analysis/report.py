@@ -56,6 +56,8 @@ def network_line(analysis: Analysis) -> str:
         words += f", score {look.score:+.1f} ± {look.score_spread:.1f}"
     if look.moves_left is not None:
         words += f", about {look.moves_left:.0f} moves left"
+    for name, value in look.targets.items():
+        words += f", {name} {value:.3g}" if value.ndim == 0 else ""
     return words
 
 

@@ -37,9 +37,14 @@ class Batch(dict[str, Any]):
         self.label = label
         self.reply: Reply = {} if reply is None else reply
         self.device_fields = device_fields  # JAX arrays on the device of the games; the replies are there too, then
-        self.on_device = False
+        self.device: Any = None  # that of the games, if replies stay there
         self.params: dict[int, Any] = {}
         """Version -> parameters, for versions of this batch that were set with parameters."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether replies stay on the device of the games."""
+        return self.device is not None
 
     @property
     def count(self) -> int:
@@ -69,7 +74,8 @@ def for_actor(label: str, game: Game, listener: Listener, on_device: bool = Fals
     fields = tuple(name for name in ("planes", "scalars", *features) if name in values) if on_device else ()
     values |= {name: jnp.asarray(values[name]) for name in fields}
     batch = Batch(label, values, reply, fields)
-    batch.on_device = on_device
+    if on_device:
+        batch.device = jnp.zeros(()).device
     return batch
 
 

@@ -13,6 +13,8 @@ from jax import Array
 
 def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
     """The arrays of a batch [B, ...] with these rows of a group's [N, ...], from the row `start` on."""
+    if not batch:
+        return batch
     size = len(jax.tree.leaves(batch)[0])
     source, here = np.zeros(size, np.int32), np.zeros(size, bool)
     source[start : start + len(rows)], here[start : start + len(rows)] = rows, True

@@ -11,7 +11,7 @@ from tengen.context import device_rows
 from tengen.context.batches import Batch, untouched
 from tengen.context.listeners import COLOURS
 from tengen.errors import TengenError
-from tengen.nets.models import to_jax
+from tengen.nets.models import to_jax, to_numpy
 from tengen.schema import unknown
 
 _SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
@@ -48,7 +48,7 @@ def take(batch: Batch, reply: Any) -> None:
         if batch.on_device:
             # Shapes that are the same every time are compiled once.
             padded = given if given.shape == full else jnp.zeros(full).at[: batch.count].set(given)
-            batch.reply[name] = jax.device_put(padded, batch["planes"].device)
+            batch.reply[name] = jax.device_put(padded, batch.device)
         else:
             room[: batch.count] = given[: batch.count]
 
@@ -122,7 +122,7 @@ def new_version(reply: Any) -> dict[str, Any]:
 
 def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:
     try:
-        array = np.asarray(value)
+        array = to_numpy(value)
     except Exception as error:  # each framework raises its own
         raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
     # Types that NumPy does not know itself (bfloat16) call themselves void.

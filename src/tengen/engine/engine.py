@@ -140,7 +140,21 @@ class Engine:
             score_spread=None if score is None else float(score[1]),
             opponent_policy=None if reply is None else _softmax(reply),
             moves_left=None if left is None else float(left),
+            targets={name: self._target(name, head[0]) for name, head in (outputs.extra or {}).items()},
         )
+
+    def _target(self, name: str, outputs: np.ndarray) -> np.ndarray:
+        """The target that the outputs of a head stand for, by the meaning of its loss."""
+        target = self.game.target(name)
+        loss = target.loss if target is not None else None
+        outputs = np.asarray(outputs, np.float32)
+        if loss == "binary":
+            return 0.5 + 0.5 * np.tanh(0.5 * outputs)
+        if loss == "ownership":
+            return np.tanh(outputs)
+        if loss == "cross_entropy":
+            return _softmax(outputs.reshape(-1)).reshape(outputs.shape)
+        return outputs[0] if loss == "score" else outputs
 
     def think(
         self,

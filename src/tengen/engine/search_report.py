@@ -1,7 +1,7 @@
 """The report of a search, and the raw output of a network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class NetworkView:
     score_spread: float | None  # its standard deviation
     opponent_policy: np.ndarray | None  # Float32[A]: probabilities of the opponent's reply; illegal ones not left out
     moves_left: float | None  # until the game ends
+    targets: dict[str, np.ndarray] = field(default_factory=dict)
+    """Other targets of the game that the network has a head for: Float32[H, W], Float32[A] or Float32[]."""
 
     @property
     def value(self) -> float:

@@ -29,6 +29,7 @@ class ConnectFour(Game[ConnectFourState]):
     name = "connect_four"
     version = 1
     players = PLAYERS
+    drawn_as = "holes"
     Options: ClassVar[type] = NoOptions
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS

@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,8 @@ import numpy as np
 
 from tengen import importing
 from tengen.errors import OptionError
-from tengen.games.core import Game, NoOptions, Symmetry
+from tengen.games.core import BoardKind, Game, NoOptions, Symmetry
 from tengen.games.targets import Target
-from tengen.schema import quote
 
 _BATCH = 2
 
@@ -34,7 +33,7 @@ class BadGame(OptionError):
 def check_class(cls: Any, name: str) -> type[Game]:
     """`cls`, if it is a class of a game with all methods. Raises OptionError otherwise."""
     if not (isinstance(cls, type) and issubclass(cls, Game)):
-        raise OptionError(f"{name}: expected a class derived from tengen.games.Game, got {quote(cls)}")
+        raise OptionError(f"{name}: {importing.where(cls)}: expected a class derived from tengen.games.Game")
     missing = {method for method in Game.__abstractmethods__ if not callable(getattr(cls, method))}
     missing |= cls.__abstractmethods__
     if missing:
@@ -103,6 +102,7 @@ def _attributes(game: Game) -> Iterator[str]:
             "a tuple of Target with different names",
         ),
         "players": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of the names of player 0 and player 1"),
+        "drawn_as": (lambda x: x is None or x in get_args(BoardKind), f"one of {', '.join(get_args(BoardKind))}"),
         "roles": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of one or two names"),
         "options": (lambda x: isinstance(x, game.Options), f"an instance of {game.Options.__name__}"),
     }

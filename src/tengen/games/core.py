@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,8 @@ from tengen.games.targets import Target
 
 State = TypeVar("State")
 RandomKey = Key[Array, ""]
+BoardKind = Literal["points", "squares", "marks", "holes", "hexagons"]
+"""Stones on crossings (Go), on squares (Othello), crosses and rings (tic-tac-toe), discs that fall (connect four)."""
 
 
 class Observation(NamedTuple):
@@ -91,6 +93,8 @@ class Game(abc.ABC, Generic[State]):
     halves_draws: ClassVar[bool] = False  # networks learn a draw as half a win and half a loss
     weighs_targets: bool = False  # rows have weights for single targets, as those of KataGo do
     players: tuple[str, ...] = ("first", "second")  # what the rules call players 0 and 1; a game for one has one name
+    drawn_as: ClassVar[BoardKind | None] = None
+    """How pictures and the browser draw what `render_grid` prints (x, o and .); an action is the point of its stone."""
 
     def __init__(self, options: Any) -> None:
         self.options = options

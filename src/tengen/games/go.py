@@ -102,6 +102,7 @@ class Go(Game[GoState]):
     name = "go"
     version = 1
     players = PLAYERS
+    drawn_as = "points"
     Options: ClassVar[type] = GoOptions
     halves_draws: ClassVar[bool] = True  # as KataGo's networks do, which know wins and losses only
     extra_targets = (OWNERSHIP, SCORE)
@@ -119,8 +120,7 @@ class Go(Game[GoState]):
         self.num_scalars = len(scalars)
         self._ladder_limits = go_ladders.limits(self.size)
         self._dtype = rules.chain_dtype(self.size)
-        numbers = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
-        self._keys = numbers
+        numbers = self._keys = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
         self._stone_keys = numbers[:, :, : self.points]  # [word, colour, point]
         self._turn_keys = numbers[:, :, self.points]  # [word, colour]
 

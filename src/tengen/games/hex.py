@@ -45,6 +45,7 @@ class Hex(Game[HexState]):
     name = "hex"
     version = 1
     players = PLAYERS
+    drawn_as = "hexagons"
     Options: ClassVar[type] = HexOptions
     extra_targets = (OWNERSHIP,)
 

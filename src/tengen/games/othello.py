@@ -50,6 +50,7 @@ class Othello(Game[OthelloState]):
     name = "othello"
     version = 1
     players = PLAYERS
+    drawn_as = "squares"
     Options: ClassVar[type] = NoOptions
     num_actions = POINTS + 1
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone

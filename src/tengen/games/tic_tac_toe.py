@@ -32,6 +32,7 @@ class TicTacToe(Game[TicTacToeState]):
     name = "tic_tac_toe"
     version = 1
     players = PLAYERS
+    drawn_as = "marks"
     Options: ClassVar[type] = NoOptions
     num_actions = POINTS
     max_moves = POINTS

@@ -113,7 +113,7 @@ class RoleRun(InProcessRun):
     def _evaluate(self) -> None:
         self._show("evaluating")
         with safe_exit.possible(), importing.told(self.config.trainer):
-            self.evaluation, self._evaluated = self.trainer.evaluate(), self.trainer.step
+            self.evaluation, self._evaluated = self.trainer.measured(), self.trainer.step
         self.reporter.write("evaluation", {"steps": self.trainer.step, **self.evaluation})
         self.reporter.say(f"step {self.trainer.step:,}: {', '.join(results(self.evaluation))}")
         self._save_networks()
@@ -183,4 +183,6 @@ def make(config: TrainerConfig) -> Trainer[Any]:
 def results(evaluation: Mapping[str, float]) -> list[str]:
     """black_vs_random 0.92 (12.1 moves) ..."""
     pairs = [name for name in evaluation if not name.endswith(("_length", "_lost"))]
-    return [f"{name} {figure(evaluation[name])} ({evaluation[f'{name}_length']:.1f} moves)" for name in pairs]
+    lengths = {name: evaluation.get(f"{name}_length") for name in pairs}
+    moves = {name: "" if length is None else f" ({length:.1f} moves)" for name, length in lengths.items()}
+    return [f"{name} {figure(evaluation[name])}{moves[name]}" for name in pairs]

@@ -139,9 +139,10 @@ def _data(found: RunOverview) -> list[str]:
     # Mean results of the roles of a training in its last evaluation.
     line = found.evaluation or {}
     results = [
-        f"{_printable(name)} {line[name]:.2f} ({length:.1f} moves)"
+        f"{_printable(name)} {line[name]:.2f}" + (f" ({length:.1f} moves)" if isinstance(length, int | float) else "")
         for name in line
-        if isinstance(line[name], float) and isinstance(length := line.get(f"{name}_length"), int | float)
+        if isinstance(line[name], float) and name != "elapsed" and not name.endswith(("_length", "_lost"))
+        for length in [line.get(f"{name}_length")]
     ]
     if results:
         at = f"step {line['steps']:,}: " if isinstance(line.get("steps"), int) else ""

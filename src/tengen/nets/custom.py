@@ -63,7 +63,8 @@ class CustomNetwork(Network):
     @property
     def place(self) -> str:
         """Where the module's `__call__` is written."""
-        return f"{self.spec.function}: {importing.where(type(self.module).__call__)}"
+        module = type(self.module)
+        return f"{self.spec.function}: {importing.where(module.__call__ if _is_callable(module) else module)}"
 
 
 def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool) -> CustomNetwork:
@@ -83,6 +84,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool
         place = importing.where(function)
         raise OptionError(f"{spec.function}: {place}: expected a flax.nnx.Module, got {type(module).__name__}")
     net = CustomNetwork(spec, module, dtype, full_board)
+    if not _is_callable(type(module)):
+        raise OptionError(f"{net.place}: {type(module).__name__} lacks the method __call__(self, planes, scalars)")
     _check(net, game)
     return net
 
@@ -168,6 +171,11 @@ def _problems(found: Any, spec: Spec, game: Game) -> Iterator[str]:
         elif output is not None and output.shape != wanted:
             got = f"{list(output.shape)} for {_BATCH} positions of {game.name}"
             yield f"{name}: expected the shape {list(wanted)}, got {got}"
+
+
+def _is_callable(module: type) -> bool:
+    """Whether a module has a `__call__`; a class itself can always be called."""
+    return any("__call__" in vars(base) for base in module.__mro__)
 
 
 def _parameters(function: Any) -> Any:

@@ -102,8 +102,10 @@ def _unfit_tower(small: Tower, large: Tower) -> str:
         one, other = getattr(small, name), getattr(large, name)
         if one > other and (name != "pool_channels" or small.pool_blocks):
             return f"its {name} are {one}, more than {other}"
-    if small.pool_blocks and small.mid_channels - small.pool_channels > large.mid_channels - large.pool_channels:
-        return "its pooling blocks have more channels that are not pooled"
+    one, other = (each.mid_channels - each.pool_channels for each in (small, large))
+    if small.pool_blocks and one > other:
+        advice = f"net.spec with at most {large.mid_channels - one} pool_channels would do"
+        return f"its pooling blocks have {one} channels that are not pooled, more than {other}; {advice}"
     if small.excite_ratio is not None and large.excite_ratio is not None:
         one, other = small.channels // small.excite_ratio, large.channels // large.excite_ratio
         if one > other:

@@ -41,7 +41,7 @@ def load(text: str, game: Game) -> "PythonModel":
     function = importing.load(reference, "a function that loads a model")
     try:
         model = function(game)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TengenError(f"{text}: loading the model failed: {importing.explain(error, function)}") from error
     if not callable(model):
         got = f"got {type(model).__name__}"
@@ -95,14 +95,22 @@ class PythonModel:
         for name in ("policy", "value"):
             part = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
             if part is None:
-                self._wrong(f"expected (policy, value), got no {name} in {type(found).__name__}")
+                got = (
+                    f"{len(found)} things"
+                    if isinstance(found, tuple | list)
+                    else f"no {name} in {type(found).__name__}"
+                )
+                self._wrong(f"expected (policy, value), got {got}")
             yield name, part
 
     def _array(self, name: str, value: Any) -> Array:
         try:
-            return to_jax(value)
+            array = to_jax(value)
         except Exception as error:
             self._wrong(f"{name}: {type(value).__name__} cannot be read as an array of numbers ({error})")
+        if jnp.issubdtype(array.dtype, jnp.complexfloating):
+            self._wrong(f"{name}: expected real numbers, got {array.dtype}")
+        return array
 
     def _wrong(self, text: str) -> NoReturn:
         raise TengenError(f"{self.text}: {importing.where(self.model)}: {text}")
@@ -112,14 +120,27 @@ def to_jax(value: Any) -> Array:
     """An array of any framework as JAX's, without a copy where there is a way. Raises whatever that framework does."""
     if isinstance(value, Array):
         return value
-    if hasattr(value, "detach"):  # PyTorch does not export what it could still differentiate
-        value = value.detach()
+    value = _exportable(value)
     if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
         try:
             return jax.dlpack.from_dlpack(value)
         except (TypeError, ValueError, RuntimeError, BufferError):
             pass  # of a type, a layout or a device that JAX does not know
-    return jnp.asarray(np.asarray(value, np.float32))
+    array = to_numpy(value)
+    return jnp.asarray(array if np.iscomplexobj(array) else array.astype(np.float32))
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    """An array of any framework as NumPy's, from a GPU too. Raises whatever that framework does."""
+    value = _exportable(value)
+    return np.asarray(value.cpu() if hasattr(value, "cpu") else value)
+
+
+def _exportable(value: Any) -> Any:
+    """A tensor of PyTorch as others can take it: without a gradient, and a slice as an array on the same device."""
+    for method in ("detach", "contiguous"):
+        value = getattr(value, method)() if hasattr(value, method) else value
+    return value
 
 
 @jax.jit

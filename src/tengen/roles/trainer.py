@@ -206,7 +206,7 @@ class Trainer(BaseTrainer[C]):
             figures = trainer_state.numbers(self, found)
             self._report("training", {"steps": self._step, **figures})
             if self._step // interval > step // interval:  # also if `_train` made more steps than it was asked for
-                measured = self.evaluate()
+                measured = self.measured()
                 self._report("evaluation", {"steps": self._step, **measured})
         return {**figures, **measured, "step": self._step, "steps": self._step - before}
 
@@ -221,6 +221,10 @@ class Trainer(BaseTrainer[C]):
         found = self._evaluation.play(self._reward, key)
         self.set_training(was)
         return found
+
+    def measured(self) -> Metrics:
+        """What `evaluate` gives. UserCodeError if a subclass has another one, and that gives no numbers by name."""
+        return trainer_state.numbers(self, self.evaluate(), "evaluate")
 
     def set_training(self, training: bool) -> None:
         """Whether roll-outs explore, and networks are in training mode while they learn (batch norms, dropout).

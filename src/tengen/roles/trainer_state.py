@@ -103,20 +103,20 @@ def _restore_schedules(trainer: "Trainer[Any]", kept: Mapping[str, Mapping[str, 
             setattr(trainer, name, found)
 
 
-def numbers(trainer: "Trainer[Any]", figures: Any) -> Metrics:
-    """The figures that a subclass's `_train` returned, as numbers by name.
+def numbers(trainer: "Trainer[Any]", figures: Any, method: str = "_train") -> Metrics:
+    """The figures that a method of a subclass returned, as numbers by name.
 
     UserCodeError if they are something else, and Diverged if a loss is not finite.
     """
-    where = importing.where(type(trainer)._train)
+    where = importing.where(getattr(type(trainer), method))
     if not isinstance(figures, Mapping | None):
-        raise UserCodeError(f"_train: expected figures by name, or None, got {type(figures).__name__} ({where})")
+        raise UserCodeError(f"{method}: expected figures by name, or None, got {type(figures).__name__} ({where})")
     found: Metrics = {}
     for name, figure in jax.device_get(dict(figures or {})).items():
         try:
             found[str(name)] = float(figure)
         except (TypeError, ValueError):
-            raise UserCodeError(f"_train: {name}: expected a number, got {type(figure).__name__} ({where})") from None
+            raise UserCodeError(f"{method}: {name}: expected a number, got {type(figure).__name__} ({where})") from None
         if str(name).endswith("loss") and not math.isfinite(found[str(name)]):
             raise Diverged.at(trainer.step, f"{name} is {found[str(name)]}, not a finite number ({where})")
     return found

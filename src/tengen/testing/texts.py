@@ -43,6 +43,11 @@ def printed(game: Game, played: PlayedGames) -> Iterator[str]:
         if not isinstance(text, str):
             yield f"{contract.at(game, 'render')}: {moment(game, played, t, g)}: expected text, got {_words(text)}"
             return
+        if game.drawn_as is not None and not _is_grid(text, game.planes_shape):
+            height, width, _ = game.planes_shape
+            wanted = f"a line of column names, then {height} rows of a name and {width} of x, o and ., to be drawn"
+            yield f"{contract.at(game, 'render')}: {moment(game, played, t, g)}: expected {wanted}, got {text!r}"
+            return
         names = {}
         for action in np.flatnonzero(played.legal[t, g]).tolist():
             name = _called(game, "action_name", state, action)
@@ -57,6 +62,14 @@ def printed(game: Game, played: PlayedGames) -> Iterator[str]:
                 yield f"{where}: {when}: actions {names[name.lower()]} and {action} have the same name, {name}"
                 return
             names[name.lower()] = action
+
+
+def _is_grid(text: str, shape: tuple[int, int, int]) -> bool:
+    """Whether it is a board that `render_grid` prints."""
+    height, width, _ = shape
+    columns, *rows = [line.split() for line in text.splitlines()[: height + 1]] or [[]]
+    signs = [set("".join(cells).lower()) <= set("xo.") and len(cells) == width for _, *cells in rows if rows]
+    return len(columns) == width and len(signs) == height and all(signs)
 
 
 def _read_back(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[str]:

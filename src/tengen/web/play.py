@@ -302,6 +302,7 @@ def _look(game: Game, state: Any, look: NetworkView) -> dict[str, Any]:
     words = f"the network gives {frames.seat_name(game, look.player)} {50 * (look.value + 1):.0f} %"
     if look.score is not None:
         words += f", {look.score:+.1f} points"
+    words += "".join(f", {name} {value:.3g}" for name, value in look.targets.items() if value.ndim == 0)
     ownership = None if look.ownership is None else [round(float(x), 2) for x in (look.ownership * side).reshape(-1)]
     return {
         "player": look.player,

@@ -35,7 +35,7 @@ def test_chunks_appear_beside_those_that_are_there(tmp_path: Path) -> None:
     assert [path.name for path in again.folder.iterdir()] == ["0000000001-games.npz"]
     assert again.folder.name == "games-2"
     assert said == [f"{files[0]}: 0 rows so far", f"{files[1]}: 0 rows so far"], "replayed together, at the end"
-    assert str(again) == f"{again.folder}: 15 rows of 3 games in 1 files"
+    assert str(again) == f"{again.folder}: 15 rows of 3 games in 1 file"
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

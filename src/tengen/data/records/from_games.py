@@ -14,6 +14,7 @@ from tengen.data.records.row_maker import RowMaker
 from tengen.data.store.store import GAMES, Store
 from tengen.errors import TengenError
 from tengen.games.core import Game
+from tengen.words import counted
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,11 @@ class ImportedGames:
     examples: dict[str, str]  # a reason -> one of them
 
     def __str__(self) -> str:
-        lines = [f"{self.folder}: {self.rows:,} rows of {self.games:,} games in {self.chunks:,} files"]
+        many = counted(self.rows, "row"), counted(self.games, "game"), counted(self.chunks, "file")
+        lines = [f"{self.folder}: {many[0]} of {many[1]} in {many[2]}"]
         if self.without_targets:
-            lines.append(f"{self.without_targets:,} games were not counted on the board: the end teaches only who won")
+            unknown = f"{self.without_targets:,} of {many[1]}"
+            lines.append(f"not counted on the board: {unknown}, whose ends teach only who won")
         return "\n".join([*lines, *skipped_lines(self.skipped, self.examples)])
 
 

@@ -52,9 +52,9 @@ class PgnGame(NamedTuple):
 def read(content: bytes) -> list[Record]:
     """All games of a file; at least one. RecordError says which is wrong, and why."""
     found = list(read_each(content))
-    for each in found:
+    for number, each in enumerate(found, 1):
         if isinstance(each, RecordError):
-            raise each
+            raise RecordError(f"game {number}: {each}")
     return cast(list[Record], found)
 
 
@@ -63,11 +63,11 @@ def read_each(content: bytes) -> Iterator[Record | RecordError]:
     games = _games(_decoded(content))
     if not games:
         raise RecordError("there is no game in the file")
-    for number, text in enumerate(games, 1):
+    for text in games:
         try:
             yield _record(_parse(text))
         except RecordError as error:
-            yield RecordError(f"game {number}: {error}")
+            yield error
 
 
 def comments(content: bytes, number: int) -> dict[int, str]:

@@ -303,9 +303,9 @@ class TrainPart(Part):
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
-        more = (batch - bucket.level) / self._config.train.samples_per_row
+        more = round((batch - bucket.level) / self._config.train.samples_per_row)
         allowed = f"{bucket.level:,.0f} of the {batch:,} samples of a step are allowed"
-        return self._waiting(f"{more:,.0f} more rows in a shuffle: {allowed}", bucket.level, batch)
+        return self._waiting(f"{more:,} more row{'s' * (more != 1)} in a shuffle: {allowed}", bucket.level, batch)
 
     def _checkpoint(self) -> None:
         self.session.checkpoint({"ring": {**self._state.to_dict(), "role": self.role}})
