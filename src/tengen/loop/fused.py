@@ -84,7 +84,7 @@ class Fused(RatedRun):
         newest = self.networks.newest
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
         self._saved_step = min(self._saved_step, self.trainer.step)  # if a damaged checkpoint was set aside
-        self._untrained = self._is_new()
+        is_new = self._is_new()
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
         self.collector = Collector(
@@ -93,6 +93,7 @@ class Fused(RatedRun):
         )
         self._show_rating(label)
         self.weights = parts.weights()
+        self._untrained = self.weights if is_new else None  # until they are rated
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
         self._before_exit(self._keep_games)
 
@@ -120,9 +121,6 @@ class Fused(RatedRun):
                     self._start_playing()
                 while not stop() and not self.reason:
                     self._play()
-                    if self._untrained:  # this also compiles the matches, so that their time is known when it is short
-                        self._untrained = False
-                        self._rate(UNTRAINED, self._for_rating(), stop)
                     self._learn(stop)
                     self._save_when_due(stop)
                     self.reporter.report(self._standing())
@@ -232,6 +230,7 @@ class Fused(RatedRun):
             self._show("writing a checkpoint")
             self._checkpoint()
         if self._rating_is_due and (name := self._to_rate(stop)):
+            self._rate_untrained(self._for_rating(), stop)
             self._rate(name, self._for_rating(), stop)
 
     def _to_rate(self, stop: Stop) -> str:
@@ -288,12 +287,19 @@ class Fused(RatedRun):
         """Rate the current network under that name, for at most so long."""
         self._play_matches(name, self.weights, seconds, self._show, stop)
 
+    def _rate_untrained(self, seconds: float, stop: Stop) -> None:
+        """Rate the network that played the first games, with the first that has learned: nothing waits for it."""
+        if self._untrained is not None:
+            weights, self._untrained = self._untrained, None
+            self._play_matches(UNTRAINED, weights, seconds, self._show, stop)
+
     def _finish(self, stop: Stop) -> None:
         """Write everything, and rate the last network if it is new."""
         over = self._is_over
         self._show("writing")
         self._collect()
         if (name := self._to_rate(stop)) and self.session.started and not stop():
+            self._rate_untrained(self._budget.until_closing(self._metrics.elapsed) / 2, stop)
             self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop)
         self._checkpoint()
         self.session.wait()

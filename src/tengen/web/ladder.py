@@ -20,6 +20,7 @@ from tengen.web.folders import inside
 
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
 _MOST_POINTS = 600  # of the curve of ratings
+_UNTRAINED = "untrained"  # the network that a run begins with
 _MOST_SHOWN = 400  # players of a table, and pairs of players
 _LARGEST = 1 << 20  # bytes of a summary
 
@@ -123,7 +124,7 @@ def rating_columns(
         if name not in at and about is None:
             continue
         line = at.get(name, {})
-        elapsed = line.get("elapsed")
+        elapsed = 0.0 if name == _UNTRAINED else line.get("elapsed")  # it is rated with the first that has learned
         samples, made_of = about or (0, 0)
         if elapsed is None:
             elapsed = elapsed_at(name)
@@ -188,7 +189,7 @@ def match_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def _kind(name: str) -> str:
-    if networks.parse(name) is not None or name == "untrained":
+    if networks.parse(name) is not None or name == _UNTRAINED:
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
 
