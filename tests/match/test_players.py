@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tengen import games
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
+from tengen.errors import TengenError
 from tengen.games.core import Game, Observation
 from tengen.games.players import draw
-from tengen.match import players
+from tengen.match import player_spec, players
 from tengen.match.device_match import play
 from tengen.match.player_spec import parse
 from tengen.match.players import Player, play_out
@@ -21,6 +24,7 @@ from tengen.match.solvers import tic_tac_toe as solved
 from tengen.nets.outputs import Evaluation
 from tests.helpers.game_recording import jit, make
 from tests.helpers.match_seats import from_host
+from tests.helpers.networks import untrained
 from tests.helpers.search_positions import DOUBLE_MOVE, after, hashed, roots, stacked
 from tests.oracles.tic_tac_toe import TicTacToe
 
@@ -201,3 +205,24 @@ def test_games_that_are_done_have_no_result() -> None:
     legal = jnp.asarray(jax.vmap(game.legal_actions)(states))
     run = jit(lambda states, legal, done: play_out(game, jax.random.key(0), states, legal, done))
     assert (np.asarray(run(states, legal, jnp.array([True, True]))) == 0).all()
+
+
+def test_networks_with_different_observations_meet_in_one_game(tmp_path: Path) -> None:
+    """One of them sees KataGo's planes; both choose what they would choose in the game that they were trained on."""
+    options = {"size": 5, "komi": 0.5}
+    nets = {kind: untrained(tmp_path / kind, "go", observation=kind, **options).path for kind in ("tengen", "katago")}
+    own = {kind: games.make("go", observation=kind, **options) for kind in nets}
+    a, b = (player_spec.parse(str(path)) for path in nets.values())
+    game = player_spec.common_game(a, b, None, {})
+    assert game.options == own["katago"].options == player_spec.common_game(b, a, None, {}).options
+    states = {kind: jax.vmap(one.init)(jax.random.split(jax.random.key(0), 8)) for kind, one in own.items()}
+    for kind, one in own.items():
+        for move in (7, 12, 3):
+            states[kind] = jax.vmap(one.step)(states[kind], (jnp.arange(8) + move) % 25)
+    key, everywhere = jax.random.key(1), jnp.ones(8, bool)
+    for kind, path in nets.items():
+        alone = players.saved(kind, path, own[kind]).ask(key, states[kind], everywhere)
+        together = players.saved(kind, path, game).ask(key, states["katago"], everywhere)
+        assert alone.tolist() == together.tolist()
+    with pytest.raises(TengenError, match="katago"):
+        players.saved("katago", nets["katago"], own["tengen"])

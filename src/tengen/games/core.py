@@ -6,7 +6,7 @@ observations nor legal masks, because a search keeps one state per tree node.
 
 import abc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -110,6 +110,16 @@ class Game(abc.ABC, Generic[State]):
     def exact(self) -> "Game[State]":
         """The same game for looking at few positions, without the bounds that make thousands of games fast."""
         return self
+
+    def for_network(self, options: Mapping[str, Any]) -> "Game[State]":
+        """This game with the observation of a network that was trained with other options, if that can be had."""
+        del options
+        return self
+
+    def states_for(self, other: "Game[State]", states: State) -> State:
+        """States of this game as those of `other`, which `for_network` gave."""
+        del other
+        return states
 
     # The rules
 

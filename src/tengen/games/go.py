@@ -1,7 +1,8 @@
 """Go on square boards, area scoring (Tromp-Taylor), with three ko rules. See docs/games/go.md."""
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -123,6 +124,17 @@ class Go(Game[GoState]):
         numbers = self._keys = np.random.default_rng(19).integers(0, 2**32, (2, 2, self.points + 1), np.uint32)
         self._stone_keys = numbers[:, :, : self.points]  # [word, colour, point]
         self._turn_keys = numbers[:, :, self.points]  # [word, colour]
+
+    def for_network(self, options: Mapping[str, Any]) -> "Go":
+        """States with ladders serve networks of both observations."""
+        return self._without_ladders if self.katago and options.get("observation", "tengen") == "tengen" else self
+
+    @cached_property
+    def _without_ladders(self) -> "Go":
+        return Go(replace(self.options, observation="tengen"))
+
+    def states_for(self, other: Game[GoState], states: GoState) -> GoState:
+        return states if other is self else states._replace(ladders=None)
 
     @cached_property
     def exact(self) -> "Go":

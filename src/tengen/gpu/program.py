@@ -84,8 +84,9 @@ def call(
 @functools.cache
 def ptx(program: Program, capability: int) -> str:
     """The program compiled for a compute capability such as 90."""
-    # Without fused multiply-add a program rounds as XLA does.
-    options = (f"--gpu-architecture=compute_{capability}", "--std=c++17", "--fmad=false")
+    # Without fused multiply-add a program rounds as XLA does. Lambdas are functions of the device only if all are.
+    flags = "--std=c++17", "--device-as-default-execution-space", "--fmad=false"
+    options = (f"--gpu-architecture=compute_{capability}", *flags)
     return nvrtc.compile_ptx(program.source, program.path, options)
 
 

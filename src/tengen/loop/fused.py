@@ -283,15 +283,15 @@ class Fused(RatedRun):
             self.reporter.say(note)
         self.collector.network = name
 
-    def _rate(self, name: str, seconds: float, stop: Stop) -> None:
-        """Rate the current network under that name, for at most so long."""
-        self._play_matches(name, self.weights, seconds, self._show, stop)
+    def _rate(self, name: str, seconds: float, stop: Stop, *, last: bool = False) -> None:
+        """Rate the current network under that name, for at most so long; `last`: it is the last of the run."""
+        self._play_matches(name, self.weights, seconds, self._show, stop, last=last)
 
     def _rate_untrained(self, seconds: float, stop: Stop) -> None:
         """Rate the network that played the first games, with the first that has learned: nothing waits for it."""
         if self._untrained is not None:
             weights, self._untrained = self._untrained, None
-            self._play_matches(UNTRAINED, weights, seconds, self._show, stop)
+            self._play_matches(UNTRAINED, weights, seconds, self._show, stop, last=False)
 
     def _finish(self, stop: Stop) -> None:
         """Write everything, and rate the last network if it is new."""
@@ -300,7 +300,7 @@ class Fused(RatedRun):
         self._collect()
         if (name := self._to_rate(stop)) and self.session.started and not stop():
             self._rate_untrained(self._budget.until_closing(self._metrics.elapsed) / 2, stop)
-            self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop)
+            self._rate(name, self._budget.until_closing(self._metrics.elapsed), stop, last=True)
         self._checkpoint()
         self.session.wait()
         self._use_up(over)

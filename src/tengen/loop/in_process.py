@@ -167,11 +167,15 @@ class RatedRun(InProcessRun):
         """Seconds that a rating may take now."""
         return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
 
-    def _play_matches(self, name: str, weights: Any, seconds: float, show: Callable[[str], None], stop: Stop) -> None:
-        """Rate a network with these weights, for at most so long."""
+    def _play_matches(
+        self, name: str, weights: Any, seconds: float, show: Callable[[str], None], stop: Stop, *, last: bool
+    ) -> None:
+        """Rate a network with these weights, for at most so long; the `last` plays those it is sure to beat, too."""
         end = self._metrics.elapsed + seconds
         key, self.key = jax.random.split(self.key)
-        matches = self.rater.rate(name, weights, key, left=lambda: end - self._metrics.elapsed, show=show, stop=stop)
+        matches = self.rater.rate(
+            *(name, weights, key), left=lambda: end - self._metrics.elapsed, show=show, stop=stop, everybody=last
+        )
         self._note_matches(name, matches)
 
     def _note_matches(self, name: str, matches: Iterable[MatchResult]) -> None:

@@ -103,16 +103,18 @@ class Rater:
         left: Callable[[], float] = lambda: math.inf,
         show: Callable[[str], None] = lambda words: None,
         stop: Callable[[], bool] = lambda: False,
+        everybody: bool = True,
     ) -> Iterator[MatchResult]:
         """Plays the matches of a network: a round against each opponent, then another.
 
-        `left` gives the seconds that remain. A round that would take longer is not begun, and at the end of the time,
-        or when `stop` says so, only finished games count. `show` gets words about the progress.
+        Unless `everybody` is to play, opponents whose results are certain are left out if there are others. `left`
+        gives the seconds that remain. A round that would take longer is not begun, and at the end of the time, or when
+        `stop` says so, only finished games count. `show` gets words about the progress.
         """
         newest = self.player(name, params)
         numbers = {other: number for number, other in enumerate(self.opponents(name))}
         matches: dict[str, MatchRounds] = {}
-        for other in self._in_order(name):
+        for other in self._in_order(name, everybody=everybody):
             if (opponent := self._opponent(other)) is not None:
                 now = jax.random.fold_in(key, numbers[other])
                 pairs, moves = self._settings.games // 2, self._settings.opening_moves
@@ -219,11 +221,12 @@ class Rater:
         """Seconds of a round against an opponent that has not played yet."""
         return max((cost for kind, cost in self._costs.items() if kind not in self._too_slow), default=0.0)
 
-    def _in_order(self, name: str) -> list[str]:
+    def _in_order(self, name: str, *, everybody: bool = True) -> list[str]:
         """The opponents of a network, those first whose matches tell most about it.
 
         A reference that is on the scale already comes first, since only it can place the network there. Then come those
-        who may win or lose, the one that has waited longest first. Opponents whose results are certain come last.
+        who may win or lose, the one that has waited longest first. Opponents whose results are certain come last, or
+        are left out if not `everybody` is wanted.
         """
         opponents, ratings = self.opponents(name), self.ratings
         known = {rating.name: rating.elo for rating in ratings.players} if ratings else {}
@@ -240,6 +243,8 @@ class Rater:
             return max((number for number, result in enumerate(self.results) if result.b == other), default=-1)
 
         order = sorted(opponents, key=lambda other: (not tells(other), waited(other)))
+        if not everybody and tells(order[0]):
+            order = [other for other in order if tells(other)]
         references = [other for other in order if other in known and other in self._settings.references]
         return [*references[:1], *(other for other in order if other not in references[:1])]
 

@@ -164,7 +164,7 @@ class Sync(RatedRun):
         self._notice.show(replace(progress, words=f"{self._stage}: {progress.words}"))
         self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
 
-    def _rate_newest(self, seconds: float) -> None:
+    def _rate_newest(self, seconds: float, *, last: bool = False) -> None:
         """Rate the newest network, if it was not rated yet."""
         found = networks.newest(self.base)
         if found is None or found.name == self._rated or self._stop():
@@ -173,12 +173,12 @@ class Sync(RatedRun):
         self.rater.refresh()
         if self.selfplay.spec != self.networks.spec:
             return
-        self._rate(found.name, self.networks.parameters(found.name), seconds)
+        self._rate(found.name, self.networks.parameters(found.name), seconds, last=last)
         self._rated = found.name
 
-    def _rate(self, name: str, weights: Any, seconds: float) -> None:
+    def _rate(self, name: str, weights: Any, seconds: float, *, last: bool = False) -> None:
         self._stage = "rating"
-        self._play_matches(name, weights, seconds, lambda words: self._show(Progress(words)), self._stop)
+        self._play_matches(name, weights, seconds, lambda words: self._show(Progress(words)), self._stop, last=last)
 
     def _draw(self) -> None:
         self.networks.look()
@@ -201,7 +201,7 @@ class Sync(RatedRun):
             while not self._stop() and self._until_closing() > 0 and self._step("gate", self.gate).worked:
                 pass
         self._patiently("train", self.train.flush)
-        self._rate_newest(self._until_closing())
+        self._rate_newest(self._until_closing(), last=True)
         self._use_up(over)
         self._stage = "done"
         self.reporter.report(self._standing(), now=True)

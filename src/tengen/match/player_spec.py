@@ -183,15 +183,22 @@ def make_game(name: str, options: Mapping[str, Any]) -> Game:
 
 
 def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:
+    """The game of the networks; if they differ in what they see of it, the one that shows it to all of them."""
     saved = [one.found.saved for one in networks if one.found]
-    first, *others = (GameIdentity(one.game, one.version, one.options) for one in saved)
-    for other in others:
-        if different := first.difference(other):
-            raise TengenError(
-                f"{networks[0].text} and {networks[1].text} were trained on different games ({different}); "
-                "if both can play one of them, say which: --game ..."
-            )
+    known = [GameIdentity(one.game, one.version, one.options) for one in saved]
     try:
-        return games.make(first.name, **{**first.options, **options})
+        made = [games.make(one.name, **one.options) for one in known]
+        chosen = next((one for one, game in zip(known, made, strict=True) if _shows(game, known)), None)
+        if chosen is not None:
+            return games.make(chosen.name, **{**chosen.options, **options})
     except OptionError as error:
         raise TengenError(f"{networks[0].text}: its game cannot be made: {error}") from None
+    raise TengenError(
+        f"{networks[0].text} and {networks[1].text} were trained on different games ({known[0].difference(known[1])}); "
+        "if both can play one of them, say which: --game ..."
+    )
+
+
+def _shows(game: Game, known: list[GameIdentity]) -> bool:
+    """Whether networks for all these games can play that one."""
+    return not any(GameIdentity.of(game.for_network(one.options)).difference(one) for one in known)

@@ -18,7 +18,7 @@ from tengen.games.core import Game, Observation
 from tengen.games.hironaka import Hironaka
 from tengen.games.hironaka_players import HOSTS, Fixed
 from tengen.games.players import First, Player, Random, Rule, draw
-from tengen.nets import evaluators
+from tengen.nets import evaluators, models, saving
 from tengen.nets.outputs import Evaluation
 
 Evaluate = Callable[[Any, Observation], Evaluation]
@@ -85,11 +85,12 @@ def perfect(name: str, best_moves: Callable[[Any], list[int]]) -> Player:
 
 def saved(name: str, path: Path, game: Game, settings: SearchSettings | None = None, dtype: Any = "float32") -> Player:
     """A network on disk, with search or (None) without. TengenError if it does not fit the game."""
-    evaluate, params = evaluators.saved(path, game, dtype)
+    own = game if models.is_model(path) else game.for_network(saving.read(path).options)
+    evaluate, params = evaluators.saved(path, own, dtype)
     params = jax.device_put(params, jax.local_devices()[0])
-    if settings is None:
-        return policy(name, evaluate, game, params)
-    return network(name, evaluate, game, settings, params)
+    look = partial(policy, name, evaluate, own) if settings is None else partial(network, name, evaluate, own, settings)
+    found = look(params)
+    return found if own is game else replace(found, rule=Observing(found.rule, game, own))
 
 
 def fixed_rules(game: Game, role: str) -> dict[str, Rule]:
@@ -103,6 +104,18 @@ def fixed_rules(game: Game, role: str) -> dict[str, Rule]:
 @partial(jax.jit, static_argnums=0)
 def _look(game: Game, states: Any) -> Any:
     return jax.vmap(game.look)(states)
+
+
+@dataclass(frozen=True)
+class Observing:
+    """The rule of a network with another observation than that of the game which is played."""
+
+    rule: Rule
+    game: Game
+    own: Game
+
+    def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
+        return self.rule(params, key, self.game.states_for(self.own, states), which)
 
 
 @dataclass(frozen=True)
