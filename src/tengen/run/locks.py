@@ -1,6 +1,6 @@
-"""Who may use a run directory: the fused loop alone, or any number of parts; of some kinds one at a time.
+"""Who may use a run directory: the fused loop alone, or any number of parts, of which some kinds exist only once.
 
-Everyone who takes it also removes what killed processes have left unfinished there.
+Whoever takes the lock also removes what killed processes have left unfinished.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def check_name(name: str) -> str:
 def following(
     base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
 ) -> Iterator[None]:
-    """`taking_part`, after waiting at most so many seconds for a process of this machine that is about to end."""
+    """As `taking_part`, but waits up to `seconds` for a process of this machine that is about to end."""
     end, said = time.monotonic() + seconds, False
     with contextlib.ExitStack() as stack:
         while True:
@@ -50,7 +50,7 @@ def following(
 
 @contextlib.contextmanager
 def taking_part(base: Path, only: str = "") -> Iterator[None]:
-    """Be a part of the run. `only` names what one process may be at a time, as `train-main`."""
+    """Take part in the run. `only` names a part that exists only once, such as `train-main`."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock.locked(base, shared=True))
         if only:
