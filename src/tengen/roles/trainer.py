@@ -244,10 +244,6 @@ class Trainer(BaseTrainer[C]):
             self._set_mode(role)
             self._replaced(role.name)
 
-    def replace_reward(self, reward: Reward) -> None:
-        """Use this reward from now on."""
-        self._reward = reward
-
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
         which = self.role(role)

@@ -44,7 +44,7 @@ class Collector:
     ) -> None:
         """`visits` are those of a full and of a cheap search, for files of KataGo; they may change."""
         self.network = network  # whose games they are
-        self.written_rows = self.written_games = 0  # that are in files by now
+        self.written_rows = 0  # in files by now
         self.tally = GameTally()  # of all games
         self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
@@ -120,7 +120,7 @@ class Collector:
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
         if self._format == "katago":
             write = partial(katago_writing.write, path, rows)
-        self._put(write, path, len(_numbers(rows)), finished)
+        self._put(write, path, len(_numbers(rows)))
         if whole:
             self._finished = max(self._finished - finished, 0)
         else:
@@ -130,15 +130,14 @@ class Collector:
         """Write games for Lc0 in the background."""
         path = self._store.reserve(self.network, self._format)
         write = partial(lc0_writing.write, path.parent, path.stem, self._games)
-        self._put(write, path, self._waiting, self._finished)
+        self._put(write, path, self._waiting)
         self._games, self._waiting = [], 0
         self.counted()
 
-    def _put(self, write: Callable[[], object], path: Path, rows: int, games: int) -> None:
+    def _put(self, write: Callable[[], object], path: Path, rows: int) -> None:
         def job() -> None:
             write()
             self.written_rows += rows
-            self.written_games += games
 
         self._writer.put(job, path)
         if self._format != "katago":
