@@ -60,8 +60,8 @@ class Rater:
         self._use(search, settings)
 
     def change(self, search: SearchSettings, settings: RatingSection) -> None:
-        """Play the matches with other settings from now on; those with other searches or sizes compile again."""
-        settings = replace(settings, minutes=self._settings.minutes)  # they are the caller's business
+        """Play the matches with other settings from now on; if search or sizes change, they are compiled again."""
+        settings = replace(settings, minutes=self._settings.minutes)  # the caller decides when to rate
         if (players.strongest(search, settings.simulations), settings) != (self._search, self._settings):
             self._use(search, settings)
 
@@ -77,7 +77,7 @@ class Rater:
         self._rounds = math.ceil(pairs / self._at_once)
 
     def refresh(self) -> None:
-        """Reads what others, such as the gate, have added to the results."""
+        """Read what others, such as the gate, have added to the results."""
         self.results = results.read(self.path)
 
     def player(self, name: str, params: Any) -> players.Player:
@@ -104,10 +104,10 @@ class Rater:
         show: Callable[[str], None] = lambda words: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[MatchResult]:
-        """Plays the matches of a network: a round against each opponent, then another.
+        """Play the matches of a network: a round against each opponent, then another.
 
         `left` gives the seconds that remain. A round that would take longer is not begun, and at the end of the time,
-        or when `stop` says so, only finished games count. `show` gets words about the progress.
+        or when `stop` says so, only finished games count. `show` is told about the progress.
         """
         newest = self.player(name, params)
         numbers = {other: number for number, other in enumerate(self.opponents(name))}
@@ -182,7 +182,7 @@ class Rater:
         return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
     def _play(self, rounds: MatchRounds, number: int, stop: Callable[[], bool], show: Callable[[str], None]) -> Match:
-        """Plays one round, and remembers how long it took."""
+        """Play one round, and remember how long it took."""
         other, kind = rounds.b.name, _kind(rounds.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
@@ -193,8 +193,8 @@ class Rater:
             first = self._clock() if first == began else first
             show(f"playing against {other}: {before + standing.finished} of {games} games are over")
 
-        # The network is saved, and while the match is compiled it has no games. Once it is played, `stop` ends it:
-        # finished games are kept, and the run ends in order.
+        # The network is saved, and a match that is being compiled has no games to lose. Once it is played, `stop` ends
+        # it: finished games are kept, and the run ends in order.
         new = kind not in self._costs
         match = rounds.play(number, stop=stop, show=update, apart=True, exit_while_compiling=new)
         ended = self._clock()
@@ -220,10 +220,10 @@ class Rater:
         return max((cost for kind, cost in self._costs.items() if kind not in self._too_slow), default=0.0)
 
     def _in_order(self, name: str) -> list[str]:
-        """The opponents of a network, those first whose matches tell most about it.
+        """The opponents of a network, those first whose matches tell the most about it.
 
-        A reference that is on the scale already comes first, since only it can place the network there. Then come those
-        who may win or lose, the one that has waited longest first. Opponents whose results are certain come last.
+        A reference that is already on the scale comes first, since only it can place the network there. Then come those
+        who may win or lose, starting with the one that has waited longest. Those whose results are certain come last.
         """
         opponents, ratings = self.opponents(name), self.ratings
         known = {rating.name: rating.elo for rating in ratings.players} if ratings else {}

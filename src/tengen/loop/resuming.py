@@ -1,4 +1,4 @@
-"""Resuming a fused run from what an earlier process left in its directory, whenever that was killed.
+"""Resuming a fused run from what an earlier process left in its directory, even if it was killed.
 
 A checkpoint is the state of learning with the counts at that moment and the number of the last chunk before it. Later
 chunks hold the counts of what was played for them. So every row on the disk counts once, and what was learned after
@@ -33,7 +33,7 @@ class ResumedRun:
 
 
 def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
-    """What a checkpoint notes besides the training; `chunk` is the number of the last one that the counts include."""
+    """What a checkpoint holds besides the state of training; `chunk` is the last one that the counts include."""
     return {"counts": asdict(counts), "chunk": chunk}
 
 
@@ -81,7 +81,7 @@ def _number(value: Any) -> float:
 
 
 def _last_session(base: Path) -> int:
-    """By the metrics: a session that left no chunk and no checkpoint may have left records of games."""
+    """According to the metrics, since a session without a chunk or checkpoint may have left records of games."""
     lines = metrics.read(base / metrics.NAME).lines
     return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
 

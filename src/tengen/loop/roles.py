@@ -1,4 +1,4 @@
-"""A training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill.
+"""Training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill.
 
 What a step does depends on its number alone, so a run that was killed and resumes from a checkpoint learns what it
 would have learned without the interruption.
@@ -29,7 +29,7 @@ _NEVER = 10**15  # steps
 
 
 class RoleRun(InProcessRun):
-    """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` learns."""
+    """One run in the directory `base`. `prepare` resumes it where an earlier process stopped; `run` learns."""
 
     kind = "roles"
 
@@ -40,7 +40,7 @@ class RoleRun(InProcessRun):
         self._evaluated = 0  # at which step
 
     def prepare(self) -> None:
-        """Open the directory, build everything, and go on where an earlier process stopped."""
+        """Open the directory, build everything, and resume where an earlier process stopped."""
         config = self.config
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
@@ -100,7 +100,7 @@ class RoleRun(InProcessRun):
         self._finish(learned=self.trainer.step > began)
 
     def _learn(self) -> None:
-        """About a second's steps, or until the next evaluation or the end."""
+        """Learn for about a second, or until the next evaluation or the end."""
         interval, step = self.config.evaluation.interval, self.trainer.step
         steps = min(self.session.pace.units, interval - step % interval)
         if self.config.goal.steps is not None:
@@ -121,7 +121,7 @@ class RoleRun(InProcessRun):
         self.reporter.paused()
 
     def _save_networks(self) -> None:
-        """RUN/models/<run>-<role>-s<samples>-d<rows>, for those that other parts of Tengen can read."""
+        """Save RUN/models/<run>-<role>-s<samples>-d<rows> for each network that other parts of Tengen can read."""
         self.networks = []
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
@@ -138,12 +138,12 @@ class RoleRun(InProcessRun):
         self.session.checkpoint({"seconds": now.seconds, "sessions": now.sessions})
 
     def _keep(self) -> None:
-        """Write all that was learned."""
+        """Write everything that was learned."""
         self._checkpoint()
         self.session.wait()
 
     def _finish(self, learned: bool) -> None:
-        """Everything on disk."""
+        """Write everything."""
         self._show("writing")
         self._keep()
         if learned:
@@ -181,6 +181,6 @@ def make(config: TrainerConfig) -> Trainer[Any]:
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:
-    """black_vs_random 0.92 (12.1 moves) ..."""
+    """The results of an evaluation, such as `black_vs_random 0.92 (12.1 moves)`."""
     pairs = [name for name in evaluation if not name.endswith(("_length", "_lost"))]
     return [f"{name} {figure(evaluation[name])} ({evaluation[f'{name}_length']:.1f} moves)" for name in pairs]
