@@ -40,7 +40,7 @@ from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
 from tengen.run.watching import ConfigWatch
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
 
 TRAINER = "main"
 _WHY = "made by the daemon"
@@ -68,13 +68,7 @@ class SessionPlace:
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "SessionPlace":
         """From a checkpoint; one of another loop has none."""
-        found = extras.get("daemon")
-        if found is None:
-            return SessionPlace()
-        try:
-            return SessionPlace(**found["place"])
-        except (KeyError, TypeError) as error:
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+        return read_extras(SessionPlace, extras.get("daemon", {"place": {}}).get("place"), folder)
 
 
 @dataclass(frozen=True)

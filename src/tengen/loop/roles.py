@@ -6,7 +6,7 @@ would have learned without the interruption.
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from tengen import importing, nets
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
-from tengen.errors import TengenError
 from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
@@ -22,10 +21,18 @@ from tengen.roles.trainer import Trainer
 from tengen.run import locks, networks, safe_exit, starting
 from tengen.run.counts import RunCounts
 from tengen.run.status import RunStatus
-from tengen.train.session import TrainingSession
+from tengen.train.session import TrainingSession, read_extras
 from tengen.words import figure
 
 _NEVER = 10**15  # steps
+
+
+@dataclass(frozen=True)
+class _Extras:
+    """What a checkpoint holds besides the state of training."""
+
+    seconds: float
+    sessions: int
 
 
 class RoleRun(InProcessRun):
@@ -56,13 +63,9 @@ class RoleRun(InProcessRun):
         self._before_exit(self._keep)
 
     def _resume(self, extras: Mapping[str, Any]) -> None:
-        try:
-            seconds, sessions = float(extras["seconds"]), int(extras["sessions"])
-        except (KeyError, TypeError, ValueError) as error:
-            folder = self.session.folder
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
-        self._metrics.advance(seconds)
-        self.counts = replace(self.counts, sessions=sessions)
+        found = read_extras(_Extras, extras, self.session.folder)
+        self._metrics.advance(found.seconds)
+        self.counts = replace(self.counts, sessions=found.sessions)
         self.reporter.say(f"going on from step {self.trainer.step:,}")
 
     @property
@@ -135,7 +138,7 @@ class RoleRun(InProcessRun):
         if self.trainer.step > self.session.saved:
             self._show("writing a checkpoint")
         now = self._now()
-        self.session.checkpoint({"seconds": now.seconds, "sessions": now.sessions})
+        self.session.checkpoint(asdict(_Extras(now.seconds, now.sessions)))
 
     def _keep(self) -> None:
         """Write everything that was learned."""

@@ -36,15 +36,11 @@ def waiting(words: str, done: float | None = None, of: float | None = None, **fi
 Show = Callable[[Progress], object]
 
 
-def unseen(progress: Progress) -> None:
-    """The default `show`: displays nothing."""
-
-
 class Part:
     """One of the five. `kind` is selfplay, shuffle, train, export or gate; `name` tells two of a kind apart."""
 
     kind = name = ""
-    show: Show = staticmethod(unseen)  # called during work that takes longer; set by the driver
+    show: Show = staticmethod(lambda progress: None)  # called during work that takes longer; set by the driver
 
     def run_once(self) -> Progress:
         """Do one piece of work, which takes seconds; longer work checks in between whether to stop."""

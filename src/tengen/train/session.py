@@ -19,10 +19,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from tengen import schema
 from tengen.config.settings.train import CheckpointSettings
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import Split
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.run import safe_exit
 from tengen.selfplay.pacing import Pace
 from tengen.train.base import Metrics
@@ -46,6 +47,7 @@ class Resumable(Protocol):
 
 
 T = TypeVar("T", bound=Resumable)
+E = TypeVar("E")
 
 
 class TrainingSession(Generic[T]):
@@ -166,6 +168,14 @@ class TrainingSession(Generic[T]):
         except TengenError:
             self.saved = max(self.checkpoints.steps(), default=-1)
             raise
+
+
+def read_extras(cls: type[E], found: object, folder: Path, *, strict: bool = True) -> E:
+    """The dataclass that a checkpoint in `folder` was saved with. TengenError if another kind of run has saved it."""
+    try:
+        return schema.from_data(cls, found, strict=strict)
+    except OptionError as error:
+        raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
 
 
 def next_rows(loader: Loader, split: Split = "train", timeout: float | None = None) -> HostRows | None:

@@ -25,7 +25,7 @@ from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
 from tengen.run import networks, safe_exit
 from tengen.run.networks import NetworkEntry
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 
 _PASSING = (
     errno.EACCES,
@@ -49,14 +49,12 @@ class _Running:
     seconds: float = 0.0
 
 
-class GatePart:
+class GatePart(Part):
     """Judges candidates, the oldest first by default. One process at a time."""
 
-    kind: str = "gate"
-    name: str = "gate"
+    kind = name = "gate"
 
     def __init__(self, config: Config, base: Path, stop: Stop, say: Say) -> None:
-        self.show: Show = unseen
         self._config, self._settings, self._base = config, config.gate, base
         self._stop, self._say = stop, say
         self._game = config.game.make()
@@ -94,9 +92,6 @@ class GatePart:
         if not candidates:
             return self._nothing_to_test()
         return self._begin(candidates[0])
-
-    def flush(self) -> None:
-        """Nothing is left to write: an unfinished match is played again."""
 
     def close(self) -> None:
         self._running, self._loaded = None, {}

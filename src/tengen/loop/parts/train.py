@@ -30,7 +30,7 @@ from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -52,14 +52,7 @@ class EpochState:
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "EpochState":
         """From a checkpoint; one of a fused run has none."""
-        found = extras.get("ring")
-        if found is None:
-            return EpochState()
-        try:
-            used = tuple(str(text) for text in found["used"])
-            return EpochState(int(found["epoch"]), int(found["steps"]), used, int(found["exported"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+        return read_extras(EpochState, extras.get("ring", {}), folder, strict=False)
 
 
 @dataclass
