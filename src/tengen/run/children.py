@@ -24,6 +24,7 @@ from types import MappingProxyType
 from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import Diverged, TengenError
+from tengen.words import printable
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
 """In the order of the pipeline, in which they are also ended."""
@@ -215,11 +216,6 @@ def launch(
             start_new_session=True,
         )
     return process, offset
-
-
-def printable(line: str) -> str:
-    """The line with control characters replaced by spaces."""
-    return "".join(c if c.isprintable() else " " for c in line)
 
 
 def signal_name(number: int) -> str:

@@ -25,6 +25,7 @@ from tengen.files import lock
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
+from tengen.words import printable
 
 Stop = Callable[[], bool]
 _BEAT = 0.1  # seconds between two looks at a process
@@ -177,7 +178,7 @@ def _last_lines(log: Path) -> tuple[str, ...]:
         text = files.read_end(log, _TAIL).decode(errors="replace")
     except OSError:
         return ()
-    lines = [children.printable(line).rstrip() for line in text.splitlines()]
+    lines = [printable(line).rstrip() for line in text.splitlines()]
     starts = [number for number, line in enumerate(lines) if line.startswith("== ")]
     lines = lines[starts[-1] + 1 :] if starts else lines
     return tuple(line[:_WIDEST] for line in lines if line.strip())[-_LINES:]
