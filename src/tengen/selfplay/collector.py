@@ -1,4 +1,4 @@
-"""Finished games into files: chunks of rows and records of games, written in the background."""
+"""Writes finished games to files in the background: chunks of rows, and records of games."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -42,8 +42,8 @@ class Collector:
         opponents: Sequence[Opponent] = (),
         visits: tuple[int, int] = (0, 0),
     ) -> None:
-        """`visits` are those of a full and of a cheap search, for files of KataGo; they may change."""
-        self.network = network  # whose games they are
+        """`visits` are those of a full and of a cheap search, for KataGo's files; they may change."""
+        self.network = network  # that plays the games
         self.written_rows = 0  # in files by now
         self.tally = GameTally()  # of all games
         self.chunk = store.last()  # the number of the last one
@@ -57,10 +57,10 @@ class Collector:
         self._waiting = 0
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
-        self._due = 0.0  # records that are owed, by their share
+        self._due = 0.0  # records that are due, by `record_share`
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
-        """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
+        """Add games from `finished.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if self._format == "lc0":
             self._games += self._for_lc0(finished)
             self._waiting += int(finished.rows_count)
@@ -94,7 +94,7 @@ class Collector:
         self.network = network
 
     def counted(self) -> None:
-        """Reset the counts: what was played so far is in a checkpoint."""
+        """Reset the counts, because a checkpoint now has them."""
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:

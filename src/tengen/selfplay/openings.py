@@ -19,7 +19,7 @@ class PreparedGames(NamedTuple):
     seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
 
     def take(self, places: Array) -> "PreparedGames":
-        """The games at `places`, counted in a circle."""
+        """The games at `places`, which wrap around."""
         return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
 
 

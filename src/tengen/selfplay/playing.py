@@ -39,7 +39,7 @@ class Actor:
 
     tree: Tree
     history: History
-    full: Array  # Bool[B]: the present search is a full one
+    full: Array  # Bool[B]: the current search is a full one
     lead: Array  # Int32[B]: searches in a row that were certain of a win of player 0; negative: of player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
     begun: Array  # UInt32: games so far
@@ -105,7 +105,7 @@ class Selfplay:
         return self._begin(actor, begin, everywhere)
 
     def _adopt(self, actor: Actor, states: Any) -> Actor:
-        """Go on with the games of an actor that was made with other settings; its searches begin again at `states`.
+        """Continue the games of an actor that was made with other settings; its searches begin again at `states`.
 
         `actor` needs no tree. The number of games and the format of the rows must be the same.
         """
@@ -116,7 +116,7 @@ class Selfplay:
 
     @property
     def _budgets(self) -> Array:
-        """Those of the first stage; whoever plays later ones changes them between two calls."""
+        """The budgets of the first stage; for later stages, callers change them between two calls."""
         first = stage_at(0.0, self.searching.simulations, self.settings)
         return jnp.array([first.simulations, first.cheap], jnp.int32)
 
@@ -130,9 +130,9 @@ class Selfplay:
         return facts | {"opponent": seat} if self.opponents else facts
 
     def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
-        """Play on for `phases` times `stride` simulations: the games, and those that ended.
+        """Play for `phases` times `stride` simulations; returns the games, and those that ended.
 
-        Stops earlier if there is no more room for games that end. `session` (UInt32) distinguishes the numbers of the
+        Stops earlier if there is no more room for finished games. `session` (UInt32) distinguishes the numbers of the
         games from those of other actors.
         """
         prepared, key = jax.random.split(actor.key)
@@ -154,7 +154,7 @@ class Selfplay:
     def _phase(
         self, parameters: Any, openings: PreparedGames, session: Array, actor: Actor, finished: Finished
     ) -> tuple[Actor, Finished]:
-        """Some simulations; then the games whose searches are done move, and those that end are replaced."""
+        """Run some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
         tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
         evaluated = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
@@ -165,7 +165,7 @@ class Selfplay:
         return self._begin(actor, begin, moved | replaced), finished
 
     def _move(self, parameters: Any, actor: Actor, key: Array) -> tuple[Actor, Array]:
-        """Make the moves of the searches that are done; Bool[B] where."""
+        """Make the moves of the searches that are done; also returns Bool[B]: where."""
         game, settings, tree = self.game, self.settings, actor.tree
         states = tree.states(tree.root)
         nothing = jnp.zeros(settings.games, jnp.int32)
@@ -203,7 +203,7 @@ class Selfplay:
     def _end(
         self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished
     ) -> tuple[Actor, Finished, Array]:
-        """Take out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
+        """Replace the games that are over, as far as there is room, by new ones; also returns Bool[B]: where."""
         states = actor.tree.states(actor.tree.root)
         over = jax.vmap(self.game.is_over)(states)
 
@@ -263,5 +263,5 @@ def _longer(lead: Array, moment: Moment, certain: float) -> Array:
 
 
 def _unevaluated(tree: Tree) -> Array:
-    """Bool[B]: whose root has not been evaluated."""
+    """Bool[B]: where the root has not been evaluated."""
     return tree.visits[jnp.arange(len(tree.root)), tree.root] == 0
