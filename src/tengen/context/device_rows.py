@@ -12,7 +12,7 @@ from jax import Array
 
 
 def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
-    """The arrays of a batch [B, ...] with these rows of a group's [N, ...], from the row `start` on."""
+    """The arrays of a batch [B, ...] with these `rows` of a group [N, ...] copied to it, from row `start` on."""
     size = len(jax.tree.leaves(batch)[0])
     source, here = np.zeros(size, np.int32), np.zeros(size, bool)
     source[start : start + len(rows)], here[start : start + len(rows)] = rows, True
@@ -20,7 +20,7 @@ def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
 
 
 def hear(group: Any, batch: Any, rows: np.ndarray, start: int) -> Any:
-    """The arrays of a group [N, ...] with rows of a batch's [B, ...], from `start` on, in the places `rows`."""
+    """The arrays of a group [N, ...] with the rows of a batch [B, ...] from `start` on copied to the places `rows`."""
     target = np.full(len(jax.tree.leaves(batch)[0]), np.iinfo(np.int32).max, np.int32)
     target[start : start + len(rows)] = rows
     return _hear(group, batch, target)

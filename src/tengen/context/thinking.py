@@ -1,6 +1,6 @@
-"""How the games of a group find their moves: with a search tree each, or from the policy alone.
+"""How the games of a group find their moves: each with a search tree, or from the policy alone.
 
-Both are pure functions of a state (a pytree, [G, ...] for G games), with the same names; `which` is Bool[G].
+Both ways are pure functions of a state (a pytree, [G, ...] for G games), with the same names; `which` is Bool[G].
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class TreeSearch:
         return search.expand(tree, notes, evaluation)
 
     def ready(self, tree: Tree) -> Array:
-        """Bool[G]: which games have been thought about enough, and may move."""
+        """Bool[G]: which games have searched enough, and may move."""
         return ~search.unfinished(tree) & (tree.budget > 0)
 
     def conclude(self, tree: Tree, key: Array, temperature: Array) -> SearchResult:
@@ -97,7 +97,7 @@ class TreeSearch:
         return search.restart(search.advance(tree, actions, kept), after, which & ~kept)
 
     def restart(self, tree: Tree, states: Any, which: Array) -> Tree:
-        """Put other positions in the place of the games `which`."""
+        """Replace the positions of the games `which`."""
         return search.restart(tree, states, which)
 
 

@@ -10,14 +10,14 @@ from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 
-# The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
+# The copy gets its own configuration, and is rated by its own matches: otherwise games would count twice.
 _LEFT = (RUN_FILE, ".lock", "ratings")
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """Copy a run, unless `target` exists; it appears when it is complete.
+    """Copy a run, unless `target` exists; the copy appears when it is complete.
 
-    Rows, which are most of it and never change once written, are links to the same files where there can be any.
+    Rows, which take most of the space and never change once written, are hard links where that is possible.
     """
     if target.exists():
         return
