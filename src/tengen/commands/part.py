@@ -3,9 +3,10 @@
 import argparse
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tengen import config as configuration
 from tengen.commands.config import BASE_HELP, add_config
@@ -21,13 +22,6 @@ def add_part(parser: argparse.ArgumentParser, once: str) -> None:
     add_config(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument("--once", action="store_true", help=once)
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
 
 
 def load(args: argparse.Namespace) -> tuple[Config, Path]:
@@ -122,8 +116,6 @@ def _drive(
     return stopping.code
 
 
-def say(text: str) -> None:
+def say(text: str, file: TextIO | None = None) -> None:
     """Print a line, with the time."""
-    import time
-
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=file, flush=True)
