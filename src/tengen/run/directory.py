@@ -4,8 +4,7 @@ Which settings may change is declared with the settings themselves (`change` and
 """
 
 import contextlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +24,6 @@ from tengen.run.changes import SettingChange
 _OWN = ("goal", "rating", "data.max_chunk_rows", "train", "shuffle", "ring", "gate", "daemon", "evaluation")
 """Sections and settings that each process of a run decides for itself, as far as they may change."""
 _PATIENCE = 10.0  # seconds for another process that writes the configuration at the same time
-_LOOK = 0.05
 
 AnyConfig = Config | TrainerConfig
 C = TypeVar("C", bound=AnyConfig)
@@ -144,20 +142,10 @@ def _check_run(base: Path) -> None:
         raise ConfigError([f"{base}: no run is there (a run directory has a {_FILE})"])
 
 
-@contextlib.contextmanager
-def _alone(base: Path) -> Iterator[None]:
+def _alone(base: Path) -> contextlib.AbstractContextManager[None]:
     """One process at a time changes the configuration."""
-    end = time.monotonic() + _PATIENCE
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(lock.locked(base, name=".lock-config", what=f"the configuration of {base}"))
-                break
-            except lock.InUse:
-                if time.monotonic() >= end:
-                    raise
-                time.sleep(_LOOK)
-        yield
+    what = f"the configuration of {base}"
+    return lock.waiting(lambda: lock.locked(base, name=".lock-config", what=what), _PATIENCE)
 
 
 def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:

@@ -159,17 +159,13 @@ def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
 
 def _wait_for_folder(folder: Path, stop: Stop) -> bool:
     """Wait until no other process runs there: a trial of a killed driver needs a moment to end. False if stopped."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            with lock.locked(folder):
-                return True
-        except lock.InUse:
-            if time.monotonic() > end:
-                raise
-        if stop():
-            return False
-        time.sleep(_BEAT)
+    try:
+        with lock.waiting(lambda: lock.locked(folder), PATIENCE, lambda error: stop()):
+            return True
+    except lock.InUse:
+        if not stop():
+            raise
+        return False
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
