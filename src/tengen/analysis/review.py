@@ -77,7 +77,7 @@ class Review:
         return len(self.moves) == len(self.record.actions)
 
     def summaries(self) -> list[ReviewSummary]:
-        """Of both players."""
+        """The summaries of both players."""
         return [_summary(player, [each for each in self.moves if each.move.player == player]) for player in (0, 1)]
 
     def worst(self) -> list[ReviewedMove]:
@@ -214,7 +214,7 @@ def _move_dict(each: ReviewedMove) -> dict[str, Any]:
 
 
 def plural(word: str, count: int = 2) -> str:
-    """The word as it is used with that count."""
+    """The noun in the singular or plural, by the count."""
     if count == 1:
         return word
     return word[:-1] + "ies" if word.endswith("y") else word + "s"

@@ -164,7 +164,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
 
 
 def _drive(driver: Any, for_programs: bool, where: str) -> int:
-    """Run it: on a terminal with a table that is kept up to date. The exit code. `where`: options to go on with."""
+    """Run it, on a terminal with a live table; returns the exit code. `where` has the options to continue with."""
     from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
@@ -177,7 +177,7 @@ def _drive(driver: Any, for_programs: bool, where: str) -> int:
 
 
 def _results(driver: Any, for_programs: bool) -> int:
-    """Print them; 1 if trials have failed and none has done well."""
+    """Print the results; returns 1 if all trials that have ended failed."""
     from tengen.sweep import report
 
     found = report.make(driver)

@@ -62,7 +62,7 @@ class CustomNetwork(Network):
 
     @property
     def place(self) -> str:
-        """Where the module's `__call__` is written."""
+        """The file and line of the module's `__call__`."""
         return f"{self.spec.function}: {importing.where(type(self.module).__call__)}"
 
 
