@@ -95,5 +95,13 @@ def test_first_few() -> None:
     assert first_few(lines[:5], "not used", 1205) == [*lines[:5], "and 1,200 more files are not used"]
 
 
+def test_plurals() -> None:
+    assert [counted(1, "inaccuracy"), counted(2, "inaccuracy"), counted(0, "move")] == [
+        "1 inaccuracy",
+        "2 inaccuracies",
+        "0 moves",
+    ]
+
+
 def test_printable() -> None:
     assert printable("a\x1b[31mb\nc\u202ed é") == "a [31mb c d é"

@@ -84,7 +84,12 @@ def figure(value: float) -> str:
 def counted(count: float, noun: str) -> str:
     """1 game, 2 games, 1.5 minutes."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:,g}"
-    return f"{number} {noun}{'' if count == 1 else 's'}"
+    return f"{number} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """games, inaccuracies."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
 from tengen.engine.search_report import SearchReport
 from tengen.games.core import Game
+from tengen.words import plural
 
 if TYPE_CHECKING:
     from tengen.engine.engine import Engine
@@ -211,10 +212,3 @@ def _move_dict(each: ReviewedMove) -> dict[str, Any]:
         "line": [move.name for move in each.best],
         "visits": each.visits,
     }
-
-
-def plural(word: str, count: int = 2) -> str:
-    """The noun in the singular or plural, by the count."""
-    if count == 1:
-        return word
-    return word[:-1] + "ies" if word.endswith("y") else word + "s"
