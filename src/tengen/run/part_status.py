@@ -10,6 +10,7 @@ Times are durations, measured by the part itself, so clocks may differ between m
 """
 
 import contextlib
+import json
 import math
 import os
 import re
@@ -19,10 +20,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from tengen import files, schema
-from tengen.errors import TengenError
+from tengen import files
 from tengen.files import lease
 from tengen.run import safe_exit
 from tengen.run.part import Progress
@@ -33,6 +33,7 @@ DRIVERS = ("fused", "roles", "sync", "async", "cluster", "daemon")
 NODE = "node"
 """The kind of the nodes of a cluster, which are in the status of its driver, under NODES."""
 NODES = "nodes"
+_SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds without a sign after which a part of another machine, or of an earlier boot, counts as dead
@@ -41,32 +42,10 @@ _NAME = re.compile(
     r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
 )
 
+# Errors of files with unexpected content.
+_GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
-@dataclass(frozen=True)
-class _Written:
-    """The content of a status file."""
-
-    schema: Literal[1]
-    machine: str
-    process: int
-    words: str
-    waiting: bool
-    seconds: float
-    running: float
-    done: float | None
-    of: float | None
-    figures: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _WrittenNode:
-    """A node in the status file of a cluster's driver."""
-
-    words: str
-    waiting: bool
-    seconds: float
-    figures: dict[str, Any]
-    restarts: int
+_NODE_FIELDS: dict[str, Any] = {"words": str, "waiting": bool, "seconds": float, "figures": dict, "restarts": int}
 
 
 @dataclass(frozen=True)
@@ -110,11 +89,10 @@ class PartStatus:
     def nodes(self) -> "list[PartStatus]":
         """The nodes that the status of a cluster's driver describes; the file may hold anything."""
         found = []
-        nodes = self.figures.get(NODES)
-        for name, about in nodes.items() if isinstance(nodes, dict) else ():
-            with contextlib.suppress(TengenError):
-                known = schema.from_data(_WrittenNode, about)
-                found.append(PartStatus(NODE, name, self.alive, name, self.process, **vars(known)))
+        for name, about in dict(self.figures.get(NODES) or {}).items():
+            with contextlib.suppress(*_GARBAGE):
+                known = {key: kind(about[key]) for key, kind in _NODE_FIELDS.items()}
+                found.append(PartStatus(NODE, str(name), self.alive, str(name), self.process, **known))
         return found
 
 
@@ -181,20 +159,20 @@ class StatusWriter:
         before, written = self._written
         if progress == written and now - before < _REST:
             return
-        about = _Written(
-            schema=1,
-            machine=socket.gethostname(),
-            process=os.getpid(),
-            words=progress.words,
-            waiting=not progress.worked,
-            seconds=round(now - since, 1),
-            running=round(now - self._started, 1),
-            done=progress.done,
-            of=progress.of,
-            figures=dict(progress.figures),
-        )
+        about = {
+            "schema": _SCHEMA,
+            "machine": socket.gethostname(),
+            "process": os.getpid(),
+            "words": progress.words,
+            "waiting": not progress.worked,
+            "seconds": round(now - since, 1),
+            "running": round(now - self._started, 1),
+            "done": progress.done,
+            "of": progress.of,
+            "figures": dict(progress.figures),
+        }
         with contextlib.suppress(OSError, ValueError, TypeError):
-            schema.write_json(self._path, about, indent=None)
+            files.write_bytes(self._path, json.dumps(about, allow_nan=False).encode())
             self._written = now, progress
 
 
@@ -207,27 +185,29 @@ def look(base: Path) -> list[PartStatus]:
         match = _NAME.fullmatch(path.name)
         if not match:
             continue
-        with contextlib.suppress(TengenError, OSError):
-            about = schema.read_json(_Written, path)
+        with contextlib.suppress(*_GARBAGE):
+            about = json.loads(files.read_bytes(path))
+            if about["schema"] != _SCHEMA:
+                continue
             leases = watch.living(folder, path.stem)
             age = time.time() - path.stat().st_mtime
             alive = any(map(lease.is_of_this_machine, leases)) or (bool(leases) and age < _SILENT)
-            age = age if alive and about.machine == socket.gethostname() else 0.0
+            age = age if alive and about["machine"] == socket.gethostname() else 0.0
             age = min(max(age, 0.0), _REST)
             found.append(
                 PartStatus(
                     kind=match[1],
                     name=match[2],
                     alive=alive,
-                    machine=about.machine,
-                    process=about.process,
-                    words=about.words,
-                    waiting=about.waiting,
-                    seconds=about.seconds + age,
-                    running=about.running + age,
-                    done=about.done,
-                    of=about.of,
-                    figures=about.figures,
+                    machine=str(about["machine"]),
+                    process=int(about["process"]),
+                    words=str(about["words"]),
+                    waiting=bool(about["waiting"]),
+                    seconds=float(about["seconds"]) + age,
+                    running=float(about["running"]) + age,
+                    done=about["done"],
+                    of=about["of"],
+                    figures=dict(about["figures"]),
                 )
             )
     found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
