@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tengen.games.batching import choose
+
 
 def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
     """The arrays of a batch [B, ...] with these `rows` of a group [N, ...] copied to it, from row `start` on."""
@@ -42,10 +44,7 @@ def is_wrong(policy: Array, value: Array, legal: Array, count: Any) -> Array:
 
 @jax.jit
 def _place(batch: Any, group: Any, source: Array, here: Array) -> Any:
-    def one(old: Array, new: Array) -> Array:
-        return jnp.where(here.reshape(-1, *[1] * (old.ndim - 1)), new[source], old)
-
-    return jax.tree.map(one, batch, group)
+    return jax.tree.map(lambda old, new: choose(here, new[source], old), batch, group)
 
 
 @jax.jit

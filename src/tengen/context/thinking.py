@@ -4,6 +4,7 @@ Both ways are pure functions of a state (a pytree, [G, ...] for G games), with t
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from jax import Array
 
 from tengen import search
 from tengen.config.settings.search import SearchSettings
+from tengen.games.batching import choose
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.result import SearchResult
@@ -171,11 +173,8 @@ class RawPolicy:
         return self.restart(state, jax.vmap(self.game.step)(state.positions, actions), which)
 
     def restart(self, state: PolicyState, states: Any, which: Array) -> PolicyState:
-        def chosen(new: Array, old: Array) -> Array:
-            return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
         stage = jnp.where(which, IDLE, state.stage).astype(jnp.int8)
-        return state._replace(positions=jax.tree.map(chosen, states, state.positions), stage=stage)
+        return state._replace(positions=jax.tree.map(partial(choose, which), states, state.positions), stage=stage)
 
 
 Thinking = TreeSearch | RawPolicy

@@ -1,5 +1,6 @@
 """New games, prepared to take the places of finished ones."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.games.batching import choose
 from tengen.games.core import Game
 
 
@@ -38,12 +40,8 @@ def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> P
         actions = jax.random.categorical(jax.random.fold_in(play, ply), jnp.where(legal, 0.0, -jnp.inf))
         states, look = game.step_and_look(now.states, actions.astype(jnp.int32))
         moves = (ply < wanted) & (ply == now.length) & ~look.over  # a game that would end stops here
-        kept = jax.tree.map(lambda new, old: _choose(moves, new, old), states, now.states)
+        kept = jax.tree.map(partial(choose, moves), states, now.states)
         played = now.actions.at[:, ply].set(jnp.where(moves, actions, -1).astype(jnp.int16))
         return PreparedGames(kept, played, now.length + moves, now.seed)
 
     return lax.fori_loop(0, most, move, start) if most else start
-
-
-def _choose(which: Array, new: Array, old: Array) -> Array:
-    return jnp.where(which.reshape(-1, *[1] * (new.ndim - 1)), new, old)
