@@ -96,10 +96,10 @@ def test_first_few() -> None:
 
 
 def test_plurals() -> None:
-    assert [counted(1, "inaccuracy"), counted(2, "inaccuracy"), counted(0, "move")] == [
+    assert [counted(1, "inaccuracy"), counted(2, "inaccuracy"), counted(2, "day")] == [
         "1 inaccuracy",
         "2 inaccuracies",
-        "0 moves",
+        "2 days",
     ]
 
 

@@ -88,8 +88,8 @@ def counted(count: float, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """games, inaccuracies."""
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    """games, days, inaccuracies."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
 
 
 def printable(text: str) -> str:
