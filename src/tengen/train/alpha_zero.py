@@ -53,6 +53,17 @@ class AlphaZeroConfig:
         return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
 
 
+@dataclass(frozen=True)
+class _About:
+    """The plain data of a checkpoint."""
+
+    bucket: Bucket
+    plateau: schedules.Plateau
+    key: tuple[int, ...]
+    extras: dict[str, Any]
+    schedule: dict[str, Any] | None = None
+
+
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
     """A sampler of (buffer, window): rows drawn uniformly from the newest `window`."""
     rows, window = data
@@ -170,14 +181,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
         """Everything that is needed to resume training; `extras` is JSON data of the caller."""
-        about = {
-            "bucket": asdict(self.bucket),
-            "plateau": asdict(self.plateau),
-            "schedule": None if self.schedule is None else schedules.saved(self.schedule, "schedule"),
-            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
-            "extras": extras or {},
-        }
-        return Checkpoint(self._step, self.state, about)
+        key = np.asarray(jax.random.key_data(self._key)).tolist()
+        schedule = None if self.schedule is None else schedules.saved(self.schedule, "schedule")
+        about = _About(self.bucket, self.plateau, key, extras or {}, schedule)
+        return Checkpoint(self._step, self.state, asdict(about))
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
         """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
@@ -186,21 +193,18 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Resume from this checkpoint; returns its `extras`."""
-        about = checkpoint.about
         try:
-            bucket = schema.from_data(Bucket, about["bucket"], "bucket")
-            plateau = schema.from_data(schedules.Plateau, about["plateau"], "plateau")
-            key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
-            extras = dict(about["extras"])
-        except (KeyError, TypeError, ValueError) as error:
+            found = schema.from_data(_About, checkpoint.about)
+            key = jax.random.wrap_key_data(jnp.asarray(found.key, jnp.uint32))
+        except (TypeError, ValueError) as error:
             what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
             raise TengenError(f"{what}: {error}") from None
-        if kept := about.get("schedule"):
-            self.schedule = schedules.restored(kept, self.schedule, "schedule", self.schedule is not None)
+        if found.schedule:
+            self.schedule = schedules.restored(found.schedule, self.schedule, "schedule", self.schedule is not None)
         self.state: LearnerState = self.learner.place(checkpoint.state)
-        self.bucket, self.plateau, self._key = bucket, plateau, key
+        self.bucket, self.plateau, self._key = found.bucket, found.plateau, key
         self._step = checkpoint.step
-        return extras
+        return found.extras
 
     def _train(self, steps: int) -> Metrics:
         steps = min(steps, self.affordable)
