@@ -13,6 +13,7 @@ from tengen.words import (
     figure,
     first_few,
     in_bytes,
+    printable,
     rate,
     short,
     short_clock,
@@ -92,3 +93,15 @@ def test_first_few() -> None:
     assert first_few(lines[:6], "not used") == [*lines[:5], "and 1 more file is not used"]
     assert first_few(lines, "not used") == [*lines[:5], "and 4 more files are not used"]
     assert first_few(lines[:5], "not used", 1205) == [*lines[:5], "and 1,200 more files are not used"]
+
+
+def test_plurals() -> None:
+    assert [counted(1, "inaccuracy"), counted(2, "inaccuracy"), counted(2, "day")] == [
+        "1 inaccuracy",
+        "2 inaccuracies",
+        "2 days",
+    ]
+
+
+def test_printable() -> None:
+    assert printable("a\x1b[31mb\nc\u202ed é") == "a [31mb c d é"

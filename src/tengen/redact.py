@@ -53,7 +53,7 @@ def hide(text: str) -> str:
 
 
 def repeats(text: str, secret: str) -> bool:
-    """Whether `text` contains the secret or a telling piece of it, as it is or in a usual encoding."""
+    """Whether `text` contains the secret or a telling part of it, in plain text or in a common encoding."""
     bare = "".join(text.split())
     forms = {secret, json.dumps(secret)[1:-1], html.escape(secret), urllib.parse.quote(secret, safe="")}
     for form in forms:

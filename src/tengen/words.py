@@ -1,4 +1,4 @@
-"""Numbers for people: durations, rates, sizes and counts, printed the same way everywhere. Knows nothing else."""
+"""Text for people: durations, rates, sizes and counts, printed the same way everywhere. Knows nothing else."""
 
 from collections.abc import Sequence
 
@@ -84,7 +84,17 @@ def figure(value: float) -> str:
 def counted(count: float, noun: str) -> str:
     """1 game, 2 games, 1.5 minutes."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:,g}"
-    return f"{number} {noun}{'' if count == 1 else 's'}"
+    return f"{number} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """games, days, inaccuracies."""
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
+
+
+def printable(text: str) -> str:
+    """The text with spaces in place of newlines and control characters, on which a terminal would act."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def first_few(lines: Sequence[str], rest: str, count: int | None = None) -> list[str]:

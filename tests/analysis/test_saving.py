@@ -60,7 +60,7 @@ def test_folders_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="there is no folder .*nowhere"):
         saving.check_folder(tmp_path / "nowhere" / "a.svg")
     with pytest.raises(TengenError, match="cannot be written"):
-        saving.save_bytes(tmp_path / "nowhere" / "a", b"")
+        saving.save_json(tmp_path / "nowhere" / "a", {})
     saving.check_folder("-")
     saving.check_folder(None)
     saving.check_folder(Path("a.svg"))

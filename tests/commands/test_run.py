@@ -2,9 +2,7 @@
 
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +18,7 @@ from tengen.match.results import MatchResult
 from tengen.monitor.verdict import RatedStrength
 from tengen.run import metrics
 from tengen.run.counts import RunCounts
-from tests.helpers.patience import LONG, eventually
+from tests.helpers.patience import CommandProcess
 from tests.helpers.tiny_runs import settings
 
 
@@ -29,24 +27,8 @@ def arguments(base: Path, *overrides: str) -> list[str]:
     return ["run", "tic_tac_toe", "--base", str(base), *sets]
 
 
-class Run:
-    """The command in a process of its own."""
-
-    def __init__(self, base: Path, *overrides: str) -> None:
-        self.base, self.log = base, base.with_suffix(".log")
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tengen", *arguments(base, *overrides)], stdout=log, stderr=log
-            )
-
-    def wait_until(self, done: Callable[[], bool]) -> None:
-        eventually(lambda: done() or self.process.poll() is not None, self.log.read_text)
-        assert self.process.poll() is None, self.log.read_text()
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        """Send the signal: the exit code, and all that was printed."""
-        self.process.send_signal(number)
-        return self.process.wait(timeout=LONG), self.log.read_text()
+def start(base: Path, *overrides: str) -> CommandProcess:
+    return CommandProcess(arguments(base, *overrides), base.with_suffix(".log"))
 
 
 def has_checkpoint(base: Path) -> bool:
@@ -60,7 +42,7 @@ def rows(base: Path) -> int:
 @pytest.mark.slow
 def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, endless = tmp_path / "run", ("goal.rows=1000000", "rating.references=[]", "rating.earlier=0")
-    run = Run(base, *endless)
+    run = start(base, *endless)
     try:
         run.wait_until(lambda: (base / ".lock").exists() and (base / ".lock").read_text() != "")
         assert main(arguments(base, *endless)) == 2
@@ -70,7 +52,7 @@ def test_killed_interrupted_and_started_again(tmp_path: Path, capsys: pytest.Cap
         run.end(signal.SIGKILL)
     killed = rows(base)
 
-    run = Run(base, *endless)
+    run = start(base, *endless)
     try:
         run.wait_until(lambda: rows(base) > killed + 100)
     finally:

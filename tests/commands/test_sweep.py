@@ -2,16 +2,13 @@
 
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tengen.commands import main, make_parser, sweep
 from tengen.sweep.folder import SweepFolder
-from tests.helpers.patience import LONG, eventually
+from tests.helpers.patience import CommandProcess
 from tests.helpers.tiny_runs import settings
 
 # The same compiled programs serve all trials, and no match is played.
@@ -24,22 +21,8 @@ def arguments(base: Path, *more: str, steps: int = 20) -> list[str]:
     return [*words, "--parallel", "2", *sets, *more]
 
 
-class Sweep:
-    """The command in a process of its own."""
-
-    def __init__(self, base: Path, *more: str, steps: int = 20) -> None:
-        self.base, self.log = base, base.with_suffix(".log")
-        with self.log.open("wb") as log:
-            command = [sys.executable, "-m", "tengen", *arguments(base, *more, steps=steps)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def wait_until(self, done: Callable[[], bool]) -> None:
-        eventually(lambda: done() or self.process.poll() is not None, self.log.read_text)
-        assert self.process.poll() is None, self.log.read_text()
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        self.process.send_signal(number)
-        return self.process.wait(timeout=LONG), self.log.read_text()
+def start(base: Path, *more: str, steps: int = 20) -> CommandProcess:
+    return CommandProcess(arguments(base, *more, steps=steps), base.with_suffix(".log"))
 
 
 def begun(base: Path, trial: str) -> bool:
@@ -51,7 +34,7 @@ def begun(base: Path, trial: str) -> bool:
 @pytest.mark.slow
 def test_killed_and_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = tmp_path / "sweep"
-    sweep = Sweep(base)
+    sweep = start(base)
     try:
         sweep.wait_until(lambda: begun(base, "000") and begun(base, "001"))
         assert main(arguments(base)) == 2
@@ -89,7 +72,7 @@ def test_a_trial_that_cannot_run_and_ctrl_c(tmp_path: Path) -> None:
     base = tmp_path / "sweep"
     (base / "trials").mkdir(parents=True)
     (base / "trials" / "000").write_text("in the way")
-    sweep = Sweep(base, steps=1_000_000)
+    sweep = start(base, steps=1_000_000)
     try:
         sweep.wait_until(lambda: begun(base, "001") and (base / "results" / "000-0.json").exists())
     finally:

@@ -248,7 +248,6 @@ ALLOWED = {
     "commands/daemon.py": "opens /dev/null",
     "commands/web.py": "opens a page in a browser",
     "nets/saving.py": "checks a file before safetensors opens it",
-    "roles/buffer.py": "checks a file before safetensors opens it",
 }
 OPENING = {"open", "read_text", "read_bytes", "safe_open", "load_file", "ZipFile", "fromfile", "memmap"}
 OPENERS = {"Image", "np", "numpy"}  # whose `open` and `load` take paths

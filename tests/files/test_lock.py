@@ -1,5 +1,6 @@
 """Only one process at a time, or several that share, hold the lock of a folder."""
 
+import contextlib
 import errno
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import TengenError
+from tengen.files import lock
 from tengen.files.lock import locked
+from tests.helpers.patience import LONG
 
 HOLD = """
 import sys
@@ -89,3 +92,22 @@ def test_what_is_used_is_named(tmp_path: Path) -> None:
         locked(tmp_path, name=".lock-x", what="the cook", other="--name"),
     ):
         pass
+
+
+def test_waiting_until_the_other_process_has_ended(tmp_path: Path) -> None:
+    attempts: list[int] = []
+
+    def take() -> contextlib.AbstractContextManager[None]:
+        attempts.append(len(attempts))
+        if len(attempts) < 3:
+            raise lock.InUse(tmp_path, "process 1", "--base")
+        return lock.locked(tmp_path)
+
+    with lock.waiting(take, LONG):
+        assert attempts == [0, 1, 2]
+    del attempts[:]
+    with pytest.raises(lock.InUse), lock.waiting(take, LONG, lambda error: "process 1" in str(error)):
+        pass
+    with pytest.raises(lock.InUse), lock.waiting(take, 0.0):
+        pass
+    assert attempts == [0, 1]

@@ -288,7 +288,7 @@ def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
 def test_rewards_of_ones_own(make: Callable[..., Fitting]) -> None:
     trainer = make(reward=lambda role, state, after, done: after.moves - state.moves)
     assert set(trainer.roll_out("first", 16).rewards.tolist()) <= {1.0, 3.0, 2.0}  # own move, and up to two others
-    trainer.replace_reward(lambda role, state, after, done: -1.0 * (role == "first"))
+    trainer = make(reward=lambda role, state, after, done: -1.0 * (role == "first"))
     assert (trainer.roll_out("first", 16).rewards < 0).all()
 
 

@@ -44,7 +44,7 @@ def board_of(game: Game, state: Any) -> BoardView:
 
 
 def place_of(board: BoardView, action: int) -> Place | None:
-    """Where an action puts its stone, given what lies there; None if it puts none (pass, swap, a full column)."""
+    """Where an action puts its stone, given the board; None if it puts none (pass, swap, a full column)."""
     height, width = board.shape
     if board.kind == "holes":
         free = np.flatnonzero(board.stones[:, action] == EMPTY)

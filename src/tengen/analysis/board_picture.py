@@ -205,7 +205,7 @@ def _numbered(board: BoardView, line: Sequence[tuple[int, int]]) -> list[tuple[P
 
 
 def _heat(drawing: Drawing, geometry: Geometry, heat: np.ndarray, hidden: set[Place], above: float) -> None:
-    """Every place as strongly coloured as it is likely; the root lets small chances be seen too.
+    """Colour every place by its probability; the square root makes small ones visible too.
 
     Percentages stand `above` the centres. On points they cover the lines and stars of the board.
     """

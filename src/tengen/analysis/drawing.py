@@ -3,6 +3,8 @@
 import xml.etree.ElementTree as xml
 from typing import Any
 
+from tengen.words import printable
+
 # One of these is on nearly every system, and the renderer for PNG brings Roboto. Some viewers know no `sans-serif`.
 _FONTS = "Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, Helvetica, 'Noto Sans', sans-serif"
 
@@ -31,7 +33,7 @@ class Drawing:
 
     def title(self, text: str) -> None:
         """What the picture shows, for those who cannot see it."""
-        xml.SubElement(self._root, "title").text = _printable(text)
+        xml.SubElement(self._root, "title").text = printable(text)
 
     def rectangle(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
         self._add("rect", x=x, y=y, width=width, height=height, **style)
@@ -54,7 +56,7 @@ class Drawing:
         element = self._add(
             "text", **{"x": x, "y": y + 0.35 * size, "text_anchor": "middle", "font_size": size} | style
         )
-        element.text = _printable(text)
+        element.text = printable(text)
 
     def to_text(self) -> str:
         """The SVG document."""
@@ -67,7 +69,7 @@ class Drawing:
         shown = {key: _number(value) if isinstance(value, int | float) else str(value) for key, value in named.items()}
         element = xml.SubElement(self._here, tag, shown)
         if tip is not None:
-            xml.SubElement(element, "title").text = _printable(tip)
+            xml.SubElement(element, "title").text = printable(tip)
         return element
 
 
@@ -77,8 +79,3 @@ def _points(points: list[tuple[float, float]]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") or "0"
-
-
-def _printable(text: str) -> str:
-    """XML has no way to say control characters."""
-    return "".join(character if character.isprintable() else " " for character in text)

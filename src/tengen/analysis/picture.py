@@ -12,7 +12,6 @@ from tengen.analysis.drawing import Drawing
 from tengen.analysis.report import network_line, search_line, where
 
 Layer = Literal["policy", "visits", "ownership", "line"]
-LAYERS: tuple[Layer, ...] = ("policy", "visits", "ownership", "line")
 USUAL: tuple[Layer, ...] = ("policy", "ownership", "line")
 _NUMBERED = 8  # moves of the line that are drawn
 _BARS = 20

@@ -91,7 +91,7 @@ def read_game(
 
 
 def _fitted(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:
-    """The record under the first rules that allow all of its moves, and what is to be said about these."""
+    """The record under the first rules that allow all of its moves, and a note about these rules."""
     refused: RecordError | None = None
     for rules, remark in _rules(record, saved, options):
         found = _under(record, rules)

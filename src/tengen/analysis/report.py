@@ -7,6 +7,7 @@ import numpy as np
 from tengen.analysis.analysis import Analysis, PlayedMoves
 from tengen.analysis.board import board_of, has_board, player_name
 from tengen.games.text import render_grid
+from tengen.words import counted
 
 _LONGEST = 12  # moves of a line that are shown
 _OWNER = ((0.6, "X"), (0.2, "x"), (-0.2, "."), (-0.6, "o"))
@@ -29,7 +30,7 @@ def as_text(analysis: Analysis, most: int = 10) -> str:
 def where(analysis: Analysis) -> str:
     """Whose turn it is after which move, or how the game ended."""
     count = len(analysis.moves)
-    after = f"after {count} {'move' if count == 1 else 'moves'}"
+    after = f"after {counted(count, 'move')}"
     after += f" (last: {analysis.moves[-1].name})" if count else ""
     if analysis.result is None:
         return f"{analysis.mover} to play {after}"

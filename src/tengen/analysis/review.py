@@ -11,6 +11,7 @@ from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
 from tengen.engine.search_report import SearchReport
 from tengen.games.core import Game
+from tengen.words import plural
 
 if TYPE_CHECKING:
     from tengen.engine.engine import Engine
@@ -77,7 +78,7 @@ class Review:
         return len(self.moves) == len(self.record.actions)
 
     def summaries(self) -> list[ReviewSummary]:
-        """Of both players."""
+        """The summaries of both players."""
         return [_summary(player, [each for each in self.moves if each.move.player == player]) for player in (0, 1)]
 
     def worst(self) -> list[ReviewedMove]:
@@ -211,10 +212,3 @@ def _move_dict(each: ReviewedMove) -> dict[str, Any]:
         "line": [move.name for move in each.best],
         "visits": each.visits,
     }
-
-
-def plural(word: str, count: int = 2) -> str:
-    """The word as it is used with that count."""
-    if count == 1:
-        return word
-    return word[:-1] + "ies" if word.endswith("y") else word + "s"

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from tengen.analysis.board import player_name
 from tengen.analysis.report import shown
-from tengen.analysis.review import Review, ReviewedMove, plural
+from tengen.analysis.review import Review, ReviewedMove
 from tengen.data.records import pgn, sgf, text
 from tengen.data.records.records import Record, file_name
+from tengen.words import counted
 
 _MARKS = {"blunder": "??", "mistake": "?", "inaccuracy": "?!", "": ""}
 
@@ -45,11 +46,11 @@ def overview(review: Review) -> list[str]:
     lines = [] if review.complete else [f"stopped after {done} of {total} moves"]
     for one in review.summaries():
         if one.moves:
-            counts = ", ".join(f"{count} {plural(word, count)}" for word, count in one.verdicts.items())
+            counts = ", ".join(counted(count, word) for word, count in one.verdicts.items())
             given = review.record.players[one.player]
             name = player_name(review.game, one.player) + (f" ({given})" if given else "")
             lines.append(
-                f"{name}: {one.moves} {plural('move', one.moves)}, {one.best_moves / one.moves:.0%} the best, "
+                f"{name}: {counted(one.moves, 'move')}, {one.best_moves / one.moves:.0%} the best, "
                 f"mean loss {one.mean_loss:.3f}, {counts}"
             )
     return lines

@@ -38,7 +38,7 @@ def check_folder(path: Path | str | None) -> None:
 def save_picture(path: Path, svg: str) -> None:
     """Write the picture as SVG or PNG, by the name's ending. TengenError if it cannot be written."""
     check_picture(path)
-    save_bytes(path, to_png(svg) if path.suffix.lower() == ".png" else svg.encode())
+    files.write_bytes(path, to_png(svg) if path.suffix.lower() == ".png" else svg.encode())
 
 
 def save_json(path: Path | str, data: Any) -> None:
@@ -47,21 +47,16 @@ def save_json(path: Path | str, data: Any) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
     else:
-        save_bytes(Path(path), text.encode())
-
-
-def save_bytes(path: Path, content: bytes) -> None:
-    """A file that is complete or as it was before. TengenError says why it cannot be written."""
-    files.write_bytes(path, content)
+        files.write_bytes(Path(path), text.encode())
 
 
 def save_tree(path: Path, tree: Tree) -> None:
     """Write a whole search tree: indented text if the name ends in .txt, else JSON."""
     with _deep():
         if path.suffix.lower() == ".txt":
-            save_bytes(path, (dump.as_text(tree, depth=_ALL) + "\n").encode())
+            files.write_bytes(path, (dump.as_text(tree, depth=_ALL) + "\n").encode())
         else:
-            save_bytes(path, (json.dumps(dump.as_dict(tree, depth=_ALL)) + "\n").encode())
+            files.write_bytes(path, (json.dumps(dump.as_dict(tree, depth=_ALL)) + "\n").encode())
 
 
 @contextlib.contextmanager

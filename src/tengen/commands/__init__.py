@@ -46,7 +46,7 @@ _BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code. An error that the user can put right shows no traceback."""
+    """Run one command and return the exit code. An error that the user can fix shows no traceback."""
     _accept_any_terminal()
     try:
         code = _run(argv)
@@ -93,7 +93,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _device_problem() -> str:
-    """Whether a command failed because JAX has no device, as JAX_PLATFORMS may have it; in words."""
+    """A message if the command failed because JAX has no device, as JAX_PLATFORMS may cause; otherwise empty."""
     if "jax" not in sys.modules:
         return ""
     from tengen.jax_setup import device_problem
@@ -127,14 +127,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _accept_any_terminal() -> None:
-    """Let a terminal that cannot show a character show its number: in YAML's quotes that means the same."""
+    """Let a terminal that lacks a character show its escape sequence, which means the same in YAML's quotes."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:
-    """Send what is still to be printed nowhere, or Python complains about the closed pipe when it exits."""
+    """Discard the rest of the output, or Python complains about the closed pipe when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())

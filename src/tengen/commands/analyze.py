@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits, thinking, whole
+from tengen.commands.numbers import count, positive
+from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits, thinking
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ def add(subparsers: Any) -> None:
         help="a game: SGF, PGN, or a text record of any game",
     )
     parser.add_argument(
-        "--move", type=whole(0), metavar="N", help="the position after N moves of the game (default: after the last)"
+        "--move", type=count, metavar="N", help="the position after N moves of the game (default: after the last)"
     )
     parser.add_argument(
         "--position", metavar="MOVES", help='moves from the start, or from there on, such as "D4 E5 pass"'
     )
-    parser.add_argument("--most", type=whole(1), default=10, metavar="N", help="how many moves to list (default: 10)")
+    parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many moves to list (default: 10)")
     parser.add_argument(
         "--json", type=file_or_dash, metavar="FILE", help="write all of it as JSON; - for standard output"
     )
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 def _position(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
     from tengen.analysis import query
 
-    options = query.parse_options(args.options)
+    options = query.parse_options(args.overrides)
     if args.file is None:
         found = query.new_game(saved, options)
     else:

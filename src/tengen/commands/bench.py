@@ -10,7 +10,8 @@ from typing import Any
 
 from tengen import files, schema
 from tengen.bench.parts import PARTS, BenchPart
-from tengen.commands.thinking import whole
+from tengen.commands.config import add_overrides
+from tengen.commands.numbers import whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
@@ -34,14 +35,7 @@ def add(subparsers: Any) -> None:
         example="tengen bench games go9 --batch 256",
     )
     games.add_argument("config", metavar="CONFIG", nargs="?", help="only the game of this configuration")
-    games.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="SECTION.KEY=VALUE",
-        action="append",
-        default=[],
-        help="with CONFIG: change one setting (may be repeated)",
-    )
+    add_overrides(games, "with CONFIG: change one setting")
     games.add_argument("--base", metavar="RUN", type=Path, help="with CONFIG: a run directory for both")
     games.add_argument(
         "--batch", metavar="N", type=whole(1, _MOST), help="games at once (default: what suits the device)"

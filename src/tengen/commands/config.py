@@ -6,6 +6,7 @@ from typing import Any
 
 from tengen import config as configuration
 from tengen import schema
+from tengen.words import counted
 
 CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory of a run"
 BASE_HELP = "the run directory (default: CONFIG if that is one, else runs/<name of the run>)"
@@ -57,12 +58,14 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
 
 
-def add_overrides(parser: argparse.ArgumentParser, words: str = "change one setting") -> None:
+def add_overrides(
+    parser: argparse.ArgumentParser, words: str = "change one setting", form: str = "SECTION.KEY=VALUE"
+) -> None:
     """Declare `--set`; `words` say what it does."""
     parser.add_argument(
         "--set",
         dest="overrides",
-        metavar="SECTION.KEY=VALUE",
+        metavar=form,
         action="append",
         default=[],
         help=f"{words} (may be repeated)",
@@ -92,9 +95,8 @@ def run_check(args: argparse.Namespace) -> int:
     try:
         config = configuration.load_any(args.config, args.overrides)
     except configuration.ConfigError as error:
-        count = len(error.problems)
         print(error, file=sys.stderr)
-        print(f"{args.config}: {count} {'problem' if count == 1 else 'problems'}", file=sys.stderr)
+        print(f"{args.config}: {counted(len(error.problems), 'problem')}", file=sys.stderr)
         return 2
     print(f"{args.config}: good ({_summary(config)})")
     return 0

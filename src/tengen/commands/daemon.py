@@ -38,7 +38,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Until `shutdown`, Ctrl-C, or the end of standard input where the configuration says so."""
+    """Run until `shutdown`, Ctrl-C, or the end of standard input if the configuration says so."""
     from tengen.daemon.service import Service
     from tengen.run.stopping import Stopping
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.part import positive
+from tengen.commands.numbers import positive
 from tengen.errors import OptionError
 
 

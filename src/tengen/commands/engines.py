@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from tengen.commands.part import positive
+from tengen.commands.numbers import positive
 from tengen.cores import cores
 from tengen.errors import TengenError
 
@@ -87,11 +87,6 @@ def read_terms(args: argparse.Namespace) -> "Terms":
     )
     terms.check()
     return terms
-
-
-def count(text: str) -> int:
-    """A whole number of at least 0, for argparse."""
-    return 0 if text == "0" else positive(text)
 
 
 def _uci_options(texts: list[str]) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,9 @@ from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import add_config
+from tengen.commands.numbers import whole
+
+_MACHINES = whole(1, 100_000)
 
 
 def add(subparsers: Any) -> None:
@@ -22,10 +25,10 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"
     )
-    parser.add_argument("--nodes", type=_whole, metavar="N", help="also estimate a cluster of that many machines")
+    parser.add_argument("--nodes", type=_MACHINES, metavar="N", help="also estimate a cluster of that many machines")
     parser.add_argument(
         "--gpus-per-node",
-        type=_whole,
+        type=_MACHINES,
         default=1,
         metavar="G",
         help="of that cluster, each like this device (%(default)s)",
@@ -56,12 +59,6 @@ def run(args: argparse.Namespace) -> int:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, config, args.nodes, args.gpus_per_node)))
     return 0
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 100,000, got {text!r}")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -28,7 +28,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer until `quit`, or until nobody is there."""
+    """Answer until `quit` or the end of the input."""
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.gtp import session

@@ -1,15 +1,14 @@
 """`tengen match`: two players, many games, and how sure one can be of who is stronger."""
 
 import argparse
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen import files
+from tengen import files, schema
 from tengen.commands.config import add_overrides
-from tengen.commands.engines import add_engines, check_games, count, dtype, make_plan, read_terms
-from tengen.commands.part import positive
+from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
+from tengen.commands.numbers import count, positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -124,11 +123,8 @@ def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stoppin
     if match.played:
         print(f"games: {games}; result for ratings: {match.folder / results.FILE}")
     if args.json:
-        try:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            files.write_bytes(args.json, json.dumps(match.to_dict(), indent=2).encode() + b"\n")
-        except OSError as error:
-            raise TengenError(f"{args.json}: the figures cannot be written: {error.strerror or error}") from None
+        files.make_folder(args.json.parent)
+        schema.write_json(args.json, match.to_dict(), indent=2)
     if match.missing:
         done = f"{len(match.played)} of {match.games} games are kept in {match.folder}"
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
@@ -136,7 +132,6 @@ def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stoppin
 
 def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
     """The game, and how networks search; `--set` changes both."""
-    from tengen import schema
     from tengen.config.override import read_overrides
     from tengen.config.settings.search import SearchSettings
     from tengen.match import player_spec, players

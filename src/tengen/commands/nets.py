@@ -104,7 +104,7 @@ def _label(game: "Game") -> str:
 
 
 def _table(game: "Game", heads: tuple[str, ...]) -> None:
-    """Those of the zoo that fit the game."""
+    """Print the networks of the zoo that fit the game."""
     print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
     for name in nets.names():
         if not list(nets.problems(nets.spec(name), game)):
@@ -114,7 +114,7 @@ def _table(game: "Game", heads: tuple[str, ...]) -> None:
 
 
 def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
-    """One network: what it is made of, and what its parts cost."""
+    """Print one network: its settings, and the cost of its parts."""
     spec = nets.spec(name, heads)
     net = nets.shapes(spec, game)
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")

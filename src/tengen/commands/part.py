@@ -3,9 +3,10 @@
 import argparse
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tengen import config as configuration
 from tengen.commands.config import BASE_HELP, add_config
@@ -23,13 +24,6 @@ def add_part(parser: argparse.ArgumentParser, once: str) -> None:
     parser.add_argument("--once", action="store_true", help=once)
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
-    return int(text)
-
-
 def load(args: argparse.Namespace) -> tuple[Config, Path]:
     """The configuration and the run directory."""
     config = configuration.load(args.config, args.overrides)
@@ -37,7 +31,7 @@ def load(args: argparse.Namespace) -> tuple[Config, Path]:
 
 
 def look(args: argparse.Namespace) -> tuple[Config, Path]:
-    """As `load`, for commands that only look at a run. ConfigError if there is none, or if it is another one."""
+    """As `load`, for commands that only look at a run. ConfigError if there is none, or if its settings differ."""
     from tengen.run import directory
 
     config, base = load(args)
@@ -55,11 +49,11 @@ def drive(
     watched: str = "",
     stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Be that part of the run until it is done, or until Ctrl-C. The exit code.
+    """Run that part until it is done, or until Ctrl-C; returns the exit code.
 
-    `only` names what one process may be at a time; settings that are `free` may be others than the run's;
-    `computes`: it needs a device; `watched` is the folder in the run whose settings it follows (default: the run);
-    `stop`: another reason to stop than a signal.
+    `only` names a part that exists only once; settings that are `free` may differ from the run's; `computes`: it needs
+    a device; `watched` is the folder in the run whose settings it follows (default: the run); `stop` is another reason
+    to stop besides signals.
     """
     config, base = load(args)
 
@@ -76,7 +70,7 @@ def drive(
         if jax.local_device_count() > 1:
             say(f"on {jax.local_device_count()} devices")
 
-    # The driver before may have been killed a moment ago, and its parts need time to end.
+    # An earlier driver may have been killed a moment ago, and its parts need time to end.
     parent = os.environ.get(children.PARENT, "")
     patience = children.PATIENCE if parent else 0.0
     with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
@@ -122,8 +116,6 @@ def _drive(
     return stopping.code
 
 
-def say(text: str) -> None:
+def say(text: str, file: TextIO | None = None) -> None:
     """Print a line, with the time."""
-    import time
-
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=file, flush=True)

@@ -5,6 +5,7 @@ import random
 import sys
 from typing import Any
 
+from tengen.commands.config import add_overrides
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
 _ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
@@ -23,14 +24,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--as", dest="seat", choices=("first", "second", "random"), default="first", help="who you are (default first)"
     )
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="another option of the game than the network was trained with, such as size=7",
-    )
+    add_overrides(parser, "another option of the game than the network was trained with, such as size=7", "KEY=VALUE")
     parser.add_argument("--seed", type=int, help="for games that begin by chance, and for --as random")
     parser.set_defaults(run=run)
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.engines import add_engines, check_games, count, dtype, make_plan, read_terms
-from tengen.commands.part import positive
+from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
+from tengen.commands.numbers import count, positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:

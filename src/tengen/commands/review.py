@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tengen import files
 from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits
 from tengen.errors import TengenError
 
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     saving.check_picture(plot)
     for path in (out, plot, args.json):
         saving.check_folder(path)
-    game = query.read_game(args.file, found.saved, args.which, query.parse_options(args.options))
+    game = query.read_game(args.file, found.saved, args.which, query.parse_options(args.overrides))
     if not game.record.actions:
         raise TengenError(f"{args.file}: there are no moves to review")
     stop = threading.Event()
@@ -84,7 +85,7 @@ def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> N
         return
     if args.json != "-":
         sys.stdout.write(review_text.as_text(known))
-    saving.save_bytes(out, review_text.as_record(known).encode())
+    files.write_bytes(out, review_text.as_record(known).encode())
     saving.save_picture(plot, review_chart.draw(known))
     if args.json is not None:
         saving.save_json(args.json, review.as_dict(known))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tengen.commands.numbers import whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
@@ -27,18 +28,22 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--agents", nargs="+", metavar="AGENT", help="random, first, last, a network or a run (all fixed)"
     )
-    parser.add_argument("--games", type=_number(2), default=5000, metavar="N", help="games per pair (%(default)s)")
-    parser.add_argument("--dimension", type=_number(2), default=3, metavar="N", help="coordinates (%(default)s)")
-    parser.add_argument("--points", type=_number(2), default=5, metavar="N", help="points (%(default)s)")
+    parser.add_argument("--games", type=whole(2, _MOST), default=5000, metavar="N", help="games per pair (%(default)s)")
+    parser.add_argument("--dimension", type=whole(2, _MOST), default=3, metavar="N", help="coordinates (%(default)s)")
+    parser.add_argument("--points", type=whole(2, _MOST), default=5, metavar="N", help="points (%(default)s)")
     parser.add_argument(
-        "--max-value", type=_number(1), default=20, metavar="N", help="largest coordinate at first (%(default)s)"
+        "--max-value", type=whole(1, _MOST), default=20, metavar="N", help="largest coordinate at first (%(default)s)"
     )
-    parser.add_argument("--moves", type=_number(1), default=40, metavar="N", help="rounds at most (%(default)s)")
+    parser.add_argument("--moves", type=whole(1, _MOST), default=40, metavar="N", help="rounds at most (%(default)s)")
     parser.add_argument("--reposition", action="store_true", help="subtract the smallest values after every shift")
     parser.add_argument(
-        "--simulations", type=_number(0), default=0, metavar="N", help="of networks, 0: without search (%(default)s)"
+        "--simulations",
+        type=whole(0, _MOST),
+        default=0,
+        metavar="N",
+        help="of networks, 0: without search (%(default)s)",
     )
-    parser.add_argument("--seed", type=_number(0), default=0, metavar="N", help="of the starts (%(default)s)")
+    parser.add_argument("--seed", type=whole(0, _MOST), default=0, metavar="N", help="of the starts (%(default)s)")
     parser.add_argument(
         "--select",
         action="store_true",
@@ -46,15 +51,6 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(run=run)
-
-
-def _number(low: int) -> Any:
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= _MOST):
-            raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {_MOST}, got {text!r}")
-        return int(text)
-
-    return read
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.part import add_part, drive, positive
+from tengen.commands.numbers import positive
+from tengen.commands.part import add_part, drive
 
 _ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
 teach. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that

@@ -4,9 +4,11 @@ import argparse
 import contextlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tengen.commands import part
 from tengen.commands.config import add_overrides
 from tengen.errors import OptionError
 
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     from tengen.sweep.driver import Driver
     from tengen.sweep.executor import LocalExecutor
 
-    say = _say_to(sys.stderr if args.json else sys.stdout)
+    say = partial(part.say, file=sys.stderr if args.json else sys.stdout)
     folder, planned = _planned(args, say)
     if args.show:
         return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
@@ -162,7 +164,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
 
 
 def _drive(driver: Any, for_programs: bool, where: str) -> int:
-    """Run it: on a terminal with a table that is kept up to date. The exit code. `where`: options to go on with."""
+    """Run it, on a terminal with a live table; returns the exit code. `where` has the options to continue with."""
     from tengen.run.stopping import Stopping
     from tengen.sweep.live import screen
 
@@ -175,7 +177,7 @@ def _drive(driver: Any, for_programs: bool, where: str) -> int:
 
 
 def _results(driver: Any, for_programs: bool) -> int:
-    """Print them; 1 if trials have failed and none has done well."""
+    """Print the results; returns 1 if all trials that have ended failed."""
     from tengen.sweep import report
 
     found = report.make(driver)
@@ -187,12 +189,3 @@ def _results(driver: Any, for_programs: bool) -> int:
         print(f"plot:      {driver.folder.path / 'plot.svg'}")
     ended = [row for row in found.rows if row.status in ("done", "failed")]
     return 1 if ended and all(row.status == "failed" for row in ended) else 0
-
-
-def _say_to(stream: Any) -> Any:
-    import time
-
-    def say(text: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {text}", file=stream, flush=True)
-
-    return say

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tengen import schema
+from tengen.commands.config import add_overrides
+from tengen.commands.numbers import positive
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 
 _Settings = TypeVar("_Settings")
@@ -43,16 +45,9 @@ def play_settings(args: argparse.Namespace) -> PlaySettings:
 def add_search(parser: argparse.ArgumentParser, visits: int) -> None:
     """Declare NET, the limits of a search, and the options that find a position."""
     add_thinking(parser, visits)
+    add_overrides(parser, "an option of the game that is not the network's own, as komi=6.5 or size=13", "OPTION=VALUE")
     parser.add_argument(
-        "--set",
-        dest="options",
-        metavar="OPTION=VALUE",
-        action="append",
-        default=[],
-        help="an option of the game that is not the network's own, as komi=6.5 or size=13 (may be repeated)",
-    )
-    parser.add_argument(
-        "--which", type=whole(1), metavar="N", help="of a file with several games the N-th (default: the first)"
+        "--which", type=positive, metavar="N", help="of a file with several games the N-th (default: the first)"
     )
 
 
@@ -60,18 +55,6 @@ def limits(args: argparse.Namespace, visits: int) -> tuple[int | None, float | N
     """Visits and seconds per position; `visits` is the default."""
     play = play_settings(args)
     return (visits if play.visits is None and play.seconds is None else play.visits), play.seconds
-
-
-def whole(least: int, most: int = 10**9 - 1) -> Callable[[str], int]:
-    """A parser of whole numbers from `least` on, for argparse."""
-
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
-            words = f"of at least {least}" if most == 10**9 - 1 else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"expected a whole number {words}, got {text[:40]!r}")
-        return int(text)
-
-    return parse
 
 
 def file_or_dash(text: str) -> Path | str:

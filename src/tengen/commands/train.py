@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.part import add_part, drive, load, positive, say
+from tengen.commands.numbers import positive
+from tengen.commands.part import add_part, drive, load, say
 from tengen.errors import OptionError
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every

@@ -73,7 +73,7 @@ def run_of(config: str | Path) -> Path | None:
 
 
 def base_of(config: str | Path, name: str, base: Path | None = None) -> Path:
-    """Where the run called `name` lives: in `base`, in the run that `config` is the path of, or else in runs/."""
+    """The directory of the run `name`: `base`, or `config` if that is the path of a run, or else one in runs/."""
     return base or run_of(config) or Path("runs") / name
 
 

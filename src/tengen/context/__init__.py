@@ -2,7 +2,7 @@
 
 context.py     `GameContext`, the public class; settings.py its options
 listeners.py   which function gets which batches, and what they hold
-exchange.py    where the thread that plays and the one that answers meet
+exchange.py    connects the thread that plays with the one that answers
 group.py       games that think and move together; questions.py has their positions to evaluate
 program.py     the device's part of a group; thinking.py finds moves, with a search or without
 batches.py     the batches that callbacks get; replies.py checks their answers

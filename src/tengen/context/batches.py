@@ -1,4 +1,4 @@
-"""The batches that callbacks get: dicts of named arrays, whose memory is the same every time."""
+"""The batches that callbacks get: dicts of named arrays, whose memory is reused."""
 
 from typing import Any, NamedTuple
 
@@ -53,7 +53,7 @@ class Batch(dict[str, Any]):
 
 
 def for_actor(label: str, game: Game, listener: Listener, on_device: bool = False) -> Batch:
-    """Room for positions to evaluate; planes, scalars, features and replies may stay on the device."""
+    """An empty batch of positions to evaluate; planes, scalars, features and replies may stay on the device."""
     size = listener.batch_size
     values = {
         "planes": np.zeros((size, *game.planes_shape), bool),
@@ -106,7 +106,7 @@ def _written(record: Record) -> str | None:
 
 
 def pad(batch: Batch, count: int) -> None:
-    """Mark the first `count` rows as real, and repeat the last of them: padding that suits every network."""
+    """Mark the first `count` rows as real, and repeat the last of them as padding that suits every network."""
     batch["mask"][:] = np.arange(len(batch["mask"])) < count
     batch["count"][...] = count
     for name, values in batch.items():

@@ -69,8 +69,8 @@ class GameContext:
     ) -> Any:
         """Call `function` with the batches of that label; also a decorator: `@ctx.on("train")`.
 
-        For positions and rows, `batch_size` and `fields` (names) say what the batches hold, if not the usual, and
-        `features` adds to them: a function of states [N, ...] that gives arrays [N, ...] by name, in `jax.numpy`.
+        For positions and rows, `batch_size` and `fields` (names) change what the batches hold, and `features` adds to
+        them: a function in `jax.numpy` that maps states [N, ...] to arrays [N, ...] by name.
         """
         if label not in LABELS:
             raise OptionError(f"on: {label}: {schema.unknown('label', str(label), LABELS)}")
@@ -138,10 +138,10 @@ class GameContext:
         return BatchExchange(self.game, groups, labels, buffers, rows, settings.steps_per_version), begun
 
     def run(self, seconds: float | None = None) -> str | None:
-        """Wait for one batch, call its function and return the reply; the label of the batch.
+        """Wait for one batch, call its function and pass on the reply; returns the label of the batch.
 
-        None if there was no batch in `seconds`, or if all games are over (see `stats().waiting`). An exception of the
-        function stops the context, and is raised here.
+        None if there was no batch within `seconds`, or if all games are over (see `stats().waiting`). An exception in
+        the function stops the context, and is raised here.
         """
         batch = self.wait(seconds)
         if batch is None:
@@ -161,9 +161,9 @@ class GameContext:
         return batch
 
     def step(self, status: Literal["done", "failed"] = "done", reply: Any = None) -> None:
-        """Return the batch: "done" with a reply (or with `batch.reply` filled in), "failed" to get it once more.
+        """Return the batch: "done" with a reply (or with `batch.reply` filled in), "failed" to get it again.
 
-        ReplyError names the wrong field; the batch is still out then. After `stop` nothing happens.
+        ReplyError names the wrong field; then the batch has not been returned. After `stop` nothing happens.
         """
         if status not in ("done", "failed"):
             raise OptionError(f'step: expected "done" or "failed", got {schema.quote(status)}')
@@ -184,7 +184,7 @@ class GameContext:
         exchange.give_back(status == "done", versions)
 
     def stop(self) -> None:
-        """End the games at once. Safe from any thread, at any time, more than once; waits for no callback."""
+        """End the games at once. May be called from any thread, at any time, repeatedly; waits for no callback."""
         with self._lock:
             self._state = "stopped"
         if self._exchange is not None:
@@ -197,10 +197,10 @@ class GameContext:
         return dict(zip(COLOURS, versions, strict=True))
 
     def set_version(self, *, black: int | None = None, white: int | None = None, params: Any = None) -> None:
-        """Set the versions of games that begin from now on, and of those in the present `game_start`.
+        """Set the versions of games that begin from now on, and of those in the current `game_start`.
 
-        Batches pass `params` on to actors, as `batch.params[version]`, while games use these versions. With `params`
-        alone both colours get the next version.
+        Batches pass `params` on to actors, as `batch.params[version]`, while games use these versions. If only `params`
+        is given, both colours get the next version.
         """
         now = self.version()
         if params is not None and black is None and white is None and self._exchange is not None:
@@ -229,12 +229,12 @@ class GameContext:
         black_version: int | None = None,
         white_version: int | None = None,
     ) -> MatchResult:
-        """Play a match, and count it for the player `black`. Nothing else happens in the meantime.
+        """Play a match; the result is that of `black`. Nothing else happens in the meantime.
 
         A player is a function as for `on("actor", ...)`, a network or its path, `random`, `mcts:200`,
-        `python:module:function`, or a `match.Player`. All games begin with other random moves; with `swap` each opening
-        is played twice, with the colours swapped. Networks and functions search as in this context, or with `search`,
-        without noise. A function gets batches with these versions, by default the present ones.
+        `python:module:function`, or a `match.Player`. Each game begins with its own random moves; with `swap` each
+        opening is played twice, with the colours swapped. Networks and functions search as in this context, or with
+        `search`, without noise. A function gets batches with these versions, by default the current ones.
         """
         given = {"black": black_version, "white": white_version}
         versions = {name: self.version()[name] if one is None else _version(name, one) for name, one in given.items()}
@@ -250,7 +250,7 @@ class GameContext:
         return {int(version): self._params[version] for version in set(versions) if version in self._params}
 
     def stats(self) -> Stats:
-        """Statistics so far, and what is waited for."""
+        """Statistics so far, and what the context waits for."""
         if self._exchange is not None:
             return self._exchange.stats
         return Stats(waiting="nothing: the context has been stopped" if self._state == "stopped" else "start()")
@@ -283,7 +283,7 @@ def _thinking(game: Game, settings: SearchSettings | None, reuse: bool) -> Think
 
 
 def _version(name: str, version: Any) -> int:
-    """A version that fits the arrays of a batch; NumPy's whole numbers are welcome."""
+    """A version that fits the arrays of a batch; NumPy's integers are allowed."""
     if isinstance(version, int | np.integer) and not isinstance(version, bool) and -(2**63) <= version < 2**63:
         return int(version)
     raise OptionError(f"set_version: {name}: expected a whole number of 64 bits, got {schema.quote(version)}")

@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tengen.games.batching import choose
+
 
 def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
-    """The arrays of a batch [B, ...] with these rows of a group's [N, ...], from the row `start` on."""
+    """The arrays of a batch [B, ...] with these `rows` of a group [N, ...] copied to it, from row `start` on."""
     if not batch:
         return batch
     size = len(jax.tree.leaves(batch)[0])
@@ -22,7 +24,7 @@ def place(batch: Any, group: Any, rows: np.ndarray, start: int) -> Any:
 
 
 def hear(group: Any, batch: Any, rows: np.ndarray, start: int) -> Any:
-    """The arrays of a group [N, ...] with rows of a batch's [B, ...], from `start` on, in the places `rows`."""
+    """The arrays of a group [N, ...] with the rows of a batch [B, ...] from `start` on copied to the places `rows`."""
     target = np.full(len(jax.tree.leaves(batch)[0]), np.iinfo(np.int32).max, np.int32)
     target[start : start + len(rows)] = rows
     return _hear(group, batch, target)
@@ -44,10 +46,7 @@ def is_wrong(policy: Array, value: Array, legal: Array, count: Any) -> Array:
 
 @jax.jit
 def _place(batch: Any, group: Any, source: Array, here: Array) -> Any:
-    def one(old: Array, new: Array) -> Array:
-        return jnp.where(here.reshape(-1, *[1] * (old.ndim - 1)), new[source], old)
-
-    return jax.tree.map(one, batch, group)
+    return jax.tree.map(lambda old, new: choose(here, new[source], old), batch, group)
 
 
 @jax.jit

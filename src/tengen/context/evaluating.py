@@ -33,7 +33,7 @@ from tengen.nets.outputs import Evaluation
 
 @dataclass(frozen=True)
 class EvaluationMatch:
-    """How the players of a match think: as those of a context do, without noise."""
+    """A match whose players think like those of a context, without noise."""
 
     game: Game
     settings: ContextSettings
@@ -99,7 +99,7 @@ class EvaluationMatch:
 
 @dataclass(frozen=True, eq=False)
 class CallbackRule:
-    """Moves by a callback, which gets batches of positions as in self-play."""
+    """Plays by a callback, which gets batches of positions as in self-play."""
 
     thinking: Thinking
     listener: Listener

@@ -1,7 +1,7 @@
-"""Where games and callbacks meet: one thread plays the games, another one fetches batches and brings answers.
+"""Connects games and callbacks: one thread plays the games, another one fetches batches and returns answers.
 
-A group of games goes round: a turn of the playing thread -> events -> its positions wait in a pool -> a batch -> the
-answers -> its next turn. While a batch is out, the thread is busy with other groups.
+The cycle of a group of games: a turn of the playing thread -> events -> its positions wait in a pool -> a batch -> the
+answers -> its next turn. While a batch is out, the thread works on other groups.
 """
 
 import threading
@@ -88,9 +88,9 @@ class BatchExchange:
         rows: TrainRows | None,
         steps_per_version: int,
     ) -> None:
-        """`labels`: the label of each kind of batch; both actors have the same one if one function answers.
+        """`labels` has the label of each kind of batch; both actors have the same label if one function answers both.
 
-        `actors`: the batches of positions, by label.
+        `actors` has the batches of positions, by label.
         """
         self._game, self._groups, self._labels = game, groups, labels
         self._rows, self._steps_per_version = rows, steps_per_version
@@ -135,7 +135,7 @@ class BatchExchange:
     # For the thread that answers
 
     def wait(self, seconds: float | None) -> Batch | None:
-        """The next batch; None if there is none in time, or never will be: see `stats.waiting`."""
+        """The next batch; None if there is none in time, or will never be one: see `stats.waiting`."""
         began = time.monotonic()
         with self._changed:
             if self._out is not None and not self._stopped:
@@ -178,7 +178,7 @@ class BatchExchange:
             return (self._out.batch, self._out.versions) if self._out is not None else None
 
     def give_back(self, answered: bool, versions: np.ndarray | None) -> None:
-        """Return the batch that is out, its `reply` filled in, or with `versions` Int64[2, n] of games that begin."""
+        """Return the batch that is out, with its `reply` filled in, or with `versions` Int64[2, n] of new games."""
         with self._changed:
             out = self._out
             if out is None:
@@ -203,7 +203,7 @@ class BatchExchange:
             self._changed.notify_all()
 
     def _hear(self, out: _Out) -> None:
-        """Pass the answers to the groups; those with all their answers have their next turn."""
+        """Pass the answers to the groups; a group with all its answers gets its next turn."""
         start = 0
         for group, rows in out.parts:
             group.questions.hear(rows, out.batch.reply, start)
@@ -212,7 +212,7 @@ class BatchExchange:
                 self._todo.append(group)
 
     def _next(self) -> _Out | None:
-        """The next thing to hand out, if any. A batch that is not full is better than none."""
+        """The next batch to hand out, if any. A batch that is not full is better than none."""
         if self._again is not None:
             out, self._again = self._again, None
             batches.forget(out.batch)
@@ -290,7 +290,7 @@ class BatchExchange:
             return self._todo.popleft()
 
     def _note(self, group: Group, news: News) -> None:
-        """Take in what happened in a turn: events first, then the positions to evaluate."""
+        """Process what happened in a turn: events first, then the positions to evaluate."""
         events: list[_Out] = []
         if "game_end" in self._labels:
             events = [_Out(batches.for_game_end(self._game, ended)) for ended in news.ended]

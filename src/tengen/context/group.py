@@ -1,4 +1,4 @@
-"""Games that think and move together: they live on the device, and the host knows their numbers and versions."""
+"""Games that think and move together: they are on the device, and the host has their numbers and versions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,9 +30,9 @@ class Group:
         settings: ContextSettings,
         fields: frozenset[str],
     ) -> None:
-        """`numbers` gives each new game its number, and None when there are to be no more games.
+        """`numbers` gives each new game its number, and None when there should be no more games.
 
-        `fields` are those of positions that some batch holds.
+        `fields` are the fields of positions that some batch holds.
         """
         size, rows = program.plan.size, program.plan.size * program.thinking.leaves
         self._program, self._numbers = program, numbers
@@ -56,7 +56,7 @@ class Group:
         return News([], begun, 0)
 
     def turn(self) -> News:
-        """Go on with the answers: until something else has to be evaluated, or no game is left."""
+        """Go on with the answers, until something else has to be evaluated or no game is left."""
         program, answers = self._program, (self.questions.logits, self.questions.value)
         self._state, ready = program.answer(self._state, self._notes, *answers)
         ready = np.array(ready)
@@ -86,7 +86,7 @@ class Group:
         self.questions.show(rows, batch, start, self.number, self._version)
 
     def assign(self, place: int, versions: Versions, one_network: bool) -> None:
-        """Set the networks of a game that has just begun; `one_network` if one function speaks for both colours."""
+        """Set the versions of a game that has just begun; `one_network`: one function answers for both colours."""
         self._version[:, place] = versions
         self._shared[place] = one_network and versions[0] == versions[1]
 
@@ -96,7 +96,7 @@ class Group:
         self.questions.ask(query, ply, features)
 
     def _replace(self, over: np.ndarray, moves: int) -> News:
-        """Take the games that are over, Bool[G], and begin new ones in their places."""
+        """Collect the games that are over, Bool[G], and begin new ones in their places."""
         places = np.flatnonzero(over).tolist()
         ended = []
         for place in places:
@@ -108,7 +108,7 @@ class Group:
         return News(ended, begun, moves)
 
     def _name(self, places: Any) -> list[int]:
-        """Give the new games in these places their numbers; the places that get one."""
+        """Number the new games in these places; returns the places that got a number."""
         for place in places:
             number = self._numbers()
             self.number[place] = -1 if number is None else number

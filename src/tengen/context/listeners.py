@@ -99,7 +99,7 @@ def labels(given: Mapping[str, Listener]) -> dict[str, str]:
 
 
 def feature_shapes(features: Features, game: Game) -> Shapes:
-    """The arrays that a function of states gives. OptionError, with the user's file and line, if it is not one."""
+    """The arrays that a function of states returns. OptionError, with the user's file and line, if it fails."""
     count = 3
     states = jax.eval_shape(jax.vmap(game.init), jax.random.split(jax.random.key(0), count))
     try:

@@ -49,7 +49,7 @@ def program(plan: ContextPlan) -> "ContextProgram":
 
 
 class ContextProgram:
-    """Compiled functions of a `GroupState`, whose memory is used again for the state that they return."""
+    """Compiled functions of a `GroupState`, which is donated for the state that they return."""
 
     def __init__(self, plan: ContextPlan) -> None:
         self.plan, self.thinking, self.game = plan, plan.thinking, plan.thinking.game
@@ -61,7 +61,7 @@ class ContextProgram:
         logits = jax.ShapeDtypeStruct((plan.size * plan.thinking.leaves, self.game.num_actions), jnp.float32)
         value = jax.ShapeDtypeStruct(logits.shape[:1], jnp.float32)
         number, real = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((), jnp.float32)
-        # All of it is compiled here: later, a thread that others may want to stop must not be busy for long.
+        # Everything is compiled here, so that the playing thread, which must stop quickly, never compiles.
         self.start = compiled(self._start, key, which)
         self.ask = compiled(self._ask, state)
         self.answer = compiled(self._answer, state, notes, logits, value, donate=0)
@@ -93,12 +93,12 @@ class ContextProgram:
         return query, jnp.repeat(state.history.ply, self.thinking.leaves), features
 
     def _answer(self, state: GroupState, notes: Any, logits: Array, value: Array) -> tuple[GroupState, Array]:
-        """Go on with the answers; Bool[G] where a move can be made."""
+        """Go on with the answers; also returns Bool[G]: where a move can be made."""
         thinking: Any = self.thinking.answer(state.thinking, notes, Evaluation(logits, value))
         return state._replace(thinking=thinking), self.thinking.ready(thinking) & state.live
 
     def _move(self, state: GroupState, keep: Array, temperature: Array, moves: Array) -> tuple[GroupState, Array]:
-        """Make the moves of the games that are ready; Bool[G] which games are over then.
+        """Make the moves of the games that are ready; also returns Bool[G]: which games are over then.
 
         The first `moves` of a game are drawn at the temperature. `keep` Bool[G]: both colours have the same network.
         """
@@ -131,7 +131,7 @@ class ContextProgram:
         return lax.scan(lambda state, action: (self.game.step(state, action), state), start, actions)[1]
 
     def _renew(self, state: GroupState, over: Array, again: Array) -> GroupState:
-        """Take the games `over` away, and begin new ones in the places `again`."""
+        """Remove the games `over`, and begin new ones in the places `again`."""
         draw, key = jax.random.split(state.key)
         openings = prepare(self.game, self._openings, self.plan.size, draw)
         return GroupState(

@@ -61,7 +61,7 @@ class Questions:
             batch["game"][to] = number[places]
 
     def hear(self, rows: np.ndarray, reply: Mapping[str, Any], start: int) -> None:
-        """The answers for these rows, which are those of a batch's reply from `start` on."""
+        """Store the answers for these rows: those of a batch's reply from `start` on."""
         policy, value = reply["policy"], reply["value"]
         if self._on_device:
             before = (self.logits, self.value)
@@ -72,5 +72,5 @@ class Questions:
         self.missing -= len(rows)
 
     def of_colour(self, colour: int) -> np.ndarray:
-        """Those of the rows `wanted` in which that player thinks."""
+        """The rows among `wanted` in which that player thinks."""
         return self.wanted[self._shown["colour"][self.wanted] == colour]

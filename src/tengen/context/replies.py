@@ -14,7 +14,7 @@ from tengen.errors import TengenError
 from tengen.nets.models import to_jax, to_numpy
 from tengen.schema import unknown
 
-_SLACK = 1e-3  # a value that half precision has put outside of [-1, 1]
+_SLACK = 1e-3  # by which half precision may put a value outside of [-1, 1]
 
 
 class ReplyError(TengenError):
@@ -80,7 +80,7 @@ def check(batch: Batch) -> None:
 def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, int]) -> np.ndarray:
     """Int64[2, n]: the versions that games begin with, from what `game_start` returned or wrote into its arrays.
 
-    `before` are the versions when it was called, `now` the present ones. Raises ReplyError.
+    `before` are the versions when it was called, `now` the current ones. Raises ReplyError.
     """
     if reply is not None and not isinstance(reply, Mapping):
         raise ReplyError(f"game_start: expected nothing or a dict with black or white, got a {type(reply).__name__}")

@@ -18,10 +18,10 @@ class ContextSettings:
     temperature_moves: int | None = setting(
         None, "moves of a game that are chosen at that temperature, the others are the best (null: all)", low=0
     )
-    opening_moves: int = setting(0, "a game begins with a number of random moves, at most so many", low=0, high=100)
+    opening_moves: int = setting(0, "a game begins with up to this many random moves", low=0, high=100)
     reuse: bool = setting(True, "keep what the search knows below the move that was made")
     total_games: int | None = setting(None, "games to play in all (null: until it is stopped)", low=1, high=2**31)
-    seed: int = setting(0, "decides everything that is left to chance", low=0, high=2**32 - 1)
+    seed: int = setting(0, "of all random numbers", low=0, high=2**32 - 1)
     arrays: Literal["numpy", "jax"] = setting(
         "numpy", "planes, scalars and replies on the host, or as JAX arrays on the device of the games, for DLPack"
     )

@@ -1,9 +1,10 @@
-"""How the games of a group find their moves: with a search tree each, or from the policy alone.
+"""How the games of a group find their moves: each with a search tree, or from the policy alone.
 
-Both are pure functions of a state (a pytree, [G, ...] for G games), with the same names; `which` is Bool[G].
+Both ways are pure functions of a state (a pytree, [G, ...] for G games), with the same names; `which` is Bool[G].
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from jax import Array
 
 from tengen import search
 from tengen.config.settings.search import SearchSettings
+from tengen.games.batching import choose
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.result import SearchResult
@@ -80,7 +82,7 @@ class TreeSearch:
         return search.expand(tree, notes, evaluation)
 
     def ready(self, tree: Tree) -> Array:
-        """Bool[G]: which games have been thought about enough, and may move."""
+        """Bool[G]: which games have searched enough, and may move."""
         return ~search.unfinished(tree) & (tree.budget > 0)
 
     def conclude(self, tree: Tree, key: Array, temperature: Array) -> SearchResult:
@@ -97,7 +99,7 @@ class TreeSearch:
         return search.restart(search.advance(tree, actions, kept), after, which & ~kept)
 
     def restart(self, tree: Tree, states: Any, which: Array) -> Tree:
-        """Put other positions in the place of the games `which`."""
+        """Replace the positions of the games `which`."""
         return search.restart(tree, states, which)
 
 
@@ -171,11 +173,8 @@ class RawPolicy:
         return self.restart(state, jax.vmap(self.game.step)(state.positions, actions), which)
 
     def restart(self, state: PolicyState, states: Any, which: Array) -> PolicyState:
-        def chosen(new: Array, old: Array) -> Array:
-            return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
         stage = jnp.where(which, IDLE, state.stage).astype(jnp.int8)
-        return state._replace(positions=jax.tree.map(chosen, states, state.positions), stage=stage)
+        return state._replace(positions=jax.tree.map(partial(choose, which), states, state.positions), stage=stage)
 
 
 Thinking = TreeSearch | RawPolicy

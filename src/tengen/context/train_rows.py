@@ -20,7 +20,7 @@ Rows = dict[str, np.ndarray]
 
 
 class TrainRows:
-    """The rows of finished games until they are handed out, and the batch, whose memory is the same every time."""
+    """The rows of finished games until they are handed out, and the batch, whose memory is reused."""
 
     def __init__(
         self, form: RowFormat, max_moves: int, features: Shapes, listener: Listener, settings: ContextSettings
@@ -108,10 +108,10 @@ def _count(rows: Rows) -> int:
 
 
 class ReplayedRows:
-    """The newest rows on the device (data/store/buffer.py), drawn from evenly and with replacement."""
+    """The newest rows on the device (data/store/buffer.py), drawn uniformly and with replacement."""
 
     def __init__(self, blank: Rows, capacity: int, size: int, seed: int) -> None:
-        """`blank`: as many rows as a game can have, of zeros; `size`: rows of a batch. All is compiled here."""
+        """`blank` has as many rows as a game can have, of zeros; `size` is that of a batch. Compiles everything."""
         self._key = jax.random.key(seed)
         self._blank = {name: values[:capacity] for name, values in blank.items()}
         try:

@@ -1,1 +1,1 @@
-"""The training daemon: waits for data that others make, trains, exports, hands on, and begins again."""
+"""The training daemon: waits for data from others, trains, exports, uploads, and begins again."""

@@ -1,4 +1,4 @@
-"""A client of the daemon, with a thread that reads its lines and one that writes to it, so that none blocks others."""
+"""A client of the daemon, with a thread that reads from it and one that writes to it, so that none blocks others."""
 
 import threading
 from collections import deque
@@ -24,8 +24,8 @@ Left = Callable[["DaemonClient"], None]
 class DaemonClient:
     """Reads with `source(most)`, like os.read, and writes with `sink(bytes)`, like os.write; either may be None.
 
-    Messages wait for a slow client. Beyond a limit statuses are dropped first, then the oldest messages, and the client
-    is told how many.
+    Messages for a slow client wait. Beyond a limit, statuses are dropped first, then the oldest messages, and the
+    client is told how many.
     """
 
     def __init__(self, name: str, source: Source | None, sink: Sink | None, heard: Heard, left: Left) -> None:
@@ -46,7 +46,7 @@ class DaemonClient:
             thread.start()
 
     def tell(self, message: Any, line: bytes | None = None) -> None:
-        """Send a message, of which `line` is the encoding if it is known. Returns at once."""
+        """Send a message; `line` is its encoding, if that is known. Returns at once."""
         line = encode(message) if line is None else line
         with self._changed:
             if self._deaf or self._closed:

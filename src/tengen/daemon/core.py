@@ -1,8 +1,8 @@
-"""The life of a run: wait for data, train, validate, save, export, upload, and wait again.
+"""The core of the daemon: wait for data, train, validate, save, export, upload, and wait again.
 
-A state machine on a separate thread. It takes orders as messages (`post`) and reports what happens as messages
-(`tell`); nothing that clients do can block it. Errors are reported, and it goes on, or idles in stage ERROR until it is
-started again.
+It is a state machine on a separate thread. It receives commands as messages (`post`) and reports what happens as
+messages (`tell`); nothing that clients do can block it. After an error is reported, it goes on, or idles in stage ERROR
+until it is started again.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from tengen.protocol import messages
 from tengen.protocol.messages import Stage
 from tengen.run import directory
 from tengen.run.part import Progress
+from tengen.words import first_few
 
 if TYPE_CHECKING:
     from tengen.daemon.session import DaemonSession
 
 _LOOK = 0.1  # seconds between two checks for new data
 _FULL = 5.0  # seconds before a full disk is tried again
-_NAMED = 5  # files that are not chunks are named at a time
 
 Tell = Callable[[Any], None]
 Log = Callable[[str, str], None]
@@ -46,7 +46,7 @@ class DaemonStage:
     stage: Stage
     words: str
     since: float
-    cycle: float  # when the present cycle began
+    cycle: float  # when the current cycle began
     trained: float = 0.0  # seconds of training in this cycle, before `training`
     training: float | None = None  # since when it trains without a pause
     previous_cycle: float | None = None  # seconds
@@ -60,7 +60,7 @@ class Core:
     """One daemon. Any thread may read `now`, `session` and `run_name`."""
 
     def __init__(self, tell: Tell, log: Log, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
-        """`base`: the run directory, whatever the configuration says; `overrides`: of every configuration."""
+        """`base` is the run directory, whatever the configuration says; `overrides` apply to every configuration."""
         self._tell, self._log, self._base, self._overrides = tell, log, base, tuple(overrides)
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._active = self._immediately = self._over = False
@@ -73,18 +73,18 @@ class Core:
         self.ended = threading.Event()
 
     def post(self, message: Any) -> None:
-        """Have a message handled soon. Any thread may call this."""
+        """Queue a message. Any thread may call this."""
         self._inbox.put(message)
 
     def start(self) -> None:
         threading.Thread(target=self.run, name="tengen-core", daemon=True).start()
 
     def input_closed(self, ends: bool) -> None:
-        """Standard input is closed: after all messages so far, end if the configuration says so, or else if `ends`."""
+        """After all messages so far, end if the configuration says so; if it says nothing, end if `ends`."""
         self._inbox.put(_InputClosed(ends))
 
     def run(self) -> None:
-        """Until `shutdown`."""
+        """Run until `shutdown`."""
         try:
             while not self._over:
                 with self._explaining():
@@ -162,12 +162,9 @@ class Core:
 
     def _name_rejected(self, session: "DaemonSession") -> None:
         new, reasons = session.rejections()
-        for reason in reasons[:_NAMED]:
-            self._log("warning", f"skipped, not a chunk: {reason}")
-        if new > _NAMED:
-            self._log("warning", f"and {new - _NAMED:,} more files that are not chunks")
-        for remark in session.loader.remarks():
-            self._log("warning", remark)
+        lines = first_few([f"skipped, not a chunk: {reason}" for reason in reasons], "not chunks", new)
+        for line in (*lines, *session.loader.remarks()):
+            self._log("warning", line)
 
     def _handle(self, message: Any) -> None:
         try:
@@ -251,7 +248,7 @@ class Core:
 
     @contextlib.contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Around one turn: report what went wrong, and end in a state to go on from."""
+        """Around one turn: report what went wrong, and leave a state from which it can go on."""
         try:
             yield
         except Exception as error:

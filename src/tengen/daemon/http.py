@@ -1,8 +1,8 @@
 """Uploads by HTTP PUT: within a deadline, and without revealing the token.
 
 Every wait for the receiver is cut off at the deadline, however slowly it reads or answers. (Only the lookup of its
-name is not: the system's resolver has separate limits.) The token comes from an environment variable and goes to the
-configured host alone, since redirects are not followed. A receiver's answer is left out of messages if it repeats any
+name is not: the system's resolver has its own limits.) The token comes from an environment variable and is only sent to
+the configured host, since redirects are not followed. A receiver's answer is left out of messages if it repeats any
 part of the token.
 """
 
@@ -36,11 +36,11 @@ Clock = Callable[[], float]
 
 
 class SendError(TengenError):
-    """It did not arrive, as far as is known."""
+    """The network did not arrive, as far as is known."""
 
 
 class HttpSender:
-    """PUT of the network's file to an address: `{name}` in it, or else /<network>.safetensors at its end.
+    """Sends a network's file by PUT to an address with `{name}` in it, or with /<network>.safetensors added to it.
 
     An address that ends in .pb.gz gets the file for Lc0, if the network has one.
     """
@@ -124,7 +124,7 @@ class HttpSender:
         raise SendError(self._in_words(f"{self._host} answered {answer.status}", said, " "))
 
     def _token(self) -> str | None:
-        """What the environment has as the token; None if there is to be none."""
+        """The token from the environment; None if none is configured."""
         variable = self._settings.token_variable
         if variable is None:
             return None
@@ -144,12 +144,12 @@ class HttpSender:
 
 
 class _Limits:
-    """How long a single wait may take, and until when all of them."""
+    """How long a single wait may take, and when all of them must end."""
 
     def __init__(self, timeout: float, end: float, clock: Clock) -> None:
         self._timeout, self._end, self._clock = timeout, end, clock
         self.overdue = False
-        """Whether the deadline has ended the last wait, should that have taken too long."""
+        """Whether it was the deadline that limited the last wait."""
 
     def wait(self) -> float:
         """Seconds that the next wait may take; TimeoutError if there is no time left."""
@@ -228,7 +228,7 @@ def _is_here(host: str) -> bool:
 
 
 def _parts(token: str) -> set[str]:
-    """All of a token that must stay secret: of `Basic ...` the password in it too."""
+    """All parts of a token that must stay secret; for `Basic ...`, also the password in it."""
     scheme, _, value = token.partition(" ")
     parts = {value or token}
     if scheme.lower() == "basic":

@@ -1,7 +1,7 @@
 """Upload methods: copying to a directory, a command, or HTTP PUT (`http.py`).
 
-`send` returns when the receiver has all of it, and raises SendError with the reason if not. It may be sent again then:
-a copy that is there already, or an answer 412 to `If-None-Match: *`, means that it had arrived.
+`send` returns when the receiver has everything, and otherwise raises SendError with the reason. Then it may be sent
+again: a copy that is there already, or an answer 412 to `If-None-Match: *`, means that it had arrived.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ class Sender(Protocol):
 
     @property
     def warning(self) -> str:
-        """What a person should know before anything is sent; empty if there is nothing to say."""
+        """A warning for the user before anything is sent; empty if there is none."""
         ...
 
     def send(self, name: str, path: Path) -> None:
@@ -50,7 +50,7 @@ def sender(settings: UploadSettings) -> Sender | None:
 
 
 class CopySender:
-    """To DIRECTORY/<network>, which appears by renaming."""
+    """Copies to DIRECTORY/<network>, which appears by renaming."""
 
     warning = ""
 

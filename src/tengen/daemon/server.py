@@ -116,7 +116,7 @@ class Server:
                 client.tell(message, line)
 
     def close(self) -> None:
-        """Write what waits, as far as clients read it, and disconnect them."""
+        """Write all waiting messages, as far as clients read them, and disconnect the clients."""
         self._closed.set()
         if self._listening is not None:
             with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ _LOOK = 0.1  # seconds between two checks for the end
 
 
 class Service:
-    """Opens nothing before `open`; the end of a `with` closes everything."""
+    """The daemon. Nothing is open before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
         self._server = Server(self._heard, self._write, self._input_closed)
@@ -35,7 +35,7 @@ class Service:
         self._server.close()
 
     def open(self, source: int | None, sink: int | None, listen: Path | None, config: str | None) -> None:
-        """Talk through these file descriptors and that socket; start with a configuration, if there is one."""
+        """Serve these file descriptors and that socket; start training if there is a configuration."""
         if listen is not None:
             self._server.listen(listen)
             self._listens = True

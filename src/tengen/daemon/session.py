@@ -1,12 +1,11 @@
 """A run of the daemon: its loader, its training, its exported networks and their uploads.
 
 Everything that must survive is in the checkpoint: how many networks there are, how far the current one is, and the
-number of chunks when its training began. A network has its name from its checkpoint, and export and upload are repeated
-under that name until both are done; so a daemon that is killed neither loses a network nor makes it twice.
+number of chunks when its training began. The checkpoint also names the network, and export and upload are repeated
+under that name until both are done, so a daemon that is killed neither loses a network nor makes it twice.
 """
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 from flax import nnx
 
-from tengen import files, nets
+from tengen import nets, schema
 from tengen.config import provenance
 from tengen.config.rendering import render
 from tengen.config.sections import Config
@@ -40,7 +39,7 @@ from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
 from tengen.run.watching import ConfigWatch
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
 
 TRAINER = "main"
 _WHY = "made by the daemon"
@@ -55,7 +54,7 @@ Say = Callable[[str, str], None]
 
 @dataclass
 class SessionPlace:
-    """How far a run is, besides its trainer's own state; part of every checkpoint."""
+    """How far a run has come, besides its trainer's own state; part of every checkpoint."""
 
     networks: int = 0  # trained so far
     training: bool = False  # whether one is being trained
@@ -68,13 +67,7 @@ class SessionPlace:
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "SessionPlace":
         """From a checkpoint; one of another loop has none."""
-        found = extras.get("daemon")
-        if found is None:
-            return SessionPlace()
-        try:
-            return SessionPlace(**found["place"])
-        except (KeyError, TypeError) as error:
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+        return read_extras(SessionPlace, extras.get("daemon", {"place": {}}).get("place"), folder)
 
 
 @dataclass(frozen=True)
@@ -87,6 +80,14 @@ class MadeNetwork:
     samples: int
     when: float  # seconds since 1970
     validation_loss: float | None
+
+
+@dataclass(frozen=True)
+class _MadeFacts:
+    """What `export.MADE` says about a network, as far as the status shows it."""
+
+    steps: int = 0
+    validation: dict[str, float] = field(default_factory=dict)
 
 
 class DaemonSession:
@@ -113,7 +114,7 @@ class DaemonSession:
         self._watch = ConfigWatch(base, config, partial(self._say, "info"))
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base)))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
-        # As players read it back, to try it before it is exported.
+        # The network as players load it, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))
         self._metrics = self._closing.enter_context(Metrics(self.folder))
         diverged.forget(self.folder)
@@ -209,12 +210,12 @@ class DaemonSession:
             directory.write(config, self.folder, ())
 
     def begin(self) -> None:
-        """Start to train the next network; chunks that come from now on count for the one after it."""
+        """Start training the next network; chunks that arrive from now on count for the one after it."""
         self.place = replace(self.place, training=True, step=0, anchor=self.chunks)
         self._count_rows()
 
     def learn(self, interrupted: Callable[[], bool]) -> bool:
-        """Learn for a moment; whether the steps of this network are done."""
+        """Learn for a moment; returns whether the steps of this network are done."""
         left = self.settings.steps_per_network - self.place.step
         if left > 0:
             with self._advising():
@@ -222,7 +223,7 @@ class DaemonSession:
         return self.place.step >= self.settings.steps_per_network
 
     def finish(self) -> None:
-        """Validate the network and have it exported."""
+        """Validate the network and let it be exported."""
         with self._advising():
             validation, test = (losses(self._validate(split)) for split in ("validation", "test"))
         self.place = replace(
@@ -235,7 +236,7 @@ class DaemonSession:
             self._metrics.write("network", line)
 
     def export_soon(self) -> bool:
-        """Have the current network exported; False if it was already, or is about to be."""
+        """Let the current network be exported; False if it was already, or is about to be."""
         name = networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.trainer.bucket.rows)
         if name == self.place.pending or networks.known(self.base, name) is not None:
             return False
@@ -273,7 +274,7 @@ class DaemonSession:
 
     @contextlib.contextmanager
     def _advising(self) -> Iterator[None]:
-        """If the training diverges, the error says how it can go on."""
+        """If training diverges, the error says how to go on."""
         try:
             with self._training.watching():
                 yield
@@ -284,7 +285,7 @@ class DaemonSession:
             raise explained(error, self.folder, how, anew) from error
 
     def flush(self) -> None:
-        """Write a checkpoint of all that was learned."""
+        """Write a checkpoint of everything that was learned."""
         self._checkpoint()
         self._training.wait()
 
@@ -369,19 +370,9 @@ class DaemonSession:
 def _made(base: Path) -> Iterator[MadeNetwork]:
     """The last networks of the run, the newest first."""
     for entry in networks.accepted(base)[: -_REMEMBERED - 1 : -1]:
-        about: dict[str, Any] = {}
-        when = time.time()
-        with contextlib.suppress(OSError, ValueError, RecursionError):
+        facts, when = _MadeFacts(), time.time()
+        with contextlib.suppress(TengenError, OSError):
             when = (entry.path / export.MADE).stat().st_mtime
-            about = json.loads(files.read_bytes(entry.path / export.MADE))
-        step = about.get("steps") if isinstance(about, dict) else None
-        validation = about.get("validation") if isinstance(about, dict) else None
-        loss = validation.get("loss") if isinstance(validation, dict) else None
-        yield MadeNetwork(
-            entry.name,
-            entry.path,
-            step if type(step) is int else 0,
-            entry.samples,
-            when,
-            float(loss) if isinstance(loss, int | float) else None,
-        )
+            facts = schema.read_json(_MadeFacts, entry.path / export.MADE)
+        loss = facts.validation.get("loss")
+        yield MadeNetwork(entry.name, entry.path, facts.steps, entry.samples, when, loss)

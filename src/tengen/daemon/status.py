@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tengen.data.loader.loader import LoaderStats
     from tengen.data.loader.stages import StageStats
 
-_SECOND = 0.9  # least age of the figures that the last second is compared with
+_SECOND = 0.9  # minimum age of the figures to which those of now are compared
 _NAMED = 5  # rejected files
 _NETWORKS = 10
 _DOING = {"input": "waiting for input", "output": "waiting for output"}

@@ -1,8 +1,8 @@
 """Uploads of networks: a queue on the disk, and a thread that never gives up and blocks nothing.
 
-RUN/uploads/<network>.json waits, RUN/uploads/done/<network>.json has arrived. An entry is there before the network is,
-and moves when the receiver has confirmed that it has all of it; so nothing is forgotten, whenever the daemon dies, and
-what has arrived is not sent again. If the answer was lost, the request asks the receiver not to take it twice.
+RUN/uploads/<network>.json waits, RUN/uploads/done/<network>.json has arrived. An entry is written before the network,
+and moves when the receiver has confirmed that it has everything. So nothing is forgotten, whenever the daemon dies, and
+what has arrived is not sent again. If the answer was lost, the request asks the receiver not to store it twice.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ class Uploads:
             self._thread.join(_PATIENCE)
 
     def put(self, name: str) -> None:
-        """Upload this network once it is there, unless that was done or uploads are off."""
+        """Upload this network once it exists, unless that was done before or uploads are off."""
         if self._sender is None or self.state(name):
             return
         path = self._folder / f"{name}.json"
@@ -73,7 +73,7 @@ class Uploads:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """A network has appeared."""
+        """Look again, because a network has appeared."""
         with self._changed:
             self._changed.notify_all()
 

@@ -84,7 +84,7 @@ class Engine:
         self._tree = programs.advance(self._tree, jnp.int32(action))
 
     def undo(self) -> bool:
-        """Take the last move back; False if there is none. The tree begins anew."""
+        """Take the last move back; False if there is none. The tree begins empty."""
         done = self.position.undo()
         if done:
             self._forget()
@@ -106,7 +106,7 @@ class Engine:
         self._forget()
 
     def warm_up(self) -> None:
-        """Compile what the first moves will need, so that no clock runs meanwhile."""
+        """Compile what the first moves will need, before any clock runs."""
         self.look()
         if not self.position.over:
             action = self.think(visits=1).action

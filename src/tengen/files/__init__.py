@@ -255,7 +255,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file or a whole folder as far as possible; whether it is gone."""
+    """Remove a file or a whole folder as far as possible; returns whether it is gone."""
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

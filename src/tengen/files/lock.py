@@ -4,13 +4,15 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tengen import files
 from tengen.errors import TengenError
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # file systems without locks
+_LOOK = 0.1  # seconds between two attempts
 
 
 class InUse(TengenError):
@@ -51,6 +53,26 @@ def locked(
         with contextlib.suppress(OSError):  # only for the message above
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        yield
+
+
+@contextlib.contextmanager
+def waiting(
+    take: Callable[[], contextlib.AbstractContextManager[None]],
+    seconds: float,
+    give_up: Callable[[InUse], bool] = lambda error: False,
+) -> Iterator[None]:
+    """Hold the lock of `take`, waiting up to `seconds` for other processes, or until `give_up` says so."""
+    end = time.monotonic() + seconds
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(take())
+                break
+            except InUse as error:
+                if time.monotonic() >= end or give_up(error):
+                    raise
+            time.sleep(_LOOK)
         yield
 
 

@@ -1,4 +1,4 @@
-"""Compiling the rules: functions of a batch that `vmap` calls once, and programs that are compiled in a hurry."""
+"""Batches of games: choosing among them, functions that `vmap` calls once, and programs that compile quickly."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,6 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.custom_batching import custom_vmap
+
+
+def choose(which: Array, new: Array | float, old: Array) -> Array:
+    """[B, ...]: the rows of `new` where `which`, Bool[B], is set, otherwise those of `old`."""
+    return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
 def joined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -355,7 +355,7 @@ class Chess(Game[ChessState]):
 
     @cached_property
     def _forward(self) -> Callable[..., "ChessMoment"]:
-        """The position after an action, or the same if that is to be held; compiled for one position."""
+        """The position after an action, or the same one to hold it; compiled for one position."""
 
         def forward(state: ChessState, action: Array, hold: Array) -> ChessMoment:
             after, codes, moves = self._advance(state, action, hold)

@@ -4,8 +4,8 @@
         driver.run(stop)
     print(driver.reason)
 
-Parts know each other by the run directory alone, so any of them may as well run elsewhere. One driver of a run keeps
-its metrics and thereby its time; others that join with some parts take the time from there.
+Parts know each other only through the run directory, so any of them may also run elsewhere. One driver of a run writes
+its metrics, which hold its time; drivers that join with some parts read the time from there.
 """
 
 import contextlib
@@ -40,11 +40,11 @@ _LOOK = 0.1  # seconds between two checks of the children
 _SHOW = 1.0  # seconds between two updates of the display
 _COUNT = 5.0  # seconds between two counts of rows and networks, each with a line of metrics
 _JUDGING = 60.0  # seconds that the gate may go on after the end, for the networks that wait
-_JUDGING_SHARE = 0.08  # of a goal of minutes, which is to be kept to within a tenth
+_JUDGING_SHARE = 0.08  # the same as a share of a goal of minutes, which must not be exceeded by a tenth
 
 
 def chosen(text: str | None) -> tuple[str, ...]:
-    """Parts from a list with commas, in the order of the pipeline; all without a list. OptionError if unknown."""
+    """The parts in a comma-separated list, in the order of the pipeline; all if it is None. OptionError if unknown."""
     if text is None:
         return KINDS
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -59,9 +59,9 @@ def chosen(text: str | None) -> tuple[str, ...]:
 def device_variables(
     config: Config, parts: Sequence[str], find: Callable[[], tuple[str, int]] = jax_setup.devices_elsewhere
 ) -> PartVariables:
-    """What gives each of these parts its devices (`ring.devices`); the gate plays on the first that plays.
+    """Variables that give each of these parts its devices (`ring.devices`); the gate uses the first of self-play's.
 
-    OptionError if there is no such device, or if a batch cannot be split over those of the trainer.
+    OptionError if there is no such device, or if a batch cannot be split over the trainer's devices.
     """
     wanted = config.ring.devices
     chosen = {"selfplay": wanted.selfplay, "train": wanted.train, "gate": wanted.selfplay[:1]}
@@ -128,7 +128,7 @@ class Asynchronous:
         self._closing.close()
 
     def run(self, stop: Stop) -> None:
-        """Until the goal is reached, `stop` says so, or a part ends with an error that a person must put right."""
+        """Run until the goal is reached, `stop` says so, or a part ends with an error that a person must fix."""
         for note in self._metrics.notes if self._metrics else ():
             self._display.say(note)
         self._count()
@@ -167,7 +167,7 @@ class Asynchronous:
             self._report()
 
     def _judge_the_rest(self, stop: Stop) -> None:
-        """Let the gate go on for a while, all others having ended, if networks wait for it."""
+        """If networks wait for the gate, let it go on for a while after all other parts have ended."""
         gate = [child for child in self._children if child.kind == "gate" and child.running]
         self._count()
         if not gate or not self._candidates:
@@ -188,7 +188,7 @@ class Asynchronous:
         self._display.say(words)
 
     def _find_predecessors(self) -> None:
-        """Parts of a driver that was killed need a moment to end; until then they would only be in the way."""
+        """Parts of a driver that was killed need a moment to end; until then, new ones would fail."""
         ours, here = {child.kind for child in self._children} - {"selfplay"}, socket.gethostname()
         for seen in self._looked():
             if seen.alive and seen.kind in ours and seen.machine == here:
@@ -222,7 +222,7 @@ class Asynchronous:
         self.reason = self.reason or self._reached()
 
     def _part(self, seen: PartStatus, child: ChildProcess | None) -> PartStatus:
-        """With the time since it wrote its status, and what only its driver knows."""
+        """Its status with the time since it was written, and with what only its driver knows."""
         said, now = (seen.words, seen.seconds), self._clock()
         if self._since.get(seen.part, (None, 0.0))[0] != said:
             self._since[seen.part] = said, now
@@ -234,7 +234,7 @@ class Asynchronous:
         return self.status.networks.candidates if self.status.networks else 0
 
     def _count(self) -> None:
-        """Rows, games and networks; and whether that is enough."""
+        """Count rows, games and networks, and check the goal."""
         with self._careful():
             self._played = self._counter.look()
             for path in self._played.corrupt:
@@ -253,7 +253,7 @@ class Asynchronous:
         return reached(self.config.goal, self.status.counts, self.status.steps)
 
     def _report(self) -> None:
-        """The speeds since the last report, and a line of metrics."""
+        """Update the speeds since the last report, and write a line of metrics."""
         now = self._clock()
         if self._before is not None and now > self._before[0]:
             then, before = self._before
@@ -278,7 +278,7 @@ class Asynchronous:
         return []
 
     def _seconds(self) -> float:
-        """Of the run."""
+        """The time of the run."""
         if self._metrics is not None:
             return self._metrics.elapsed
         line = metrics.last(self.base / metrics.NAME)
@@ -286,7 +286,7 @@ class Asynchronous:
 
     @contextlib.contextmanager
     def _careful(self) -> Iterator[None]:
-        """Reports a full disk, or one that does not answer for a moment, and goes on: parts do so if they can."""
+        """Report a full disk, or one that does not respond for a moment, and go on, as the parts do if they can."""
         try:
             yield
         except (TengenError, OSError) as error:

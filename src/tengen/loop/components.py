@@ -34,8 +34,8 @@ class Components:
         learned = self.trainer.learner.graph
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
         self._append = jax.jit(buffer.append, donate_argnums=0)
-        # The learner wants its rows on all devices. Everything is put where it belongs even if there is but one
-        # device: arrays that lie there by chance would mean a second compilation.
+        # The learner wants its rows on all devices. Everything is placed explicitly even if there is only one device:
+        # arrays that are there by default would cause a second compilation.
         self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
 
     def change(self, config: Config) -> bool:
@@ -74,13 +74,13 @@ class Components:
         return jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
-        """The buffer, which is used up, with the first `count` of the block `new` of self-play."""
+        """Append the first `count` rows of the block `new` from self-play to the buffer, which is donated."""
         learned = {name: new[name] for name in self.form.fields}
         return self._append(rows, *jax.device_put((learned, count), self._everywhere))
 
     def load(self, rows: RowBuffer, old: Rows, count: int, block: int | None = None) -> RowBuffer:
-        """The buffer, which is used up, with `count` rows from the host, oldest first, a `block` at a time."""
-        block = block or self.selfplay.rows_room  # as self-play's, so that there is one program
+        """Append `count` rows from the host, oldest first, to the buffer, which is donated, a `block` at a time."""
+        block = block or self.selfplay.rows_room  # the size of self-play's blocks, so that there is one program
         for start in range(0, count, block):
             part = {name: values[start : min(start + block, count)] for name, values in old.items()}
             size = len(part["ply"])

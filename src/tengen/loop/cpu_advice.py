@@ -10,12 +10,12 @@ from tengen.config.sections import Config
 from tengen.nets.counting import operations
 from tengen.words import counted, duration
 
-_SPEED = 2e10  # operations that a core does in a second, about: 1.3e10 for b3c32, 5.5e10 for b6c96
-_LONGEST = 600.0  # seconds until learning begins, on a machine that a run suits
+_SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32, 5.5e10 for b6c96
+_LONGEST = 600.0  # seconds until learning begins, on a machine that is fast enough for a run
 
 
 def seconds_until_learning(config: Config, cores: int) -> float:
-    """About how long this many cores of a CPU play until there are the rows that learning begins with."""
+    """Roughly how long this many cores of a CPU play until learning can begin."""
     game = config.game.make()
     looks = operations(config.net.architecture(), game)
     play = config.selfplay

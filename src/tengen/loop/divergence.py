@@ -1,4 +1,4 @@
-"""The error message when a training diverges: from which checkpoint it can go on, and how."""
+"""The error message when training diverges: from which checkpoint it can go on, and how."""
 
 import contextlib
 import re
@@ -13,8 +13,8 @@ from tengen.errors import Diverged, TengenError
 from tengen.run import diverged
 
 _STEP = re.compile(r"step_\d+")
-_LOWER = 10.0  # how many times
-_LOWEST = 1e-9  # that the settings allow
+_LOWER = 10.0  # the learning rate is divided by this
+_LOWEST = 1e-9  # the lowest rate that the settings allow
 
 
 @contextlib.contextmanager
@@ -47,9 +47,9 @@ def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError
 
 
 def _message(error: Diverged, folder: Path, how: str, anew: str) -> str:
-    """`anew` is what the removal of the folder would do.
+    """`anew` says what happens if the folder is removed.
 
-    All checkpoints that are there are from before the divergence, but one may have been on its way.
+    All checkpoints in the folder are from before the divergence, but one may still have been being written.
     """
     steps = [path for path in files.inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
     if not steps and any(path.name.endswith(".corrupt") for path in files.inside(folder)):
@@ -63,7 +63,7 @@ def _message(error: Diverged, folder: Path, how: str, anew: str) -> str:
 
 
 def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
-    """The settings to change, and what to."""
+    """The settings to change, with their new values."""
     if isinstance(config, Config):
         rates = {"train": config.train.optimizer.learning_rate}
     else:

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from tengen.config.sections import Config
 from tengen.words import clock, counted, in_bytes, rate
 
-GAMES = (1_000, 10_000, 100_000)  # whose time is printed
-ROWS = 100_000  # whose size on disk is printed
+GAMES = (1_000, 10_000, 100_000)  # for which the time is printed
+ROWS = 100_000  # for which the size on disk is printed
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Estimate:
         return self.moves_per_second / self.moves_per_game
 
     def seconds(self, games: float) -> float:
-        """To play this many games and to learn from them."""
+        """The time to play this many games and to learn from them."""
         return games * (1 / self.games_per_second + self.samples_per_game / self.samples_per_second)
 
     @property
@@ -42,7 +42,7 @@ class Estimate:
 
     @property
     def learning_share(self) -> float:
-        """Of the time."""
+        """The share of the time that is spent learning."""
         return self.samples_per_game / self.samples_per_second / self.seconds(1)
 
     def games(self, minutes: float | None, games: float | None, rows: float | None, samples: float | None) -> float:
@@ -57,7 +57,7 @@ class Estimate:
 
 
 def describe(estimate: Estimate, config: Config) -> Iterator[str]:
-    """The speeds and the times, a line each."""
+    """The speeds and the times, one per line."""
     searched = f"{estimate.moves_per_game:.0f} searched moves each"
     length = f"{searched}, guessed from random games" if estimate.guessed else searched
     rows = estimate.games_per_second * estimate.rows_per_game
@@ -75,7 +75,7 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
 
 
 def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_node: int) -> Iterator[str]:
-    """What a cluster of devices like the measured one would give, and where it saturates, a line each.
+    """What a cluster of devices like the measured one would achieve, and where it saturates, line by line.
 
     Self-play and learning are on different devices there, so their times do not add up.
     """
@@ -103,14 +103,14 @@ def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_no
 
 
 def describe_memory(parts: Mapping[str, int], there: int | None) -> Iterator[str]:
-    """What is needed on the device against what there is, a line each."""
+    """The memory that is needed on the device and what it has, line by line."""
     total = sum(parts.values())
     of = f" of {in_bytes(there)}" if there else ""
     return _aligned({**{name: in_bytes(size) for name, size in parts.items()}, "together": f"{in_bytes(total)}{of}"})
 
 
 def describe_disk(row_bytes: int) -> str:
-    """What rows take on the disk."""
+    """How much space rows take on the disk."""
     return f"{ROWS:,} rows take {in_bytes(ROWS * row_bytes)} on the disk"
 
 

@@ -39,11 +39,11 @@ _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match take
 
 
 class Fused(RatedRun):
-    """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` plays and learns."""
+    """One run in the directory `base`. `prepare` resumes where an earlier process stopped; `run` plays and learns."""
 
     kind = "fused"
     plays = True  # whether this process plays the games too
-    _all_at_once = True  # whether all that may be learned is learned before the next games are looked at
+    _all_at_once = True  # whether everything that may be learned is learned before the next games are collected
 
     def __init__(self, config: Any, base: Path, display: Any, **options: Any) -> None:
         super().__init__(config, base, display, **options)
@@ -55,7 +55,7 @@ class Fused(RatedRun):
         self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
-        """Open the directory, build everything, and go on where an earlier process stopped."""
+        """Open the directory, build everything, and resume where an earlier process stopped."""
         config, closing = self.config, self._closing
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
@@ -128,7 +128,7 @@ class Fused(RatedRun):
                 self._finish(stop)
                 self._ahead.wait()
         except Diverged:
-            self._keep_games()  # they are good all the same
+            self._keep_games()  # they are still good
             raise
 
     def _change(self, config: Any) -> None:
@@ -157,7 +157,7 @@ class Fused(RatedRun):
         return f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
 
     def _play(self) -> None:
-        """One call to the games; the host deals with what the call before gave while the device plays."""
+        """Make one call to the games; while the device plays, the host handles the results of the call before."""
         rounds = self._rounds
         self._show("playing" if rounds.compiled else "compiling the games", self._waiting)
         budgets = self._enter_stage()
@@ -186,7 +186,7 @@ class Fused(RatedRun):
             self.reporter.write(FIRST, {"what": what})
 
     def _enter_stage(self) -> tuple[int, int]:
-        """The simulations of full and of cheap searches in the present stage of the run."""
+        """Enter the current stage of the run; returns the simulations of its full and cheap searches."""
         stage = self.config.stage(self._progress)
         budgets = stage.simulations, stage.cheap
         if self.config.selfplay.stages and budgets != self.collector.visits:
@@ -243,7 +243,7 @@ class Fused(RatedRun):
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
-        """Hand the games of the last call to the files."""
+        """Pass the games of the last call to the collector, which writes them."""
         for finished, evaluations, game in self._pending:
             self.collector.add(on_host(finished), evaluations, game)
         self._pending = []
@@ -254,13 +254,13 @@ class Fused(RatedRun):
         self.collector.flush()
 
     def _checkpoint(self) -> None:
-        """Save all rows that were played, then all that was learned from them, if anything was since."""
+        """Save all rows that were played, then the state of training, if it has changed."""
         self._keep_games()
         if self.session.checkpoint(resuming.extras(self._now(), self.collector.chunk)):
             self.collector.counted()
 
     def _save_network(self) -> str:
-        """Save the network; its name. Its checkpoint comes first: no run will be behind a network that it has saved."""
+        """Save the network and return its name. The checkpoint comes first, so that no run is behind its networks."""
         self._show("saving the network")
         began = time.monotonic()
         self._checkpoint()
@@ -273,18 +273,18 @@ class Fused(RatedRun):
         return name
 
     def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
-        """Put a network among those that play."""
+        """Add a network to those that play."""
         self.networks.save(net, name, self.trainer.step, info)
         self._take_network(net, name)
 
     def _take_network(self, net: Network, name: str) -> None:
-        """From now on, this network plays."""
+        """Let this network play from now on."""
         if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
             self.reporter.say(note)
         self.collector.network = name
 
     def _rate(self, name: str, seconds: float, stop: Stop, *, last: bool = False) -> None:
-        """Rate the current network under that name, for at most so long; `last`: it is the last of the run."""
+        """Rate the current network under that name, for at most that many seconds; `last`: it is the last of the run."""
         self._play_matches(name, self.weights, seconds, self._show, stop, last=last)
 
     def _rate_untrained(self, seconds: float, stop: Stop) -> None:

@@ -31,7 +31,7 @@ SESSION = "session"  # the kind of metrics with which every start of a run begin
 
 
 class InProcessRun:
-    """One run in the directory `base`. A subclass has `prepare`, which resumes it, and `run`, until the goal."""
+    """One run in the directory `base`. Subclasses have `prepare`, which resumes it, and `run`."""
 
     kind = ""  # as `tengen status` shows it
     trainer: Any
@@ -39,7 +39,7 @@ class InProcessRun:
     def __init__(
         self, config: Any, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
     ) -> None:
-        """`began` is when the process did, by `time.monotonic`."""
+        """`began` is when the process began, by `time.monotonic`."""
         self.config, self.base, self._began = config, base, began
         self.counts = RunCounts()
         self._display, self._tensorboard = display, tensorboard
@@ -51,7 +51,7 @@ class InProcessRun:
     def __exit__(self, kind: object = None, error: BaseException | None = None, trace: object = None) -> None:
         if error is None:
             self._closing.close()
-        else:  # what went wrong first is what the reader must see
+        else:  # the first error is the one to show
             with contextlib.suppress(TengenError):
                 self._closing.close()
 
@@ -73,7 +73,7 @@ class InProcessRun:
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)
 
     def _before_exit(self, *flushes: Callable[[], object]) -> None:
-        """While the run is open, a process that must end at once calls these, the last one first, and reports."""
+        """While the run is open, a process that must end at once calls these, the last one first, then reports."""
         for callback in (lambda: self.reporter.report(self._standing(), now=True), *flushes):
             self._closing.enter_context(safe_exit.before(callback))
 
@@ -131,7 +131,7 @@ class RatedRun(InProcessRun):
         self.rater.change(config.search, config.rating)
 
     def _is_new(self) -> bool:
-        """Whether nothing was learned or rated yet, so that the untrained network is to be rated."""
+        """Whether nothing was learned or rated yet, so that the untrained network should be rated."""
         return not (self.trainer.step or self.networks.newest or self.rater.rating(UNTRAINED))
 
     def _end(self) -> float:
@@ -139,7 +139,7 @@ class RatedRun(InProcessRun):
         raise NotImplementedError
 
     def _planned(self) -> RunCounts:
-        """The counts, as if the time that the end takes were over when it begins."""
+        """The counts, with the time stretched so that the goal is reached when the end must begin."""
         now = self._now()
         return replace(now, seconds=self._budget.stretched(now.seconds, self._end()))
 
@@ -159,7 +159,7 @@ class RatedRun(InProcessRun):
 
     @property
     def _rating_is_due(self) -> bool:
-        # Shortly before the end it is the last rating that counts.
+        # Shortly before the end, the last rating is enough.
         every = self._budget.every
         return self._now().seconds - self._rated_at >= every and self._left > every / 2
 
@@ -170,7 +170,7 @@ class RatedRun(InProcessRun):
     def _play_matches(
         self, name: str, weights: Any, seconds: float, show: Callable[[str], None], stop: Stop, *, last: bool
     ) -> None:
-        """Rate a network with these weights, for at most so long; the `last` plays those it is sure to beat, too."""
+        """Rate a network with these weights, for at most that long; the `last` one also plays those it is sure to beat."""
         end = self._metrics.elapsed + seconds
         key, self.key = jax.random.split(self.key)
         matches = self.rater.rate(
@@ -203,7 +203,7 @@ class RatedRun(InProcessRun):
         return rated
 
     def _use_up(self, over: bool) -> None:
-        """If the time of the run is over, what was reserved for the end and not needed counts as used."""
+        """If the time of the run is over, count what was reserved for the end and not needed as used."""
         if over and self._budget.goal is not None:
             self._metrics.reach(self._budget.goal)
         self.counts = self._now()

@@ -1,4 +1,4 @@
-"""Runs a configuration from start to summary, in one of the modes: fused, sync, async, or a training of roles."""
+"""Runs a configuration from start to summary, in one of the modes: fused, sync, async, or training of roles."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ from tengen.web import report
 _GAMES = 12  # in the report at the end of a run
 
 Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
-"""(say, backend): tells users who start a GPU's job on a CPU; `backend` gives JAX's, and is called only if needed."""
+"""(say, backend): warns users who start a job for a GPU on a CPU; `backend()` names JAX's, and is called if needed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RunRequest:
     address: str | None = None  # cluster: where it is
 
     def command(self, config: str | None = None) -> list[str]:
-        """The command that goes on with the run, or begins it from a configuration, without settings."""
+        """The command that continues the run, or starts it from a configuration, without --set."""
         words = ["run", as_config(self.base)] if config is None else ["run", config, "--base", str(self.base)]
         words += ["--mode", self.mode] if self.mode != "fused" else []
         words += ["--parts", self.parts] if self.parts is not None else []
@@ -56,7 +56,7 @@ class RunRequest:
     def going_on(self, counts: RunCounts, steps: int) -> dict[str, str]:
         """The command to type next, by its purpose.
 
-        A reached goal is raised, also if Ctrl-C came while the run ended: otherwise there would be nothing to do.
+        A goal that is reached is raised, since there would be nothing to do otherwise.
         """
         longer = further(self.config.goal, counts, steps)
         words = ["tengen", *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
@@ -68,7 +68,7 @@ Make = Callable[[RunRequest, Display], Any]
 
 
 def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int:
-    """Run until the goal is reached or the user stops it; the exit code. `make` builds the loop, if not one of here."""
+    """Run until the goal is reached or the user stops it; returns the exit code. `make` builds another loop."""
     from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
     config, notes = directory.settled(request.config, request.base, request.overrides)
@@ -97,7 +97,7 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
 
 
 def _check_brought(request: RunRequest) -> None:
-    """Before there is a run: games of the user's own game, and networks that the user's functions build."""
+    """Before there is a run, check the user's own game and the networks that the user's functions build."""
     section = request.config.game
     if section is None or (request.base / RUN_FILE).exists():
         return
@@ -186,7 +186,7 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
 
 
 def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
-    """Hold the run while the stack is open; whether this driver is the first, which one with some parts need not be."""
+    """Hold the run while the stack is open; returns whether this driver leads. One that `joins` need not."""
     try:
         stack.enter_context(locks.taking_part(base, "async"))
     except lock.InUse:
@@ -199,7 +199,7 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 
 @contextlib.contextmanager
 def _watched(request: RunRequest) -> Iterator[tuple[Display, Stopping]]:
-    """The display, and the signals that stop the run; advice if the training diverges."""
+    """The display, and the signals that stop the run; gives advice if training diverges."""
     command = ["tengen", *request.command()]
     with (
         advising(request.config, request.base / "train" / "main", command, list(request.overrides)),

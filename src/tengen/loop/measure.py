@@ -48,7 +48,7 @@ class MeasuredPlay:
 def measure(
     parts: Components, config: Config, seconds: float, show: Callable[[str], None], now: Clock = time.monotonic
 ) -> Estimate:
-    """Play and learn for about this long, besides compiling; `show` gets what is being done."""
+    """Play and learn for about `seconds`, not counting compilation; `show` is told what is being done."""
     began = now()
     show("compiling the games")
     key = jax.random.key(config.run.seed)
@@ -108,7 +108,7 @@ def _play(
 
 
 def _searched(actors: Actors) -> int:
-    """Moves in the games that are being played."""
+    """Searched moves in the games that are being played."""
     histories = (actor.history for actor in actors)
     return sum(int(np.sum(jax.device_get(each.ply) - jax.device_get(each.opening))) for each in histories)
 
@@ -126,7 +126,7 @@ def _games(
 
 
 def _learn(parts: Components, rows: RowBuffer, steps: int, now: Clock) -> float:
-    """Seconds of this many steps. The result is thrown away."""
+    """Seconds that this many steps take. What they learn does not matter."""
     trainer, began = parts.trainer, now()
     data = (rows, jnp.int32(parts.capacity))
     trainer.state, figures = trainer.learner.many(trainer.state, jax.random.key(0), from_buffer, data, steps)
@@ -145,7 +145,7 @@ def _steps(parts: Components, rows: RowBuffer, seconds: float, now: Clock) -> fl
 
 
 def _random_length(game: Game, opening_moves: int, key: jax.Array) -> float:
-    """Searched moves of a random game, because the games that end first are shorter than most."""
+    """The mean number of searched moves in random games, because the games that end first are shorter than most."""
     a, b = players.random(game), players.random(game)
     match = arena.play(game, a, b, key, MatchSettings(games=_RANDOM_GAMES, opening_moves=1))
     return max(float(match.length.mean()) - opening_moves / 2, 1.0)

@@ -60,8 +60,8 @@ class Rater:
         self._use(search, settings)
 
     def change(self, search: SearchSettings, settings: RatingSection) -> None:
-        """Play the matches with other settings from now on; those with other searches or sizes compile again."""
-        settings = replace(settings, minutes=self._settings.minutes)  # they are the caller's business
+        """Play the matches with other settings from now on; if search or sizes change, they are compiled again."""
+        settings = replace(settings, minutes=self._settings.minutes)  # the caller decides when to rate
         if (players.strongest(search, settings.simulations), settings) != (self._search, self._settings):
             self._use(search, settings)
 
@@ -77,7 +77,7 @@ class Rater:
         self._rounds = math.ceil(pairs / self._at_once)
 
     def refresh(self) -> None:
-        """Reads what others, such as the gate, have added to the results."""
+        """Read what others, such as the gate, have added to the results."""
         self.results = results.read(self.path)
 
     def player(self, name: str, params: Any) -> players.Player:
@@ -105,7 +105,7 @@ class Rater:
         stop: Callable[[], bool] = lambda: False,
         everybody: bool = True,
     ) -> Iterator[MatchResult]:
-        """Plays the matches of a network: a round against each opponent, then another.
+        """Play the matches of a network: a round against each opponent, then another.
 
         Unless `everybody` is to play, opponents whose results are certain are left out if there are others. `left`
         gives the seconds that remain. A round that would take longer is not begun, and at the end of the time, or when
@@ -184,7 +184,7 @@ class Rater:
         return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
     def _play(self, rounds: MatchRounds, number: int, stop: Callable[[], bool], show: Callable[[str], None]) -> Match:
-        """Plays one round, and remembers how long it took."""
+        """Play one round, and remember how long it took."""
         other, kind = rounds.b.name, _kind(rounds.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
@@ -195,8 +195,8 @@ class Rater:
             first = self._clock() if first == began else first
             show(f"playing against {other}: {before + standing.finished} of {games} games are over")
 
-        # The network is saved, and while the match is compiled it has no games. Once it is played, `stop` ends it:
-        # finished games are kept, and the run ends in order.
+        # The network is saved, and a match that is being compiled has no games to lose. Once it is played, `stop` ends
+        # it: finished games are kept, and the run ends in order.
         new = kind not in self._costs
         match = rounds.play(number, stop=stop, show=update, apart=True, exit_while_compiling=new)
         ended = self._clock()

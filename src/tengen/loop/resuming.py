@@ -1,4 +1,4 @@
-"""Resuming a fused run from what an earlier process left in its directory, whenever that was killed.
+"""Resuming a fused run from what an earlier process left in its directory, even if it was killed.
 
 A checkpoint is the state of learning with the counts at that moment and the number of the last chunk before it. Later
 chunks hold the counts of what was played for them. So every row on the disk counts once, and what was learned after
@@ -18,7 +18,7 @@ from tengen.games.core import Game
 from tengen.loop.in_process import SESSION
 from tengen.run import locks, metrics
 from tengen.run.counts import RunCounts
-from tengen.train.session import TrainingSession
+from tengen.train.session import TrainingSession, read_extras
 from tengen.words import first_few
 
 
@@ -32,9 +32,17 @@ class ResumedRun:
     notes: tuple[str, ...]  # for people: where it goes on from, and what was set aside
 
 
+@dataclass(frozen=True)
+class _Extras:
+    """What a checkpoint holds besides the state of training."""
+
+    counts: RunCounts
+    chunk: int  # the number of the last one that the counts include
+
+
 def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
-    """What a checkpoint notes besides the training; `chunk` is the number of the last one that the counts include."""
-    return {"counts": asdict(counts), "chunk": chunk}
+    """What a checkpoint holds besides the state of training; `chunk` is the last one that the counts include."""
+    return asdict(_Extras(counts, chunk))
 
 
 def resume(
@@ -81,7 +89,7 @@ def _number(value: Any) -> float:
 
 
 def _last_session(base: Path) -> int:
-    """By the metrics: a session that left no chunk and no checkpoint may have left records of games."""
+    """According to the metrics, since a session without a chunk or checkpoint may have left records of games."""
     lines = metrics.read(base / metrics.NAME).lines
     return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
 
@@ -91,7 +99,5 @@ def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:
         raise TengenError(
             f"{folder}: was trained by a part of a pipeline; go on with --mode sync or async, or with its parts"
         )
-    try:
-        return RunCounts(**found["counts"]), int(found["chunk"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+    saved = read_extras(_Extras, found, folder)
+    return saved.counts, saved.chunk

@@ -1,4 +1,4 @@
-"""A training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill.
+"""Training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill.
 
 What a step does depends on its number alone, so a run that was killed and resumes from a checkpoint learns what it
 would have learned without the interruption.
@@ -6,7 +6,7 @@ would have learned without the interruption.
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from tengen import importing, nets
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
-from tengen.errors import TengenError
 from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
@@ -22,14 +21,22 @@ from tengen.roles.trainer import Trainer
 from tengen.run import locks, networks, safe_exit, starting
 from tengen.run.counts import RunCounts
 from tengen.run.status import RunStatus
-from tengen.train.session import TrainingSession
+from tengen.train.session import TrainingSession, read_extras
 from tengen.words import figure
 
 _NEVER = 10**15  # steps
 
 
+@dataclass(frozen=True)
+class _Extras:
+    """What a checkpoint holds besides the state of training."""
+
+    seconds: float
+    sessions: int
+
+
 class RoleRun(InProcessRun):
-    """One run in the directory `base`. `prepare` goes on where an earlier process stopped; `run` learns."""
+    """One run in the directory `base`. `prepare` resumes it where an earlier process stopped; `run` learns."""
 
     kind = "roles"
 
@@ -40,7 +47,7 @@ class RoleRun(InProcessRun):
         self._evaluated = 0  # at which step
 
     def prepare(self) -> None:
-        """Open the directory, build everything, and go on where an earlier process stopped."""
+        """Open the directory, build everything, and resume where an earlier process stopped."""
         config = self.config
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
@@ -56,13 +63,9 @@ class RoleRun(InProcessRun):
         self._before_exit(self._keep)
 
     def _resume(self, extras: Mapping[str, Any]) -> None:
-        try:
-            seconds, sessions = float(extras["seconds"]), int(extras["sessions"])
-        except (KeyError, TypeError, ValueError) as error:
-            folder = self.session.folder
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
-        self._metrics.advance(seconds)
-        self.counts = replace(self.counts, sessions=sessions)
+        found = read_extras(_Extras, extras, self.session.folder)
+        self._metrics.advance(found.seconds)
+        self.counts = replace(self.counts, sessions=found.sessions)
         self.reporter.say(f"going on from step {self.trainer.step:,}")
 
     @property
@@ -100,7 +103,7 @@ class RoleRun(InProcessRun):
         self._finish(learned=self.trainer.step > began)
 
     def _learn(self) -> None:
-        """About a second's steps, or until the next evaluation or the end."""
+        """Learn for about a second, or until the next evaluation or the end."""
         interval, step = self.config.evaluation.interval, self.trainer.step
         steps = min(self.session.pace.units, interval - step % interval)
         if self.config.goal.steps is not None:
@@ -121,7 +124,7 @@ class RoleRun(InProcessRun):
         self.reporter.paused()
 
     def _save_networks(self) -> None:
-        """RUN/models/<run>-<role>-s<samples>-d<rows>, for those that other parts of Tengen can read."""
+        """Save RUN/models/<run>-<role>-s<samples>-d<rows> for each network that other parts of Tengen can read."""
         self.networks = []
         for name, role in self.trainer.roles.items():
             if role.settings is not None and isinstance(role.net, nets.Network):
@@ -135,15 +138,15 @@ class RoleRun(InProcessRun):
         if self.trainer.step > self.session.saved:
             self._show("writing a checkpoint")
         now = self._now()
-        self.session.checkpoint({"seconds": now.seconds, "sessions": now.sessions})
+        self.session.checkpoint(asdict(_Extras(now.seconds, now.sessions)))
 
     def _keep(self) -> None:
-        """Write all that was learned."""
+        """Write everything that was learned."""
         self._checkpoint()
         self.session.wait()
 
     def _finish(self, learned: bool) -> None:
-        """Everything on disk."""
+        """Write everything."""
         self._show("writing")
         self._keep()
         if learned:
@@ -181,7 +184,7 @@ def make(config: TrainerConfig) -> Trainer[Any]:
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:
-    """black_vs_random 0.92 (12.1 moves) ..."""
+    """The results of an evaluation, such as `black_vs_random 0.92 (12.1 moves)`."""
     pairs = [name for name in evaluation if not name.endswith(("_length", "_lost"))]
     lengths = {name: evaluation.get(f"{name}_length") for name in pairs}
     moves = {name: "" if length is None else f" ({length:.1f} moves)" for name, length in lengths.items()}

@@ -17,7 +17,7 @@ from tengen.run.status import losses
 
 
 def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """Of a fused or synchronous run."""
+    """The summary of a fused or synchronous run."""
     ratings, path = loop.rater.ratings, loop.network_path
     play = {} if path is None else {"play it": shlex.join(["tengen", "play", str(loop.base)])}
     return RunSummary(
@@ -32,7 +32,7 @@ def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
 
 
 def of_roles(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """Of a training of roles."""
+    """The summary of a training of roles."""
     from tengen.loop.roles import results
 
     lines = results(loop.evaluation)
@@ -46,7 +46,7 @@ def of_roles(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
 
 
 def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """Of a run in parts."""
+    """The summary of a run in parts."""
     base, status = driver.base, driver.status
     newest, run = networks.newest(base), as_config(base)
     try:

@@ -26,7 +26,7 @@ from tengen.run.status import RunStatus
 
 
 class Sync(RatedRun):
-    """One run in the directory `base`. `prepare` builds the parts, `run` drives them round."""
+    """One run in the directory `base`. `prepare` builds the parts; `run` runs them in turn."""
 
     kind = "sync"
     _stage = "starting"
@@ -39,7 +39,7 @@ class Sync(RatedRun):
         self._parts: list[Any] = []
 
     def prepare(self) -> None:
-        """Build the parts; they go on where earlier processes stopped."""
+        """Build the parts, which resume where earlier processes stopped."""
         config, base = self.config, self.base
         self._open(parts_report=True)
         self.reporter.show("counting the rows", RunStatus(self.counts))
@@ -84,11 +84,11 @@ class Sync(RatedRun):
         return found.path if found else None
 
     def _stop(self) -> bool:
-        """Whether a person has asked for the end."""
+        """Whether the user has asked to stop."""
         return self._asked()
 
     def run(self, stop: Stop) -> None:
-        """Round after round until the goal is reached, or until `stop` says so; then write everything."""
+        """Run round after round until the goal is reached or `stop` says so; then write everything."""
         self._asked = stop
         while not self._stop() and not self.reason:
             self._play()
@@ -105,7 +105,7 @@ class Sync(RatedRun):
         self._finish()
 
     def _play(self) -> None:
-        """Until there are enough new rows or games, or a goal is reached."""
+        """Play until there are enough new rows or games, or a goal is reached."""
         ring, start = self.config.ring, self._now()
 
         def enough() -> bool:
@@ -123,7 +123,7 @@ class Sync(RatedRun):
         self._patiently("selfplay", self.selfplay.flush)
 
     def _work(self, stage: str, part: Part) -> None:
-        """Until the part has nothing to do."""
+        """Run a part until it has nothing to do."""
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
         while not self._stop() and not counts.reached(goal, self._planned(), self.trainer.step):
             progress = self._step(stage, part)
@@ -131,7 +131,7 @@ class Sync(RatedRun):
                 return
 
     def _step(self, stage: str, part: Part) -> Progress:
-        """One piece of work of a part; waits while the disk is full."""
+        """Let a part do one piece of work; waits while the disk is full."""
         self._stage = stage
         while True:
             progress = attempt(part.run_once)
@@ -191,7 +191,7 @@ class Sync(RatedRun):
         return matches + min(self._judging, 0.2 * (budget.goal or 0.0)) + budget.for_writing(None)
 
     def _finish(self) -> None:
-        """Write everything; and, unless stopped, export and judge the last state as a network."""
+        """Write everything; unless stopped, also export the last network and judge it."""
         over = self._is_over
         self._patiently("selfplay", self.selfplay.flush)
         if not self._stop() and self.train.export_now():

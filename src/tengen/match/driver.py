@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from tengen.games.batching import choose
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.device_match import NO_MOVE, Match, MatchStanding, Stop, play
@@ -146,8 +147,7 @@ def _facts(game: Game, seeds: Array, actions: Array) -> Any:
 
     def move(states: Any, actions: Array) -> tuple[Any, None]:
         moved = jax.vmap(game.step)(states, jnp.maximum(actions, 0))
-        keep = lambda old, new: jnp.where((actions >= 0).reshape(-1, *[1] * (new.ndim - 1)), new, old)  # noqa: E731
-        return jax.tree.map(keep, states, moved), None
+        return jax.tree.map(partial(choose, actions >= 0), moved, states), None
 
     states = jax.vmap(game.init)(jax.random.wrap_key_data(seeds))
     states, _ = lax.scan(move, states, actions.T)

@@ -73,7 +73,7 @@ class EngineMatch:
         self._game, self._sides, self._key = game, sides, key
         self._make_openings, self._say = start, say
         self._openings: MatchOpenings | None = None
-        self._parallel, self._tables = parallel, tables
+        self._tables = tables
         self._batch = -(-tables // 2)  # the other half is with the engines
         self._quickest = _PATIENCE[1]  # seconds that our player took for a batch
         self._referee = Referee(game)

@@ -59,7 +59,7 @@ class MatchFolder(MatchGames):
         super().add(*games)
 
     def write(self, game: Game) -> Path:
-        """Writes all files except games.jsonl anew; gives the path of the games for people."""
+        """Rewrites all files except games.jsonl; returns the path of the games for people."""
         path = self.folder / file_name("games", game.name)
         try:
             if self.played:

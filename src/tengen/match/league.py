@@ -48,7 +48,7 @@ class League:
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
-        """All of them, networks first."""
+        """All players, networks first."""
         return (*self.networks, *self.anchors)
 
     @property

@@ -78,7 +78,7 @@ class Ratings:
 
     @property
     def ranked(self) -> list[Rating]:
-        """Those who have played, the strongest first."""
+        """The players that have played, the strongest first."""
         return [rating for rating in self.players if rating.games]
 
     @property

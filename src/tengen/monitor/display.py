@@ -1,10 +1,10 @@
-"""Shows work that takes long: on a terminal a drawing that is kept up to date, elsewhere plain lines.
+"""Shows the progress of long work: on a terminal a drawing that is kept up to date, elsewhere plain lines.
 
     with open_display(RunView()) as display:
         display.update(RunStatus(stage="playing"))
         display.say("the network was saved")
 
-A view (of a run, a match, a sweep) knows what to show, a display knows where.
+A view (of a run, a match, a sweep) knows what to show; a display knows where.
 """
 
 import abc
@@ -36,17 +36,17 @@ class View(abc.ABC):
 
 
 class Display(abc.ABC):
-    """Shows a view from `start` to `close`, or as a context. A thread calls `tick`, so that time visibly goes on.
+    """Shows a view from `start` to `close`, or as a context. A thread calls `tick`, so that the clock keeps running.
 
     Failing output (a closed terminal, a full disk) does not stop the work, but a pipe that nobody reads does.
     """
 
     wants_board = False
-    """Whether it shows one of the games, which costs the device a moment."""
+    """Whether it shows one of the games, which takes a moment of the device's time."""
 
     def __init__(self, view: View, beat: float) -> None:
         self._view, self._beat = view, beat
-        # Reentrant, because a signal handler may call `say` while its own thread does.
+        # Reentrant, because a signal handler may call `say` while its own thread is in `say`.
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._keep_ticking, name="display", daemon=True)
@@ -162,7 +162,7 @@ class TerminalDisplay(Display):
 def open_display(view: View, stream: TextIO | None = None, beat: float = 0.25, transient: bool = False) -> Display:
     """A drawing if the stream (by default standard output) is a terminal that can show one, otherwise plain lines.
 
-    `beat` and `transient` concern terminals alone.
+    `beat` and `transient` only concern terminals.
     """
     stream = sys.stdout if stream is None else stream
     if stream is not None and stream.isatty():

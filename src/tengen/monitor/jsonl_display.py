@@ -25,7 +25,7 @@ _SAVING = ("saving", "writing", "export", "ending")
 
 
 class JsonlDisplay(Display):
-    """Writes a status a second to `lines`, and messages for people to `words`."""
+    """Writes a status to `lines` every second, and messages for people to `words`."""
 
     wants_board = True
 
@@ -134,7 +134,7 @@ def _selfplay(status: RunStatus) -> SelfplayStatus:
 
 
 def _part(part: PartStatus) -> LoaderStage:
-    """A part as a stage that counts nothing, and tells in words what it does."""
+    """A part as a stage without counts, which says in words what it does."""
     return LoaderStage(
         name=part.part,
         doing=part.doing + (f" ({part.restarts} restarts)" if part.restarts else ""),

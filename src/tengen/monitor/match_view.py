@@ -15,7 +15,7 @@ _NAME = 24  # letters of a player's name
 
 
 class MatchView(View):
-    """How the match in a folder stands."""
+    """The score of the match in a folder."""
 
     def __init__(self, folder: MatchGames, now: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._now = folder, now

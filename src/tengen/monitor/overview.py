@@ -1,4 +1,4 @@
-"""How a run stands, from its folders alone, wherever its parts run. For `tengen status`.
+"""The status of a run, from its folders alone, wherever its parts run. For `tengen status`.
 
     found = overview.look(base)
     print(overview_text.describe(found))
@@ -80,7 +80,7 @@ class DiskUse:
 
 @dataclass(frozen=True)
 class RunOverview:
-    """The status of a run, as its folders show it, and what only the folders show."""
+    """The status of a run, and everything else that its folders show."""
 
     base: Path
     status: RunStatus  # `network` is the one with the rating
@@ -217,7 +217,7 @@ def summarise(
 
 
 def values(found: RunOverview) -> dict[str, Any]:
-    """For programs, in JSON values."""
+    """The overview as JSON data, for programs."""
     status, outlook = found.status, found.status.outlook()
     return metrics.plain(
         {
@@ -317,7 +317,7 @@ def disk_use(base: Path) -> DiskUse:
 
 
 def _sizes(folder: Path) -> Iterator[int]:
-    """Of all files below; files that vanish meanwhile are left out."""
+    """The sizes of all files below; files that vanish meanwhile are left out."""
     stack = [str(folder)]
     while stack:
         with contextlib.suppress(OSError), os.scandir(stack.pop()) as found:

@@ -1,20 +1,20 @@
-"""What `tengen status` prints: whether a run is alive, how far, how strong, what is next; its parts, networks, data."""
+"""What `tengen status` prints: whether a run is alive, how far and how strong it is, its parts, networks and data."""
 
 from datetime import datetime
 
 from tengen.monitor.overview import NetworkInfo, RunOverview
 from tengen.run.part_status import DRIVERS, PartStatus
-from tengen.words import clock, counted, duration, figure, in_bytes
+from tengen.words import clock, counted, duration, figure, in_bytes, printable
 
 _LISTED = 5  # files of a kind that are named
 _NEWEST = 20  # networks that are listed
-_LONG = 10.0  # seconds after which it is shown how long a driver has been doing the same
+_LONG = 10.0  # seconds from which on the time that a driver has been doing the same is shown
 
 
 def describe(found: RunOverview, every: bool = False) -> str:
-    """All of it, with every network or only the newest."""
+    """The whole text, with every network or only the newest."""
     sections = [
-        [_printable(line) for line in head(found)],
+        [printable(line) for line in head(found)],
         _parts(found),
         _networks(found, every),
         _data(found),
@@ -59,7 +59,7 @@ def _state(found: RunOverview) -> str:
     if found.state == "killed":
         return f"killed {ago} after {elapsed}{who}" + (f", while: {driver.words}" if driver else "")
     if found.state == "diverged":
-        return _printable(f"stopped {ago} after {elapsed}: {found.diverged.splitlines()[0]}")
+        return printable(f"stopped {ago} after {elapsed}: {found.diverged.splitlines()[0]}")
     return f"stopped {ago} after {elapsed}" + (f": {found.reached}" if found.reached else "")
 
 
@@ -69,7 +69,7 @@ def _next(found: RunOverview) -> list[str]:
         words.append(f"a rating in {clock(found.next_rating)}" if found.next_rating > 0 else "a rating, which is due")
     if found.state == "running" and outlook is not None and outlook.left:
         words.append(f"the end in {clock(outlook.left)}")
-    advice = map(_printable, found.diverged.splitlines()[1:])
+    advice = map(printable, found.diverged.splitlines()[1:])
     lines = ["; ".join(words), *advice, *(f"{purpose}: {command}" for purpose, command in found.commands.items())]
     return [f"{'next:' if number == 0 else '':<9} {line}" for number, line in enumerate(filter(None, lines))]
 
@@ -77,14 +77,9 @@ def _next(found: RunOverview) -> list[str]:
 def part_words(part: PartStatus) -> str:
     """What one part does, or waits for."""
     if not part.alive:
-        return _printable(f"was killed (process {part.process} on {part.machine}), while: {part.words}")
+        return printable(f"was killed (process {part.process} on {part.machine}), while: {part.words}")
     what = f"waiting for {clock(part.seconds)}: " if part.waiting else ""
-    return _printable(f"{what}{part.words}")
-
-
-def _printable(text: str) -> str:
-    """Without the control characters that files may hold, so that a terminal does not act on them."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return printable(f"{what}{part.words}")
 
 
 def _parts(found: RunOverview) -> list[str]:
@@ -120,7 +115,7 @@ def _verdict(network: NetworkInfo) -> str:
         f"against {opponent}" if isinstance(opponent, str) and opponent else "",
     ]
     parts = " ".join(filter(None, result)), why if isinstance(why, str) else ""
-    words = _printable("; ".join(filter(None, parts)))
+    words = printable("; ".join(filter(None, parts)))
     return f"{network.state}: {words}" if words else network.state
 
 
@@ -139,7 +134,7 @@ def _data(found: RunOverview) -> list[str]:
     # Mean results of the roles of a training in its last evaluation.
     line = found.evaluation or {}
     results = [
-        f"{_printable(name)} {line[name]:.2f}" + (f" ({length:.1f} moves)" if isinstance(length, int | float) else "")
+        f"{printable(name)} {line[name]:.2f}" + (f" ({length:.1f} moves)" if isinstance(length, int | float) else "")
         for name in line
         if isinstance(line[name], float) and name != "elapsed" and not name.endswith(("_length", "_lost"))
         for length in [line.get(f"{name}_length")]
@@ -152,7 +147,7 @@ def _data(found: RunOverview) -> list[str]:
 
 def _changes(found: RunOverview, every: bool) -> list[str]:
     shown = found.changes if every else found.changes[-_LISTED:]
-    lines = [f"  {clock(elapsed)}  {_printable(str(change))}" for elapsed, change in shown]
+    lines = [f"  {clock(elapsed)}  {printable(str(change))}" for elapsed, change in shown]
     older = len(found.changes) - len(shown)
     more = [f"  and {older:,} earlier ones, which --all shows"] if older else []
     return ["changed settings:", *lines, *more] if lines else []

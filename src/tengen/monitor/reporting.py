@@ -1,4 +1,4 @@
-"""Takes a run's status to the display, to RUN/metrics.jsonl, to TensorBoard and to `tengen status`."""
+"""Sends a run's status to the display, to RUN/metrics.jsonl, to TensorBoard and to `tengen status`."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class RunReporter:
         self._display.say(text)
 
     def show(self, stage: str, status: RunStatus, waiting: str = "") -> None:
-        """Show the loop's status with the speeds, the rating and the board that are known here. Cheap."""
+        """Show the loop's status, with the speeds, the rating and the board that the reporter knows. Cheap."""
         known = {name: getattr(self._status, name) for name in ("speeds", "rating", "goal", "board")}
         self._status = replace(status, stage=stage, waiting=waiting, **known)
         self._display.update(self._status)
@@ -87,5 +87,5 @@ class RunReporter:
         self.write("progress", self._status.values())
 
     def paused(self) -> None:
-        """Leave out of the speeds what has been done since the last report."""
+        """Leave the time since the last report out of the speeds."""
         self._before = None

@@ -1,4 +1,4 @@
-"""A run's status for people: plain lines with what changed, or a panel; of a run in parts with a line for each."""
+"""A run's status for people: plain lines with what changed, or a panel; with a line per part for runs in parts."""
 
 import re
 import time
@@ -18,7 +18,7 @@ from tengen.words import clock, counted, figure, rate
 
 _NARROWEST, _WIDEST = 60, 120  # columns: with fewer there are lines instead of a panel
 _BAR = 16  # columns
-_SILENT = ("starting", "building", "compiling")  # how stages begin in which nothing changes for a long time
+_SILENT = ("starting", "building", "compiling")  # the first words of stages in which nothing changes for a long time
 _LONG = 5.0  # seconds after which the duration of these stages is shown
 _LONG_PART = 10.0  # the same for parts
 
@@ -98,7 +98,7 @@ def totals(status: RunStatus) -> dict[str, str]:
 
 
 def loss_words(losses: Mapping[str, float]) -> str:
-    """2.31 (policy 1.72 value 0.59)"""
+    """Losses in words: 2.31 (policy 1.72 value 0.59)."""
     parts = " ".join(f"{name} {figure(value)}" for name, value in losses.items() if name != "loss")
     if "loss" not in losses:
         return parts
@@ -110,7 +110,7 @@ def _part_lines(status: RunStatus) -> dict[str, str]:
 
 
 def _long(part: PartStatus) -> str:
-    """How long a part has been doing the same, such as compiling."""
+    """How long a part has been doing the same thing, such as compiling."""
     return f" (for {clock(part.seconds)})" if not part.waiting and part.seconds >= _LONG_PART else ""
 
 
@@ -133,7 +133,7 @@ class RunPanel:
     status: RunStatus
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Not to the edge: the ^C that a terminal writes there would begin a new line and leave a part behind.
+        # Not up to the edge: a ^C that the terminal writes there would begin a new line and leave a part behind.
         panel = self._panel(min(options.max_width, _WIDEST) - 2)
         if options.max_width >= _NARROWEST and len(console.render_lines(panel, options)) < console.size.height:
             yield panel

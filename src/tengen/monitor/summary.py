@@ -65,7 +65,7 @@ def can_show(encoding: str | None) -> bool:
 
 
 def numbered(changes: Sequence[tuple[float, SettingChange]]) -> dict[str, tuple[float, str]]:
-    """The newest changes of settings by numbers for a chart: when, and which; those of one moment together."""
+    """The newest changes of settings, numbered for a chart: when and which; those of one moment together."""
     found: dict[str, tuple[float, list[str]]] = {}
     for elapsed, change in changes:
         found.setdefault(change.time, (elapsed, []))[1].append(str(change))
@@ -115,7 +115,7 @@ def _headline(summary: RunSummary) -> str:
 
 
 def _table(table: str) -> str:
-    """The table; of a long one the strongest players and the weakest, which are usually the fixed ones."""
+    """The table; a long one is cut to the strongest players and the weakest, which are usually the references."""
     lines = table.splitlines()
     extra = len(lines) - 1 - _LONGEST_TABLE
     if extra > 0:

@@ -76,7 +76,7 @@ def _count(meta: Meta) -> tuple[int, int]:
 
 
 def ratings(base: Path) -> Ratings | None:
-    """Of all networks that played matches; None if none did. TengenError if the results cannot be read."""
+    """The ratings of all networks that played; None if none did. TengenError if the results cannot be read."""
     return rate(results.read(base / results.OF_RUN))
 
 

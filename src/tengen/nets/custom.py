@@ -62,7 +62,7 @@ class CustomNetwork(Network):
 
     @property
     def place(self) -> str:
-        """Where the module's `__call__` is written."""
+        """The file and line of the module's `__call__`."""
         module = type(self.module)
         return f"{self.spec.function}: {importing.where(module.__call__ if _is_callable(module) else module)}"
 

@@ -124,16 +124,16 @@ def save(
 def read(path: Path | str) -> NetworkFile:
     """The header of the file, without its tensors."""
     file = _file(Path(path))
-    with _opened(file) as opened:
-        return _header(file, opened)
+    with opened(file) as found:
+        return _header(file, found)
 
 
 def check_numbers(path: Path | str) -> None:
     """Raises TengenError unless the file can be read and all of its numbers are finite."""
     file = _file(Path(path))
-    with _opened(file) as opened:
-        for name in opened.keys():  # noqa: SIM118 - the file is no dictionary
-            _check_finite(file, name, opened.get_tensor(name))
+    with opened(file) as found:
+        for name in found.keys():  # noqa: SIM118 - the file is no dictionary
+            _check_finite(file, name, found.get_tensor(name))
 
 
 def load(
@@ -150,15 +150,15 @@ def load(
     have that spec. Raises TengenError if the file is damaged or the wrong one.
     """
     file = _file(Path(path))
-    with _opened(file) as opened:
-        saved = _header(file, opened)
+    with opened(file) as found:
+        saved = _header(file, found)
         game = _playable(file, saved) if game is None else game
         _check_game(file, saved, game)
         if spec is not None and spec != saved.spec:
             raise TengenError(f"{file}: another network than expected: {_difference(spec, saved.spec)}")
         wanted = _shapes(file, saved.spec, game)
-        _check_names(file, wanted, set(opened.keys()))
-        tensors = {name: _tensor(file, opened, name, shape) for name, shape in wanted.items()}
+        _check_names(file, wanted, set(found.keys()))
+        tensors = {name: _tensor(file, found, name, shape) for name, shape in wanted.items()}
     graph = nnx.graphdef(nnx.eval_shape(lambda: build(saved.spec, game, nnx.Rngs(0), dtype=dtype)))
     net = nnx.merge(graph, unnamed(tensors))
     net.full_board = full_board or saved.spec.layers is not None
@@ -170,19 +170,20 @@ def _file(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[Any]:
+def opened(file: Path, what: str = "a network") -> Iterator[Any]:
+    """A safetensors file, opened. TengenError if it cannot be read; `what` it should be, for the message."""
     try:
         files.check_regular(file)
-        with files.reading(file), safe_open(file, framework="numpy") as opened:
-            yield opened
+        with files.reading(file), safe_open(file, framework="numpy") as found:
+            yield found
     except FileNotFoundError:
-        raise TengenError(f"{file}: there is no such file, expected a network that Tengen saved") from None
+        raise TengenError(f"{file}: there is no such file, expected {what} that Tengen saved") from None
     except SafetensorError as error:
         raise TengenError(f"{file}: not a whole safetensors file ({error})") from None
 
 
-def _header(file: Path, opened: Any) -> NetworkFile:
-    text = (opened.metadata() or {}).get(_KEY)
+def _header(file: Path, found: Any) -> NetworkFile:
+    text = (found.metadata() or {}).get(_KEY)
     if text is None:
         raise TengenError(f"{file}: a safetensors file, but not of a Tengen network (no {_KEY!r} in its metadata)")
     try:
@@ -237,13 +238,13 @@ def _check_names(file: Path, wanted: Mapping[str, Any], there: set[str]) -> None
             raise TengenError(f"{file}: {len(names)} tensors are {what}: {listed}")
 
 
-def _tensor(file: Path, opened: Any, name: str, wanted: jax.ShapeDtypeStruct) -> np.ndarray:
-    found = opened.get_slice(name)
-    kind, size = found.get_dtype(), tuple(found.get_shape())
+def _tensor(file: Path, found: Any, name: str, wanted: jax.ShapeDtypeStruct) -> np.ndarray:
+    stored = found.get_slice(name)
+    kind, size = stored.get_dtype(), tuple(stored.get_shape())
     expected = _KINDS[wanted.dtype.name]
     if kind not in (expected, _SMALLER.get(expected)) or size != wanted.shape:
         raise TengenError(f"{file}: {name}: expected {expected} {list(wanted.shape)}, got {kind} {list(size)}")
-    tensor = opened.get_tensor(name)
+    tensor = found.get_tensor(name)
     _check_finite(file, name, tensor)
     return tensor.astype(wanted.dtype, copy=False)
 

@@ -136,7 +136,7 @@ class Lc0Encoders:
 
     @property
     def epsilon(self) -> float:
-        """Of the norms."""
+        """The epsilon of the norms."""
         return 1e-3 if self.embedding == "dense" else 1e-6
 
     def check_together(self) -> Iterator[tuple[str, str]]:

@@ -117,7 +117,7 @@ class ScheduleStatus:
 
 @dataclass(frozen=True)
 class TrainingFigures:
-    """The training of the present network."""
+    """The training of the current network."""
 
     step: int  # of this network
     steps: int  # that it will take

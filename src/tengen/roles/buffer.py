@@ -1,28 +1,36 @@
-"""`ReplayBuffer`: samples on the device, as an object that remembers its state. The work is done in `replay`."""
+"""`ReplayBuffer`: samples on the device, as an object with state. `replay` has the pure functions behind it."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from tengen import files
+from tengen import files, schema
 from tengen.data.store import buffer
 from tengen.errors import OptionError, TengenError
+from tengen.nets import saving
 from tengen.roles import replay
 from tengen.roles.replay import Replay, ReplaySample
-from tengen.schema import quote
 from tengen.train.checkpoints import flat, unflat
 
 _KEY = "tengen_replay_buffer"
-_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class _About:
+    """The header of a saved buffer."""
+
+    schema: Literal[1]
+    alpha: float
+    least: float
 
 
 class ReplayBuffer:
@@ -32,8 +40,8 @@ class ReplayBuffer:
         buffer.add({"observation": ..., "reward": ...})          # [M, ...] each
         drawn = buffer.sample(key, 256)                          # drawn.rows["reward"]: [256]
 
-    With `prioritised`, tell it how wrong each drawn sample was: `buffer.update_priorities(drawn.places, errors)`.
-    `state` is the whole of it as a pytree, for compiled functions of your own.
+    With `prioritised`, tell it the error of each drawn sample: `buffer.update_priorities(drawn.places, errors)`.
+    `state` is its whole state as a pytree, for compiled functions of your own.
     """
 
     def __init__(
@@ -73,7 +81,7 @@ class ReplayBuffer:
             self.state = _add(self.state, {name: array[-self.capacity :] for name, array in rows.items()})
 
     def sample(self, key: Array, batch: int, beta: float | Array = 1.0) -> ReplaySample:
-        """`batch` samples, with replacement; `beta` is how much weights make up for priorities."""
+        """Draw `batch` samples, with replacement; `beta` is how far weights compensate for priorities."""
         if batch < 1:
             raise OptionError(f"batch: expected a whole number of at least 1, got {batch}")
         if not len(self):
@@ -81,23 +89,23 @@ class ReplayBuffer:
         return _draw(self.state, key, batch, jnp.float32(beta))
 
     def update_priorities(self, places: Array, errors: Array) -> None:
-        """The samples at `places` were wrong by `errors`. Changes nothing where all are drawn alike."""
+        """Set the priorities of the samples at `places` by their `errors`. Does nothing without `prioritised`."""
         self.state = _renew(self.state, places, errors, self.alpha, self.least)
 
     def save(self, path: Path | str) -> None:
-        """Write it as one safetensors file, whole or not at all."""
-        about = {"schema": _SCHEMA, "alpha": self.alpha, "least": self.least}
-        files.write_bytes(Path(path), serialize(flat(self.state), {_KEY: json.dumps(about)}))
+        """Write it as one safetensors file, which is complete or absent."""
+        about = json.dumps(asdict(_About(1, self.alpha, self.least)))
+        files.write_bytes(Path(path), serialize(flat(self.state), {_KEY: about}))
 
     def load(self, path: Path | str) -> None:
-        """Become what was saved, which must have samples of this kind and room for as many."""
-        arrays, (alpha, least) = _read(Path(path))
+        """Restore a saved buffer, which must have the same kind of samples and the same capacity."""
+        arrays, about = _read(Path(path))
         problem = f"{path}: of another replay buffer than this one"
         state = jax.tree.map(jnp.asarray, unflat(arrays, self.state, problem))
         head, filled, room = int(state.ring.head), int(state.ring.filled), self.capacity
         if not (0 <= head < room and 0 <= filled <= room):
             raise TengenError(f"{path}: no replay buffer: {filled} samples from {head} on do not fit {room}")
-        self.state, self.alpha, self.least = state, alpha, least
+        self.state, self.alpha, self.least = state, about.alpha, about.least
 
     def _checked(self, rows: Mapping[str, Array]) -> dict[str, Array]:
         """OptionError if these are no samples for this buffer."""
@@ -114,26 +122,13 @@ class ReplayBuffer:
         return found
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
-    """The arrays of a saved buffer by name, its `alpha` and `least`."""
-    try:
-        files.check_regular(path)
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get(_KEY) or "null")
-            if not isinstance(about, dict):
-                raise TengenError(f"{path}: a safetensors file, but not of a replay buffer")
-            if about.get("schema") != _SCHEMA:
-                raise TengenError(f"{path}: written by another version of Tengen ({quote(about.get('schema'))})")
-            numbers = float(about["alpha"]), float(about["least"])
-            return {name: file.get_tensor(name) for name in file.keys()}, numbers  # noqa: SIM118
-    except FileNotFoundError:
-        raise TengenError(f"{path}: there is no such file, expected a replay buffer that Tengen saved") from None
-    except (KeyError, TypeError) as error:
-        raise TengenError(f"{path}: no replay buffer that Tengen saved ({error})") from None
-    except (SafetensorError, ValueError) as error:
-        raise TengenError(f"{path}: not a whole safetensors file ({error})") from None
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be read: {error.strerror or error}") from None
+def _read(path: Path) -> tuple[dict[str, np.ndarray], _About]:
+    """The arrays of a saved buffer by name, and its settings."""
+    with saving.opened(path, "a replay buffer") as file:
+        about = (file.metadata() or {}).get(_KEY)
+        if about is None:
+            raise TengenError(f"{path}: a safetensors file, but not of a replay buffer")
+        return {name: file.get_tensor(name) for name in file.keys()}, schema.from_json(_About, about, str(path))  # noqa: SIM118
 
 
 _add = jax.jit(replay.add, donate_argnums=0)

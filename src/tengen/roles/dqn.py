@@ -20,9 +20,9 @@ _LEARN = 100  # what random keys are for; see `Trainer`
 
 
 class DQNTrainer(Trainer[DQNConfig]):
-    """Double DQN on the device: a role's samples go into its buffer, and batches of them teach its network.
+    """Double DQN on the device: a role's samples go into its buffer, and its network learns from batches of them.
 
-    What happens at a step depends on its number alone, so 20 steps are 10 steps and 10 more, whatever was in between.
+    What happens at a step only depends on its number, so 20 steps are the same as 10 steps and 10 more.
     """
 
     def __init__(self, config: DQNConfig, **given: Any) -> None:
@@ -34,11 +34,11 @@ class DQNTrainer(Trainer[DQNConfig]):
             self._replaced(role.name)
 
     def _replaced(self, role: str) -> None:
-        """A new network is its own first target."""
+        """Let a new network be its own first target."""
         which = self.roles[role]
         if which.settings is not None:
             self._check_dueling(which)
-            # A copy, because nothing else may hold what is saved and restored.
+            # A copy, because what is saved and restored must not be shared.
             self.extra[role] = jax.tree.map(jnp.copy, {**which.parameters, **which.others})
 
     def _check_dueling(self, role: Role) -> None:
@@ -54,7 +54,7 @@ class DQNTrainer(Trainer[DQNConfig]):
         """The update of a role, as pure functions."""
         assert isinstance(role.settings, DQNRoleSettings)
         assert role.optimizer is not None
-        # Other schedules than Tengen's are asked on the host.
+        # The user's own schedules are called on the host.
         lr, beta = (
             each if isinstance(each, Schedule) else Schedule.constant(0)
             for each in (role.lr_scheduler, role.beta_scheduler)
@@ -80,7 +80,7 @@ class DQNTrainer(Trainer[DQNConfig]):
         return self._checked(figures)
 
     def _collect(self, role: Role) -> None:
-        """A roll-out, or as many as there must be before the first step."""
+        """Collect one roll-out, or as many as are needed before the first step."""
         settings: Any = role.settings
         assert role.replay_buffer is not None
         self.collect(role.name, settings.roll_out_samples)
@@ -89,7 +89,7 @@ class DQNTrainer(Trainer[DQNConfig]):
                 self.collect(role.name, settings.roll_out_samples)
 
     def _learn(self, role: Role, steps: int, named: bool) -> dict[str, Any]:
-        """Take steps on samples of the buffer."""
+        """Take steps on samples from the buffer."""
         assert role.replay_buffer is not None
         if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
             self._collect(role)

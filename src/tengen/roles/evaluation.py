@@ -20,7 +20,7 @@ class RoleEvaluation:
     """Plays each learning role against the other role and the players that the settings name."""
 
     def __init__(self, game: Game, roles: Mapping[str, Role], settings: EvaluationSection) -> None:
-        """Players are read now, so that a misspelt one is not found after hours."""
+        """Players are parsed now, so that a misspelt one is found at once and not after hours."""
         self._game, self._roles, self._settings = game, roles, settings
         learning = {name for name, role in roles.items() if role.settings is not None}
         others = [name for name in roles if learning - {name}]

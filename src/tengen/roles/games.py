@@ -1,8 +1,8 @@
 """Thousands of games at once, in lockstep, for one of their roles.
 
-All games of a lane wait for the same role. A step lets it act in every game, then the other role until it is the first
-one's turn again; so every step gives exactly one sample per game, even if a role moves twice or passes, and no sample
-has to wait for its end. Finished games are replaced by new ones at once.
+In all games of a lane it is the same role's turn. A step lets it act in every game, then the other role until it is the
+first one's turn again. So every step gives exactly one sample per game, even if a role moves twice or passes, and all
+samples are complete. Finished games are replaced by new ones at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from tengen.games.hironaka import live
 from tengen.games.players import Rule, draw
 
 Reward = Callable[[str, Any, Any, Array], Array]
-"""(role, state, next state, done) of ONE game and a move of either role -> Float32[]: what it is worth to the role."""
+"""(role, state, next state, done) of ONE game and a move of either role -> Float32[]: its reward for the role."""
 
 
 class Transition(NamedTuple):
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Returns:
-    """The game's result, at its end."""
+    """A reward: the game's result, at its end."""
 
     game: Game
 
@@ -65,9 +65,9 @@ def finished(role: str, state: Any, next_state: Any, done: Array) -> Array:
 
 @dataclass(frozen=True)
 class FusedGame:
-    """A game, who plays its roles, and what moves are worth. Everything here is pure and compiled.
+    """A game, the rules by which its roles are played, and the reward. Everything here is pure and compiled.
 
-    `params` are {role: what its rule asks for}; they are arguments, so new ones need no new compilation.
+    `params` are {role: parameters of its rule}; they are arguments, so that new ones need no new compilation.
     """
 
     game: Game
@@ -77,7 +77,7 @@ class FusedGame:
 
     @staticmethod
     def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
-        """With the rules by role."""
+        """The game with these rules by role."""
         first, *others = (rules[name] for name in game.roles)
         return FusedGame(game, first, others[0] if others else None, reward)
 
@@ -119,10 +119,10 @@ class FusedGame:
         others_er: Array | float,
         gamma: Array | float,
     ) -> tuple[RoleLane, Transition, Array]:
-        """So many own moves in each of the B games: the lane after them, steps * B samples, and how many games ended.
+        """Make `steps` own moves in each of the B games: the lane after them, steps * B samples, and games that ended.
 
-        The role tries a random legal action with the probability `er`, the other one with `others_er`. A sample spans
-        as many own moves as the lane was started for; rewards of later ones are multiplied by gamma for each of them.
+        The role plays a random legal action with probability `er`, the other role with `others_er`. A sample spans as
+        many own moves as the lane was started with; rewards of later moves are multiplied by gamma for each move.
         """
         step = partial(self._step, role, params, er, others_er)
         states, moves = lax.scan(step, lane.states, jax.random.split(key, steps))
@@ -135,7 +135,7 @@ class FusedGame:
 
     @partial(jax.jit, static_argnames=("self", "games"))
     def play(self, games: int, params: Any, key: Array) -> Outcome:
-        """New games to their end, without exploration."""
+        """Play new games to their end, without exploration."""
         first, key = jax.random.split(key)
         states = jax.vmap(self.game.init)(jax.random.split(first, games))
         length = jnp.zeros(games, jnp.int32)
@@ -158,7 +158,7 @@ class FusedGame:
         return Outcome(jax.vmap(self.game.returns)(states), length)
 
     def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Array | float) -> Array:
-        """Int32[B]: what the role plays, or with the probability `er` any legal action."""
+        """Int32[B]: what the role plays, or with probability `er` a random legal action."""
         asked, trying, drawn = jax.random.split(key, 3)
         rule = (self.first, self.second)[self.game.roles.index(role)]
         assert rule is not None
@@ -169,7 +169,7 @@ class FusedGame:
     def _step(
         self, role: str, params: Any, er: Array | float, others_er: Array | float, states: Any, key: Array
     ) -> tuple[Any, Transition]:
-        """One own move in every game."""
+        """Make one own move in every game."""
         own, answer, again = jax.random.split(key, 3)
         seen = self.observe(states)
         everywhere = jnp.ones(len(seen["legal"]), bool)
@@ -184,7 +184,7 @@ class FusedGame:
     def _answers(
         self, role: str, params: Any, key: Array, states: Any, others_er: Array | float, rewards: Array
     ) -> tuple[Any, Array]:
-        """After the moves of the other role, until it is this one's turn or the game is over; rewards added up."""
+        """Let the other role move until it is this one's turn or the game is over, and add up the rewards."""
 
         def waiting(states: Any) -> Array:
             return ~jax.vmap(self.game.is_over)(states) & ~self._is_turn(role, states)
@@ -206,7 +206,7 @@ class FusedGame:
         return carry[1], carry[2]
 
     def _turn(self, role: str, params: Any, key: Array, states: Any, others_er: Array | float) -> Any:
-        """With new games in the place of finished ones, played until it is the role's turn."""
+        """Replace finished games by new ones, and play these until it is the role's turn."""
 
         def ready(states: Any) -> Array:
             return ~jax.vmap(self.game.is_over)(states) & self._is_turn(role, states)
@@ -226,13 +226,13 @@ class FusedGame:
         return jax.vmap(self.game.to_play)(states) == self.game.roles.index(role)
 
     def _worth(self, role: str, states: Any, moved: Any) -> Array:
-        """Float32[B]: what these moves are worth to the role."""
+        """Float32[B]: the reward of these moves for the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
 
 
 def _spanned(moves: Transition, steps: int, n_step: int, gamma: Array | float) -> Transition:
-    """[steps, B, ...] samples of `n_step` own moves, of [steps + n_step - 1, B, ...] single ones."""
+    """[steps, B, ...] samples that span `n_step` own moves, from [steps + n_step - 1, B, ...] of single moves."""
     rewards, running = jnp.zeros_like(moves.rewards[:steps]), jnp.ones_like(moves.rewards[:steps])
     last = jnp.arange(steps)[:, None] + jnp.zeros_like(moves.actions[:steps])  # where each sample ends
     for ahead in range(n_step):

@@ -27,7 +27,7 @@ from tengen.train.schedules import Schedule
 
 
 class Nets(NamedTuple):
-    """What learning changes, but for the buffer."""
+    """Everything that learning changes, except the buffer."""
 
     parameters: Parameters  # of the network that learns
     target: Parameters  # of the target network
@@ -36,7 +36,7 @@ class Nets(NamedTuple):
 
 
 def q_values(outputs: Any, legal: Array, dueling: bool) -> Array:
-    """Float32[B, A]: what each action is worth, of what a network says. Only those of legal actions mean something."""
+    """Float32[B, A]: the value of each action by the outputs of a network; meaningless for illegal actions."""
     advantages = rules.scores(outputs)
     if not dueling:
         return advantages
@@ -51,7 +51,7 @@ def best(values: Array, legal: Array) -> Array:
 
 
 def targets(online: Array, target: Array, rows: dict[str, Array], discount: float, double: bool) -> Array:
-    """Float32[B]: y, given what both networks (Float32[B, A]) say of the next positions."""
+    """Float32[B]: y, given the values (Float32[B, A]) of both networks for the next positions."""
     chosen = best(online if double else target, rows["next_legal"])
     value = jnp.take_along_axis(target, chosen[:, None], 1)[:, 0]
     return rows["reward"] + jnp.where(rows["done"], 0, discount * value)
@@ -73,7 +73,7 @@ class QLearner:
         return q_values(rules.playing(self.graph, params)(planes, scalars), legal, self.settings.dueling)
 
     def learned_values(self, params: Parameters, rows: dict[str, Array]) -> tuple[Array, Parameters]:
-        """Float32[B, A]: the same as the network learns them, and its other variables afterwards."""
+        """Float32[B, A]: the same in training mode, and the network's other variables afterwards."""
         net = rules.network(self.graph, params)
         values = q_values(net(rows["planes"], rows["scalars"]), rows["legal"], self.settings.dueling)
         after = rules.parameters(net)
@@ -82,7 +82,7 @@ class QLearner:
     def loss(
         self, parameters: Parameters, others: Parameters, target: Parameters, drawn: ReplaySample
     ) -> tuple[Array, Any]:
-        """The loss of a batch, and (errors Float32[B], values of what was played Float32[B], other variables)."""
+        """The loss of a batch, and (errors Float32[B], values of the actions played Float32[B], other variables)."""
         settings, rows = self.settings, drawn.rows
         params = {**parameters, **others}
         after = (rows["next_planes"], rows["next_scalars"], rows["next_legal"])
@@ -96,7 +96,7 @@ class QLearner:
     def learn(
         self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array, rate: Array | None = None
     ) -> tuple[Nets, Array, dict[str, Array]]:
-        """One step: the networks after it, the errors Float32[B], figures. `rate` takes the place of the schedule's."""
+        """Take one step: the networks after it, the errors Float32[B], figures. `rate` replaces the schedule's."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, (errors, played, others)), change = gradient(nets.parameters, others, nets.target, drawn)
         rate = self.lr(step) if rate is None else rate
@@ -136,10 +136,10 @@ class QLearner:
         rates: Array | None = None,
         betas: Array | None = None,
     ) -> tuple[Nets, Replay, dict[str, Array]]:
-        """`count` steps, the first of them number `first`; figures are means.
+        """Take `count` steps, beginning with number `first`; figures are means.
 
-        What a step draws follows from its number. `rates` and `betas` (Float32[N], one for each step) replace the
-        schedules'.
+        What a step draws only depends on its number. `rates` and `betas` (Float32[N], one per step) replace those of
+        the schedules.
         """
 
         def one(number: Array, carry: Any) -> Any:

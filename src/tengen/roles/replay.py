@@ -1,8 +1,8 @@
 """A replay buffer on the device, drawn from uniformly or by priority. Pure functions of a `Replay`, for use in `jit`.
 
-Prioritised as published (Schaul and others, 2016, the proportional variant): sample i is drawn with the probability
+Priorities are as published (Schaul and others, 2016, the proportional variant): sample i is drawn with probability
 p_i^alpha / sum of all p^alpha, one in each of `batch` equal ranges of that sum; new samples have the largest priority
-so far; losses are weighed by (N P(i))^-beta, divided by the largest weight of the batch.
+so far; losses are weighted by (N P(i))^-beta, divided by the largest weight of the batch.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Replay(NamedTuple):
     """Room for C samples."""
 
     ring: ring.RowBuffer  # rows [C, ...] by name
-    priorities: Array  # Float32[C]: p^alpha; 0 where nothing is. [0] if all are drawn alike
+    priorities: Array  # Float32[C]: p^alpha; 0 in empty places. [0] if samples are drawn uniformly
     largest: Array  # Float32[]: the largest priority so far
 
 
@@ -44,7 +44,7 @@ def make(like: Mapping[str, Any], capacity: int, prioritised: bool = False) -> R
 
 
 def add(replay: Replay, rows: Mapping[str, Array]) -> Replay:
-    """With these rows [M, ...] as well, M at most C, in place of the oldest if it is full."""
+    """The buffer with these rows [M, ...] added, M at most C; they replace the oldest if it is full."""
     count = len(next(iter(rows.values())))
     priorities = replay.priorities
     if priorities.size:
@@ -71,7 +71,7 @@ def draw(replay: Replay, key: Array, batch: int, beta: Array | float = 1.0) -> R
 
 
 def renew(replay: Replay, places: Array, errors: Array, alpha: float, least: float) -> Replay:
-    """With the priorities that these errors (Float32[B], of the samples at `places`) call for."""
+    """The buffer with new priorities for the samples at `places`, by their errors Float32[B]."""
     if not replay.priorities.size:
         return replay
     new = (jnp.abs(errors) + least) ** alpha

@@ -29,11 +29,11 @@ from tengen.train import optimizers, schedules
 from tengen.train.schedules import AnySchedule, Schedule
 
 AnyNet = nnx.Module | Path | str
-"""A module that is called on (planes, scalars) and gives a number per action, or `Outputs`; or where one is saved."""
+"""A module that maps (planes, scalars) to a number per action, or to `Outputs`; or the path of a saved one."""
 
 SCHEDULERS = ("lr_scheduler", "er_scheduler", "beta_scheduler")
 PARTS = ("net", "optimizer", "replay_buffer", *SCHEDULERS)
-"""What a trainer has as attributes: `black_net`."""
+"""The parts of a role that are attributes of a trainer, such as `black_net`."""
 
 
 class Role:
@@ -43,9 +43,7 @@ class Role:
         self.name, self.game, self.settings = name, game, settings
         self.trainable = settings is not None
         self.player: Player | None = None
-        self.rule_of: Callable[[Any, Game], Rule] = (
-            GreedyRule  # how a network (its graph) plays; `rules.Drawn` is another
-        )
+        self.rule_of: Callable[[Any, Game], Rule] = GreedyRule  # by which its network plays; or `SampledRule`
         self.graph: Any = None  # in training mode while it learns
         self.playing_graph: Any = None  # in evaluation mode
         self.parameters: Parameters = {}  # what gradients change
@@ -77,7 +75,7 @@ class Role:
         if not isinstance(net, nnx.Module):
             raise OptionError(f"{what}: expected a flax nnx.Module or the path of a network, got {type(net).__name__}")
         rules.check_outputs(net, self.game, what)
-        # Copies, because what is learned must not change the caller's network, nor the other way round.
+        # Copies, because learning must not change the caller's network, nor the other way round.
         state = jax.tree.map(jnp.copy, nnx.state(net))
         graph = nnx.graphdef(net)
         own = nnx.merge(graph, state)
@@ -98,10 +96,10 @@ class Role:
         self.player = player
 
     def set_schedule(self, part: str, schedule: AnySchedule) -> None:
-        """Use a schedule of the user's; `part` is lr_scheduler, er_scheduler or beta_scheduler."""
+        """Use the user's own schedule; `part` is lr_scheduler, er_scheduler or beta_scheduler."""
         _ = self.learning  # raises the error
         what = f"{self.name}_{part}"
-        if not schedules.has_state(schedule):  # asking one with a state may change it
+        if not schedules.has_state(schedule):  # calling one with state may change it
             first = float(schedules.number(schedule, 0, what))
             if part != "lr_scheduler" and not 0 <= first <= 1:
                 raise OptionError(f"{what}: expected numbers from 0 to 1, got {first:g} at step 0")
@@ -131,7 +129,7 @@ class Role:
         return self.settings
 
     def descend(self, loss: Any, step: int, data: tuple[Any, ...]) -> dict[str, Array]:
-        """One step down the gradient of `loss(net, *data)`; the figures. TengenError if it does not learn."""
+        """Take one step down the gradient of `loss(net, *data)`; returns figures. TengenError if it does not learn."""
         _ = self.learning  # raises the error
         assert self.lr_scheduler is not None
         rate = schedules.number(self.lr_scheduler, step, f"{self.name}_lr_scheduler")
@@ -168,7 +166,7 @@ class Roles(dict[str, Role]):
         raise OptionError(f"role: expected one of {', '.join(self)}, got {name!r}")
 
     def part(self, attribute: str, parts: Iterable[str] = PARTS) -> tuple[Role, str] | None:
-        """The role and its part that `black_net` and the like name; None for any other attribute."""
+        """The role and the part that an attribute such as `black_net` stands for; None for other attributes."""
         for part in parts:
             name = attribute.removesuffix(f"_{part}")
             if name != attribute and name in (*self, *ROLES[: len(self)]):
@@ -197,7 +195,7 @@ def rows(transition: Transition) -> dict[str, Any]:
 
 
 def plain(tree: Any) -> Any:
-    """The same with the data of random keys in their places, which files can hold."""
+    """The tree with random keys replaced by their data, which files can hold."""
     return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, tree)
 
 

@@ -44,13 +44,13 @@ def playing(graph: Any, params: Mapping[str, Any]) -> Any:
 
 
 def scores(outputs: Any) -> Array:
-    """Float32[B, A]: the number per action by which a network's best action is known: its policy, or all it gives."""
+    """Float32[B, A]: a network's number per action: its policy output, or its only output."""
     return jnp.asarray(getattr(outputs, "policy", outputs), jnp.float32)
 
 
 @dataclass(frozen=True)
 class GreedyRule:
-    """The legal action that the network gives the largest number. `params` are its variables by name."""
+    """Plays the legal action to which the network gives the largest number. `params` are its variables by name."""
 
     graph: Any
     game: Game
@@ -64,7 +64,7 @@ class GreedyRule:
 
 @dataclass(frozen=True)
 class SampledRule(GreedyRule):
-    """A legal action drawn by the network's policy, whose logits its numbers are: for trainers that learn a policy."""
+    """Draws a legal action from the network's policy, whose logits its numbers are: for trainers that learn one."""
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
         del which
@@ -81,9 +81,9 @@ def greedy(name: str, net: nnx.Module, game: Game) -> Player:
 
 
 def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> Player:
-    """The player that follows a saved network (a file, or its folder), such as one of a trainer's.
+    """The player that follows a saved network (a file, or its folder), such as one of a trainer.
 
-    TengenError says what is wrong with the file. The player has the form that `arena.play` and `FusedGame` ask for.
+    TengenError says what is wrong with the file. The player is one for `match.play` and `FusedGame`.
     """
     net = saving.load(path, game, dtype=dtype)
     named = Path(path).parent if Path(path).name == FILE_NAME else Path(path)
@@ -93,8 +93,8 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
 def unfit(text: str, role: str, game: Game) -> str:
     """Why the named player cannot play this role; empty if it can.
 
-    In Hironaka's game the roles have different actions: its hosts are no agents, and a network that learned one role
-    knows nothing of the other.
+    In Hironaka's game the roles have different actions: a host cannot play the agent, and a network that learned one
+    role knows nothing about the other.
     """
     if text in NAMES or not isinstance(game, Hironaka):
         return ""

@@ -49,7 +49,7 @@ class Trainer(BaseTrainer[C]):
     - `extra`: a pytree of arrays that checkpoints keep. They keep schedules too: those set in place of the above, and
       attributes whose names contain `schedule`, if they have `state_dict` and `load_state_dict` or are a `Schedule`
 
-    `_train` calls `self.advance()` after each step. One that never does is taken to have made all its steps.
+    `_train` calls `self.advance()` after each step. If it never does, all its steps count as taken.
     """
 
     Config: ClassVar[type] = TrainerConfig
@@ -64,7 +64,7 @@ class Trainer(BaseTrainer[C]):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], overrides: Iterable[str] = (), **given: Any) -> Self:
-        """The trainer with a configuration from a dictionary, which is checked as a file is."""
+        """The trainer with a configuration from a dictionary, which is checked in the same way as a file."""
         return cls(from_dict(data, overrides, cls.Config), **given)
 
     def __init__(
@@ -76,9 +76,9 @@ class Trainer(BaseTrainer[C]):
         report: Report | None = None,
         **given: Any,
     ) -> None:
-        """`game` and `reward` take the place of the configuration's. A role with a section may be given the network
-        that it begins with (`black_net=`); one without needs a network or a player (`black_player=`), from here or from
-        `players` of the configuration.
+        """`game` and `reward` replace those of the configuration. A role with a section may be given the network that
+        it begins with (`black_net=`); one without needs a network or a player (`black_player=`), from here or from
+        `players` in the configuration.
         """
         if not hasattr(config, "trainer"):
             raise OptionError("expected the configuration of a trainer, as config.load_any('dqn_tic_tac_toe') gives it")
@@ -125,7 +125,7 @@ class Trainer(BaseTrainer[C]):
         return self._step
 
     def advance(self, steps: int = 1) -> None:
-        """Count steps that have been made."""
+        """Count steps that have been taken."""
         self._step += steps
 
     def next_key(self) -> Array:
@@ -155,9 +155,9 @@ class Trainer(BaseTrainer[C]):
     def roll_out(self, role: str, n: int) -> Transition:
         """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
 
-        From the role's move to its next one; with `n_step` above 1 over that many moves, rewards discounted. It
-        explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from call to call; as
-        they move in step, up to one sample per game is not used if n is no multiple of their number.
+        A sample goes from the role's move to its next one; with `n_step` above 1 over that many moves, with discounted
+        rewards. The role explores by `er_scheduler`, or not at all after `set_training(False)`. The games go on from
+        call to call in lockstep, so up to one sample per game is not used if n is not a multiple of their number.
         """
         _whole("n", n, 1)
         which = self.role(role)
@@ -182,15 +182,15 @@ class Trainer(BaseTrainer[C]):
     def update(self, role: str, loss: Callable[..., Any], *data: Any) -> dict[str, Array]:
         """Take one step of a role's optimiser down the gradient of `loss(net, *data)`, at its scheduled learning rate.
 
-        `loss` gives a number, or (number, figures by name); it is compiled once, so pass the same function every
-        time (a method will do). Returns the figures, among them `loss`, `gradient` (its length) and `learning_rate`.
+        `loss` returns a number, or (number, figures by name); it is compiled once, so pass the same function every
+        time (a method will do). Returns figures, among them `loss`, `gradient` (its norm) and `learning_rate`.
         """
         return self.role(role).descend(loss, self._step, data)
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
         """Take `steps` steps, and evaluate at every multiple of the interval (by default the configuration's).
 
-        Returns the figures of the last steps and of the last evaluation. All of them are reported as they come.
+        Returns the figures of the last steps and of the last evaluation. All figures are also passed to `report`.
         """
         interval = self.config.evaluation.interval if evaluation_interval is None else evaluation_interval
         _whole("evaluation_interval", interval, 1)
@@ -211,7 +211,7 @@ class Trainer(BaseTrainer[C]):
         return {**figures, **measured, "step": self._step, "steps": self._step - before}
 
     def evaluate(self) -> Metrics:
-        """Games without exploration: each learning role against the other role and those that the configuration names.
+        """Play each learning role, without exploration, against the other role and the configuration's players.
 
         {"black_vs_random": mean result, "black_vs_random_length": mean moves, "black_vs_random_lost": share}
         """
@@ -248,10 +248,6 @@ class Trainer(BaseTrainer[C]):
             self._set_mode(role)
             self._replaced(role.name)
 
-    def replace_reward(self, reward: Reward) -> None:
-        """Use this reward from now on."""
-        self._reward = reward
-
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
         which = self.role(role)
@@ -263,9 +259,9 @@ class Trainer(BaseTrainer[C]):
         return saving.save(net, path, self.game, {**(info or {}), "role": name, "step": self._step})
 
     def save(self, folder: Path | str) -> None:
-        """Write a checkpoint with everything that going on needs, buffers included, to a folder of checkpoints.
+        """Write a checkpoint with everything that is needed to resume, buffers included, to a folder of checkpoints.
 
-        In place of one of the same step. TengenError if the folder has a later one, which `load` would take instead.
+        It replaces one of the same step. TengenError if the folder has a later one, which `load` would use instead.
         """
         with Checkpoints(folder, self.config.checkpoints) as checkpoints:
             newest = max(checkpoints.steps(), default=-1)
@@ -277,9 +273,9 @@ class Trainer(BaseTrainer[C]):
             checkpoints.save(self.checkpoint(), replace=True)
 
     def load(self, folder: Path | str) -> tuple[str, ...]:
-        """Go on from the newest good checkpoint in the folder; what is wrong with those that had to be set aside.
+        """Resume from the newest good checkpoint in the folder; returns what is wrong with those that were set aside.
 
-        TengenError if there is none, or if it is of another training than this one.
+        TengenError if there is none, or if it belongs to another training.
         """
         if not Path(folder).is_dir():
             raise TengenError(f"{folder}: there is no such folder, expected one with checkpoints")
@@ -290,14 +286,14 @@ class Trainer(BaseTrainer[C]):
         return found[1]
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that a resumed training needs; `extras` is JSON data of the caller."""
+        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
         for role in self.roles.values():
             if role.settings is not None:
                 self._lane(role)  # starts its games with the next random key
         return trainer_state.take(self, extras)
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
+        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         if not checkpoints.steps():
             return None
         like = self.checkpoint().state
@@ -305,7 +301,7 @@ class Trainer(BaseTrainer[C]):
         return None if found is None else (trainer_state.restore(self, found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:
-        """Put the network of a role in training, or not, in whichever mode it came."""
+        """Put the network of a role in training or evaluation mode."""
         if role.player is None:
             net = role.net
             (net.train if self.training and role.settings is not None else net.eval)()
@@ -324,7 +320,7 @@ class Trainer(BaseTrainer[C]):
         return role.lane
 
     def _exploration(self, role: Role) -> tuple[Array, Array]:
-        """The exploration rates of the role and, meanwhile, of the other one."""
+        """The exploration rates of the role and of the other one in its roll-outs."""
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)

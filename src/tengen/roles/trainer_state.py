@@ -1,4 +1,4 @@
-"""What checkpoints keep of a trainer of roles, and the check of the figures that its `_train` returns."""
+"""The state of a trainer of roles in checkpoints, and the check of the figures that its `_train` returns."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
-    """Everything that a resumed training needs; `extras` is JSON data of the caller."""
+    """Everything that is needed to resume training; `extras` is JSON data of the caller."""
     kept = _kept_names(trainer)
     state = {
         "roles": {kept[name]: role.state() for name, role in trainer.roles.items() if role.settings is not None},
@@ -46,7 +46,7 @@ def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
 
 
 def restore(trainer: "Trainer[Any]", checkpoint: Checkpoint) -> dict[str, Any]:
-    """Go on from a checkpoint; its `extras`."""
+    """Resume from a checkpoint; returns its `extras`."""
     about = checkpoint.about
     try:
         if about["trainer"] != trainer.config.trainer:
@@ -80,7 +80,7 @@ def _renamed(extra: Any, names: Mapping[str, str]) -> Any:
 
 
 def _attribute(name: str, names: Mapping[str, str]) -> str:
-    """The name of an attribute with another name of its role."""
+    """The attribute's name with its role renamed."""
     found = [part for part in SCHEDULERS if name.endswith(f"_{part}")]
     role = name.removesuffix(f"_{found[0]}") if found else name
     return f"{names[role]}_{found[0]}" if found and role in names else name

@@ -52,12 +52,12 @@ class SettingChange:
 
 
 def now() -> str:
-    """The current time as changes have it."""
+    """The current time, in the format of `SettingChange.time`."""
     return f"{datetime.now(UTC).replace(tzinfo=None).isoformat(' ', 'milliseconds')} UTC"
 
 
 def of_comment(line: str) -> SettingChange | None:
-    """The change that a comment of config.yaml names, if it does."""
+    """The change that a comment of config.yaml describes; None for other comments."""
     found = _COMMENT.fullmatch(line)
     if found is None:
         return None
@@ -72,7 +72,7 @@ def read(base: Path) -> list[SettingChange]:
 
 
 def over_time(base: Path) -> list[tuple[float, SettingChange]]:
-    """All changes, each with the seconds of the run after which it was made, by the metrics of the run."""
+    """All changes, each with the time of the run, in seconds, at which it was made, according to its metrics."""
     made = read(base)
     if not made:
         return []
@@ -98,7 +98,7 @@ def head(path: Path) -> list[str]:
 
 
 def append(base: Path, comments: Iterable[str]) -> None:
-    """Add those of the changes in a configuration's comments that the log does not have yet."""
+    """Add the changes in a configuration's comments to the log, unless it has them already."""
     new = _missing(_logged(base), comments)
     if not new:
         return

@@ -1,4 +1,4 @@
-"""Parts as separate processes: started, restarted when they die, and ended in order.
+"""Parts as separate processes: started, restarted when they die, and stopped in order.
 
     child = ChildProcess("train", command("train", base), base / "logs" / "train.log")
     child.start()
@@ -24,18 +24,19 @@ from types import MappingProxyType
 from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import Diverged, TengenError
+from tengen.words import printable
 
 KINDS = ("selfplay", "shuffle", "train", "export", "gate")
 """In the order of the pipeline, in which they are also ended."""
 PARENT = "TENGEN_PARENT"
 GRACE = 30.0  # seconds that a part may take to end
-PATIENCE = GRACE + 10.0  # seconds that one of an earlier driver may take
+PATIENCE = GRACE + 10.0  # seconds that a part of an earlier driver may take
 _USER_ERROR = 2  # the exit code for errors that a person must fix
-_ENOUGH = 3  # times that the same of these is seen
+_ENOUGH = 3  # times in a row that the same such error may occur
 _LONGEST_PAUSE = 60.0  # seconds
-_SETTLED = 60.0  # seconds after which a part that dies is started at once again
+_SETTLED = 60.0  # seconds; a part that ran this long before it died is restarted after the shortest pause
 _TAIL = 1 << 16  # bytes of a log
-_LONGEST_LINE = 400  # characters that are shown of it
+_LONGEST_LINE = 400  # characters of a line that are shown
 _TIME = re.compile(r"\d\d:\d\d:\d\d ")
 
 
@@ -44,7 +45,7 @@ class Hopeless(TengenError):
 
 
 def command(kind: str, base: Path) -> list[str]:
-    """What runs a part on the configuration in the run directory."""
+    """The command that runs a part with the configuration in the run directory."""
     return [sys.executable, "-m", "tengen", kind, str(base / RUN_FILE), "--base", str(base)]
 
 
@@ -67,9 +68,9 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._since = 0.0  # when it was started
         self._offset = 0  # where its output begins in the log
-        self._pause, self._due = 0.0, 0.0  # how long it rests after its last death, and until when
+        self._pause, self._due = 0.0, 0.0  # the pause before the next start, and when it is over
         self._asked = 0.0  # when it was asked to end
-        self._error, self._times = "", 0  # the last error that a person must fix, and how often it came in a row
+        self._error, self._times = "", 0  # the last error that a person must fix, and how often in a row it occurred
 
     @property
     def running(self) -> bool:
@@ -77,7 +78,7 @@ class ChildProcess:
 
     @property
     def process(self) -> int | None:
-        """Its number, while it runs."""
+        """Its process ID, while it runs."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -86,7 +87,7 @@ class ChildProcess:
 
     @property
     def words(self) -> str:
-        """What it does, as seen from outside."""
+        """Its state, as far as the driver knows it."""
         if self.running:
             return "starting"
         if self.ended:
@@ -107,9 +108,9 @@ class ChildProcess:
         return ""
 
     def look(self) -> str:
-        """Start it again if it is time for that; returns what happened, if anything did.
+        """Restart it if it is due; returns what happened, if anything did.
 
-        Raises Hopeless, or Diverged if its training has.
+        Raises Hopeless, or Diverged if its training diverged.
         """
         if self._process is None:
             return "" if self.ended or self._clock() < self._due else self.start()
@@ -142,7 +143,7 @@ class ChildProcess:
     def stop(
         self, grace: float = GRACE, sleep: Callable[[float], None] = time.sleep, say: Callable[[str], None] = print
     ) -> None:
-        """End it: by a signal, and `grace` seconds later by killing it."""
+        """Ask it to end, and kill it if it has not ended after `grace` seconds."""
         self.ask()
         process, self._process, self.ended = self._process, None, True
         if process is None:
@@ -168,7 +169,7 @@ class ChildProcess:
         return f"{what}{f': {why}' if why else ''}; starting it again in {self._pause:.0f} s"
 
     def _last_line(self, beginning: str = "") -> str:
-        """The last line since its start with this beginning, without the time; empty if there is none."""
+        """The last line of its output that begins with `beginning`, without the time; empty if there is none."""
         try:
             lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
         except OSError:
@@ -183,7 +184,7 @@ def stop_all(
     grace: float = GRACE,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End all at once, so that it takes no longer than the slowest; in the order of the pipeline."""
+    """Stop all of them together, which takes as long as the slowest one; in the order of the pipeline."""
     children = sorted(children, key=lambda child: KINDS.index(child.kind))
     for child in children:
         child.ask()
@@ -198,7 +199,7 @@ def launch(
 ) -> tuple["subprocess.Popen[bytes]", int]:
     """Start a process in a new session; it ends by itself if this one is killed (`run/stopping.py`).
 
-    Its output goes to the end of `log`, below a line with the time and the title. Also returns where it begins there.
+    Its output is appended to `log`, below a line with the time and the title. Also returns the offset of the output.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with files.open_to_append(log) as file:
@@ -215,11 +216,6 @@ def launch(
             start_new_session=True,
         )
     return process, offset
-
-
-def printable(line: str) -> str:
-    """The line with spaces for characters that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in line)
 
 
 def signal_name(number: int) -> str:

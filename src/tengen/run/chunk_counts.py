@@ -1,7 +1,7 @@
-"""Rows and games of chunks that were read before, so that `tengen status` is quick for runs with many chunks.
+"""A cache of how many rows and games each chunk has, so that `tengen status` is quick for runs with many chunks.
 
-They are kept in the cache folder of the user, not in the run, which may be read-only. A chunk is identified by its
-name, inode, size and time of change.
+It is in the cache folder of the user, not in the run, which may be read-only. A chunk is identified by its name, inode,
+size and time of change.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def place(base: Path) -> Path | None:
 
 
 class ChunkCounts:
-    """Counts of chunks, over processes. If the file cannot be used, it counts as empty."""
+    """The counts of a run's chunks, shared by all processes. A file that cannot be used counts as empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

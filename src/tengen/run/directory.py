@@ -1,11 +1,10 @@
-"""The configuration of a run directory: a run never changes it silently.
+"""The configuration of a run directory, which never changes silently.
 
 Which settings may change is declared with the settings themselves (`change` and `fixed` of `schema.setting`).
 """
 
 import contextlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +24,6 @@ from tengen.run.changes import SettingChange
 _OWN = ("goal", "rating", "data.max_chunk_rows", "train", "shuffle", "ring", "gate", "daemon", "evaluation")
 """Sections and settings that each process of a run decides for itself, as far as they may change."""
 _PATIENCE = 10.0  # seconds for another process that writes the configuration at the same time
-_LOOK = 0.05
 
 AnyConfig = Config | TrainerConfig
 C = TypeVar("C", bound=AnyConfig)
@@ -37,9 +35,9 @@ def write(
     """Make `base` the directory of a run with this configuration; returns the path of its config.yaml.
 
     A run that has this configuration already is left as it is. If only settings differ that may change, its file is
-    written anew, the changes are added to RUN/changes.jsonl, and `say` is called with each but those of the goal.
-    Raises ConfigError if other settings differ or the file cannot be read, and FileError if `base` cannot be written
-    to; nothing is overwritten then.
+    rewritten, the changes are added to RUN/changes.jsonl, and `say` is called with each one that does not concern the
+    goal. Raises ConfigError if other settings differ or the file cannot be read, and FileError if `base` cannot be
+    written to; nothing is overwritten then.
     """
     path = base / _FILE
     if not path.exists():
@@ -87,10 +85,10 @@ def change(base: Path, overrides: Sequence[str]) -> dict[SettingChange, schema.R
 
 
 def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, list[str]]:
-    """The configuration for another start of the run in `base`, with what `tengen set` has changed in it since.
+    """The configuration for restarting the run in `base`, with the changes that `tengen set` has made since.
 
-    Such a change stays if the configuration still has the value that it had before, unless one of the `overrides` names
-    the setting. Also returns a message for each setting that stays.
+    Such a change stays if `config` still has the old value, unless one of the `overrides` names the setting. Also
+    returns a message for each setting that stays.
     """
     path = base / _FILE
     if not path.exists():
@@ -120,10 +118,10 @@ def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, li
 
 
 def join(config: AnyConfig, base: Path, provenance: Iterable[str], free: Iterable[str] = ()) -> bool:
-    """Take part in the run in `base`; returns whether it was made, because there was none.
+    """Take part in the run in `base`, which is made if there is none; returns whether it was made.
 
-    Its configuration must be this one, except for the settings that each process decides for itself, `free` ones
-    (dotted keys or sections) among them; the run's file stays as it is. Raises ConfigError if it is another one.
+    Its configuration must be this one, except for the settings that each process decides for itself and the `free`
+    ones (dotted keys or sections); the run's file stays as it is. Raises ConfigError if the configurations differ.
     """
     if not (base / _FILE).exists():
         write(config, base, provenance)
@@ -144,20 +142,10 @@ def _check_run(base: Path) -> None:
         raise ConfigError([f"{base}: no run is there (a run directory has a {_FILE})"])
 
 
-@contextlib.contextmanager
-def _alone(base: Path) -> Iterator[None]:
+def _alone(base: Path) -> contextlib.AbstractContextManager[None]:
     """One process at a time changes the configuration."""
-    end = time.monotonic() + _PATIENCE
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(lock.locked(base, name=".lock-config", what=f"the configuration of {base}"))
-                break
-            except lock.InUse:
-                if time.monotonic() >= end:
-                    raise
-                time.sleep(_LOOK)
-        yield
+    what = f"the configuration of {base}"
+    return lock.waiting(lambda: lock.locked(base, name=".lock-config", what=what), _PATIENCE)
 
 
 def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
@@ -166,7 +154,7 @@ def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
 
 
 def _rewrite(path: Path, config: AnyConfig, made: Iterable[SettingChange]) -> None:
-    """The file with these changes, and both in the log."""
+    """Write the file with these changes, and add them to the log."""
     comments = [line for line in changes.head(path) if line != HEADER.removeprefix("#").strip()]
     changes.append(path.parent, comments)  # those of a process that was killed before it did
     new = [change.comment for change in made]
@@ -187,7 +175,7 @@ def _differences(
 ) -> dict[SettingChange, schema.Rule]:
     """How the file at `path` differs from `config`, key by key, with the rules of these settings.
 
-    ConfigError if settings differ that must not: those that cannot change, or are not among `own`, unless `free`.
+    ConfigError if settings differ that must not: those that cannot change or are not among `own`, except `free` ones.
     """
     old = _load(path)
     if old == config:

@@ -1,4 +1,4 @@
-"""A training that diverged leaves a file in its folder, RUN/train/<trainer>, until it is started again."""
+"""If training diverges, a file in RUN/train/<trainer> says so until it is started again."""
 
 import contextlib
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ class _Note:
 
 
 def note(folder: Path, message: str) -> None:
-    """Keep the message, which says at which step the training diverged and how to go on, if it can be written."""
+    """Write the message, which says at which step training diverged and how to go on, if that is possible."""
     with contextlib.suppress(TengenError, OSError):
         schema.write_json(folder / _NAME, _Note(message))
 
 
 def forget(folder: Path) -> None:
-    """The training was started again."""
+    """Remove the message, because training was started again."""
     with contextlib.suppress(OSError):
         (folder / _NAME).unlink(missing_ok=True)
 
 
 def read(base: Path) -> str:
-    """The message of the trainer of a run that diverged; empty if none did."""
+    """The message of the trainer that diverged; empty if none did."""
     for path in sorted(base.glob(f"train/*/{_NAME}")):
         with contextlib.suppress(TengenError, OSError):
             found = schema.read_json(_Note, path, limit=100_000).message

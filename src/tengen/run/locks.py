@@ -1,11 +1,10 @@
-"""Who may use a run directory: the fused loop alone, or any number of parts; of some kinds one at a time.
+"""Who may use a run directory: the fused loop alone, or any number of parts, of which some kinds exist only once.
 
-Everyone who takes it also removes what killed processes have left unfinished there.
+Whoever takes the lock also removes what killed processes have left unfinished.
 """
 
 import contextlib
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from tengen.errors import OptionError
 from tengen.files import lock
 
 _NAME = re.compile(r"[A-Za-z0-9]{1,40}")
-_LOOK = 0.2  # seconds between two checks whether others have ended
 _OWN = ("models", "selfplay", "games")  # what a run alone writes to, by folders of networks
 _SHARED = ("candidates", "rejected", "extra", "ratings", "train", "parts")
 _AGE = 3600.0  # seconds; no file takes that long to write
@@ -27,30 +25,26 @@ def check_name(name: str) -> str:
     return name
 
 
-@contextlib.contextmanager
 def following(
     base: Path, only: str, seconds: float, say: Callable[[str], None], stop: Callable[[], bool] = lambda: False
-) -> Iterator[None]:
-    """`taking_part`, after waiting at most so many seconds for a process of this machine that is about to end."""
-    end, said = time.monotonic() + seconds, False
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(taking_part(base, only))
-                break
-            except lock.InUse as error:
-                if not error.here or stop() or time.monotonic() >= end:
-                    raise
-                if not said:
-                    say(f"waiting, {seconds:.0f} s at most: {error}")
-                said = True
-                time.sleep(_LOOK)
-        yield
+) -> contextlib.AbstractContextManager[None]:
+    """As `taking_part`, but waits up to `seconds` for a process of this machine that is about to end."""
+    said: list[lock.InUse] = []
+
+    def give_up(error: lock.InUse) -> bool:
+        if not error.here or stop():
+            return True
+        if not said:
+            say(f"waiting, {seconds:.0f} s at most: {error}")
+            said.append(error)
+        return False
+
+    return lock.waiting(lambda: taking_part(base, only), seconds, give_up)
 
 
 @contextlib.contextmanager
 def taking_part(base: Path, only: str = "") -> Iterator[None]:
-    """Be a part of the run. `only` names what one process may be at a time, as `train-main`."""
+    """Take part in the run. `only` names a part that exists only once, such as `train-main`."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock.locked(base, shared=True))
         if only:

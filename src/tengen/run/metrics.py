@@ -1,9 +1,9 @@
-"""The measurements of a run for programs: `RUN/metrics.jsonl`, one JSON object a line, and optional TensorBoard files.
+"""The metrics of a run, for programs: `RUN/metrics.jsonl`, one JSON object per line, and optional TensorBoard files.
 
     {"time": "2026-01-31T12:00:00.125+00:00", "elapsed": 130.2, "kind": "progress", "games": 1204, "loss": 2.31}
 
-The file only grows, and every line is written as a whole. `elapsed` counts the seconds of the run, without the time
-between its restarts.
+The file only grows, and every line is written in one piece. `elapsed` is the time of the run in seconds, without the
+pauses between its restarts.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # `json.loads` would
 
 @dataclass(frozen=True)
 class FoundMetrics:
-    """The content of a file of metrics."""
+    """The content of a metrics file."""
 
     lines: tuple[dict[str, Any], ...]
     invalid: tuple[int, ...] = ()  # numbers of the other lines, from 1
 
     def complaint(self, path: Path) -> str:
-        """A message about invalid lines; empty without any."""
+        """A message about the invalid lines; empty if there are none."""
         few = ", ".join(map(str, self.invalid[:10])) + (", ..." if len(self.invalid) > 10 else "")
         return f"{path}: skipped {counted(len(self.invalid), 'invalid line')}: line {few}" if self.invalid else ""
 
@@ -122,11 +122,11 @@ class Metrics:
         return self._before + self._clock() - self._opened
 
     def advance(self, seconds: float) -> None:
-        """Earlier processes took at least this long, which is more than their last line shows if they were killed."""
+        """Count at least this long for earlier processes; if they were killed, their last line shows less."""
         self._before = max(self._before, seconds)
 
     def reach(self, seconds: float) -> None:
-        """At least this much time counts as used: what was reserved for the end and not needed."""
+        """Count at least this much time as used, also what was reserved for the end and not needed."""
         self._before += max(seconds - self.elapsed, 0.0)
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
@@ -162,7 +162,7 @@ class Metrics:
         self.close()
 
     def _repair(self) -> str:
-        """End the file with a whole line; a message about that. Lines of other origin are kept."""
+        """Make the file end with a complete line; returns a message if one was removed. Foreign lines are kept."""
         with self._naming("repaired"):
             content = files.read_bytes(self.path)
             rest = content[content.rfind(b"\n") + 1 :]
@@ -221,7 +221,7 @@ class TensorBoard:
 
 
 def plain(value: Any) -> Any:
-    """The value in types of JSON, with None for nan and inf."""
+    """The value in JSON's types, with None for nan and inf."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

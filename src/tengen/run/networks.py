@@ -1,9 +1,10 @@
 """The networks of a run: where they are, what they are called, in which order they were made, and which can be used.
 
-RUN/models holds the networks that play. In a run of several parts RUN/candidates wait for the gate, RUN/rejected lost
-there, and RUN/extra were never meant to play. A network is a folder with its parameters in FILE_NAME, and appears by
-renaming when it is complete. Those of parts are called `<run>-<trainer>-s<samples>-d<rows>`. A verdict is written into
-the folder before it moves, so a candidate with a verdict only has to be moved.
+RUN/models holds the networks that play. In a run of several parts, RUN/candidates holds those that wait for the gate,
+RUN/rejected those that lost there, and RUN/extra those that were never meant to play. A network is a folder with its
+parameters in FILE_NAME; it appears by renaming when it is complete. In a run of several parts it is called
+`<run>-<trainer>-s<samples>-d<rows>`. A verdict is written into the folder before it moves, so a candidate with a
+verdict only has to be moved.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
 VERDICT = "verdict.json"
 RANDOM = "random"
-"""The name of play without a network, before there is one."""
+"""Stands for a network's name while games are played without one."""
 _NAME = re.compile(r"([A-Za-z0-9_-]{1,60})-([A-Za-z0-9_]{1,40})-s(\d{1,15})-d(\d{1,15})")
 _ROLES = ("host", "agent")
 
@@ -84,7 +85,7 @@ def parse_counts(name: str) -> tuple[int, int] | None:
 
 
 def candidates(base: Path) -> list[NetworkEntry]:
-    """Those that wait for the gate, in the order of training, with remains of damaged ones that have no file."""
+    """The networks that wait for the gate, in the order of training, and folders of damaged ones without a file."""
     return _entries(base / CANDIDATES, whole=False)
 
 
@@ -129,7 +130,7 @@ def write_verdict(entry: NetworkEntry, about: Mapping[str, Any]) -> None:
 
 
 def move(base: Path, entry: NetworkEntry) -> Path:
-    """Move a candidate where its verdict belongs. If a copy is there already, that one stays."""
+    """Move a candidate to the folder of its verdict. If a copy is there already, that one stays."""
     target = base / (ACCEPTED if verdict(entry.path)["accepted"] else REJECTED) / entry.name
     with files.writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -143,13 +144,13 @@ def move(base: Path, entry: NetworkEntry) -> Path:
 
 
 def drop(entry: NetworkEntry) -> None:
-    """Remove a candidate that `is_judged`; if this process is killed meanwhile, it still is."""
+    """Remove a candidate that `is_judged`; it is still judged if this process is killed in between."""
     with files.writing(entry.path):
         shutil.rmtree(entry.path)
 
 
 def next_number(base: Path) -> int:
-    """The number of the next network that is accepted."""
+    """The number that the next accepted network will get."""
     return 1 + max((entry.number for entry in accepted(base)), default=0)
 
 
@@ -232,7 +233,7 @@ def survey(run: Path, folders: Iterable[str] = (ACCEPTED,)) -> tuple[list[FoundN
 
 
 def _plays(network: FoundNetwork, role: str | None) -> bool:
-    """Whether it learned that role, or all of them (roles of other kinds are those of trainers)."""
+    """Whether it learned that role or all roles. (Other values of `role` are names of trainers.)"""
     learned = network.saved.info.get("role")
     return role is None or learned not in _ROLES or learned == role
 
@@ -284,7 +285,7 @@ class RunNetworks:
         return self._base / ACCEPTED / name
 
     def submit(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> None:
-        """Write a candidate for the gate, as `save` does the networks that play."""
+        """Write a candidate for the gate; `save` writes networks that play at once."""
         from tengen.nets import saving
 
         folder = self._base / CANDIDATES / name
@@ -293,7 +294,7 @@ class RunNetworks:
     def save(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> SavedNetwork:
         """Write a network; `info` has at least the `seconds` of the run.
 
-        In a run that has had a gate it gets the next number, so that it is newer than those that the gate accepted.
+        In a run that once had a gate, the network gets the next number, so that it is newer than the accepted ones.
         """
         from tengen.nets import saving
 
@@ -319,7 +320,7 @@ class RunNetworks:
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def look(self) -> None:
-        """List the folder again. The numbers of the newest network are known to be finite."""
+        """List the folder again. The newest network in `saved` is known to have finite parameters."""
         from tengen.nets import saving
 
         networks, problems = survey(self._base)
@@ -332,7 +333,7 @@ class RunNetworks:
             else:
                 notes.append(f"passed over, no network of this run: {network.path}: does not say when it was saved")
         found.sort()
-        while found:  # the numbers of older ones are checked when they play
+        while found:  # the parameters of older ones are checked when they play
             try:
                 saving.check_numbers(self.path(found[-1].name))
                 break

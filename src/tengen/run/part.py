@@ -1,4 +1,4 @@
-"""A part of the pipeline: does one piece of work at a time, or reports what it waits for and how far that is."""
+"""A part of the pipeline: does one piece of work at a time, or reports what it waits for and how far along that is."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,18 +36,14 @@ def waiting(words: str, done: float | None = None, of: float | None = None, **fi
 Show = Callable[[Progress], object]
 
 
-def unseen(progress: Progress) -> None:
-    """The default `show`: displays nothing."""
-
-
 class Part:
     """One of the five. `kind` is selfplay, shuffle, train, export or gate; `name` tells two of a kind apart."""
 
     kind = name = ""
-    show: Show = staticmethod(unseen)  # is called in the middle of work that takes longer; set by the driver
+    show: Show = staticmethod(lambda progress: None)  # called during work that takes longer; set by the driver
 
     def run_once(self) -> Progress:
-        """One piece of work: seconds, not minutes, or it checks whether to stop in between."""
+        """Do one piece of work, which takes seconds; longer work checks in between whether to stop."""
         raise NotImplementedError
 
     def change(self, config: Config) -> None:

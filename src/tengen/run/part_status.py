@@ -36,8 +36,8 @@ NODES = "nodes"
 _SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
-_SILENT = 300.0  # seconds after which a part on another machine, or from before a restart of this one, counts as dead
-_FORGOTTEN = 86_400.0  # seconds after which its files are removed; the clocks of two machines may differ by less
+_SILENT = 300.0  # seconds without a sign after which a part of another machine, or of an earlier boot, counts as dead
+_FORGOTTEN = 86_400.0  # seconds after which its files are removed; more than the clocks of two machines may differ
 _NAME = re.compile(
     r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
 )

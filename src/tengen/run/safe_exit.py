@@ -26,7 +26,7 @@ _callbacks: list[Callable[[], object]] = []
 
 @contextlib.contextmanager
 def possible(when: bool = True) -> Iterator[None]:
-    """A stretch of work in which the process may be ended, if `when`. One thread at a time opens these."""
+    """Around work during which the process may be ended, if `when`. Only one thread at a time opens these."""
     global _sections
     if not when:
         yield
@@ -42,7 +42,7 @@ def possible(when: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def before(callback: Callable[[], object]) -> Iterator[None]:
-    """While this is open, another thread calls `callback` before it ends the process; the last opened comes first."""
+    """While this is open, `callback` is called before the process is ended; the one opened last is called first."""
     with _lock:
         _callbacks.append(callback)
     try:
@@ -53,7 +53,7 @@ def before(callback: Callable[[], object]) -> Iterator[None]:
 
 
 def leave() -> bool:
-    """Whether the caller must end the process now: all that had to be done before is done, and all others wait.
+    """Whether the caller must end the process now: all callbacks were called, and all other threads wait.
 
     False if the process is busy with something that must not be interrupted, or if a callback failed: then the work
     itself ends soon and says what is wrong.

@@ -1,4 +1,4 @@
-"""Trained networks that come with Tengen. Their names stand wherever the path of a network may: `tengen play go9`.
+"""Trained networks that come with Tengen. Their names can be used in place of a network's path: `tengen play go9`.
 
 Matrices and kernels are stored in bfloat16. The header of each file also has the configuration of its run, and tells
 where and how well the network was trained.
@@ -33,7 +33,7 @@ def _folder() -> Path:
 
 
 def write(source: Path, out: Path, about: Mapping[str, str]) -> Path:
-    """Writes the network at `source` as one of those files, with the configuration of its run and `about` it."""
+    """Write the network at `source` as such a file, with the configuration of its run and the remarks `about` it."""
     from tengen.nets import saving  # which needs JAX
 
     if out.suffix != _SUFFIX:

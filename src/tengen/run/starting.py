@@ -1,7 +1,7 @@
 """The network that a run begins with, if `net.start_from` names one.
 
-It is grown to the run's architecture and kept in RUN/train/<trainer>/start, so that a resumed run does not need the
-original any more, and put among RUN/models, so that it plays the first games.
+It is grown to the run's architecture and kept in RUN/train/<trainer>/start, so that a resumed run no longer needs the
+original, and copied to RUN/models, so that it plays the first games.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ _COPY = "start"  # the folder, in the trainer's
 
 
 def check(config: Config | TrainerConfig, base: Path) -> None:
-    """TengenError if a network that the run in `base` is to begin with is not there, or is of another kind."""
+    """TengenError if a network that the run in `base` is to begin with does not exist or does not fit."""
     for key, net in sections(config).items():
         if net.start_from is not None and not (base / _COPY / FILE_NAME).exists():  # a trainer that begins anew
             from tengen.nets import growing

@@ -1,4 +1,4 @@
-"""How a run stands: the one type that loops fill in and that displays, metrics and messages read. Needs no JAX."""
+"""The status of a run: the one type that loops fill in and that displays, metrics and messages read. Needs no JAX."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -27,7 +27,7 @@ class RatedNetwork:
 
 @dataclass(frozen=True)
 class NetworkCounts:
-    """The networks of a run whose parts hand them on."""
+    """How many networks a run in parts has."""
 
     accepted: int = 0
     rejected: int = 0
@@ -78,7 +78,7 @@ class RunStatus:
         return None if self.goal is None else counting.outlook(self.goal, self.counts, self.steps, self.speeds)
 
     def speeds_since(self, before: "RunStatus", seconds: float) -> dict[str, float | None]:
-        """Speeds from an earlier status, that many seconds ago; None for evaluations that were never counted."""
+        """Speeds since an earlier status, `seconds` ago; None for evaluations if they were never counted."""
         now, then = self._totals(), before._totals()
         found: dict[str, float | None] = {name: (now[name] - then[name]) / seconds for name in SPEEDS}
         return found if now["evaluations"] else {**found, "evaluations": None}
@@ -115,6 +115,6 @@ class RunStatus:
 
 
 def losses(figures: Mapping[str, float]) -> dict[str, float]:
-    """The loss and its parts by name, from all that a trainer reports."""
+    """The loss and its parts by name, among the figures that a trainer reports."""
     parts = {name.removesuffix("_loss"): value for name, value in figures.items() if name.endswith("_loss")}
     return {"loss": figures["loss"], **parts} if "loss" in figures else parts

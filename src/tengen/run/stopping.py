@@ -21,11 +21,11 @@ _PATIENCE = 0.5  # seconds after which a process that is compiling is ended, and
 class Stopping:
     """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
 
-    A separate thread listens, because Python's handlers wait for as long as a program is being compiled. Where work can
-    be left (`run/safe_exit.py`) the thread ends the process: what is to be written is written, then `on_leave` is
-    called, and the exit code is the same.
+    A separate thread listens, because Python's own handlers do not run while XLA compiles. Where work may be abandoned
+    (`run/safe_exit.py`), the thread ends the process itself, with the same exit code, after writing what must be
+    written and calling `on_leave`.
 
-    A process that was started by a driver (TENGEN_PARENT is its number) also stops when the driver has died.
+    A process that was started by a driver (whose process ID is TENGEN_PARENT) also stops when the driver has died.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ class Stopping:
         self._thread = threading.Thread(target=self._listen, name="stopping", daemon=True)
         self._thread.start()
         self._over = threading.Event()
-        parent = os.environ.pop(PARENT, "")  # it is not the parent of those that this process starts
+        parent = os.environ.pop(PARENT, "")  # children of this process must not inherit it
         if parent.isdecimal():
             threading.Thread(target=self._watch, args=(int(parent),), name="parent", daemon=True).start()
         return self

@@ -15,14 +15,14 @@ _MOST_AT_END = 0.15  # share of the time that the last rating may take
 
 @dataclass(frozen=True)
 class TimeBudget:
-    """For a run of `goal` seconds, None without that goal; a rating is due after `every` seconds."""
+    """The time of a run with a goal of `goal` seconds, None without one; a rating is due every `every` seconds."""
 
     goal: float | None
     every: float
 
     @staticmethod
     def of(goal: GoalSection, minutes: float) -> "TimeBudget":
-        """For a configuration with these `minutes` between two ratings; they are at most a fifth of the goal."""
+        """For a configuration with `minutes` between two ratings, which are shortened to a fifth of the goal."""
         if goal.minutes is None:
             return TimeBudget(None, 60 * minutes)
         return TimeBudget(60 * goal.minutes, 60 * min(minutes, goal.minutes / RATINGS))
@@ -38,7 +38,7 @@ class TimeBudget:
         return max(min(fair, self.goal - end - elapsed), 0.0)
 
     def for_last_rating(self, expected: Callable[[float], float], spent: float) -> float:
-        """Seconds to reserve for the last rating; `expected` gives how many it needs of at most this many."""
+        """Seconds to reserve for the last rating; `expected(most)` says how many it would use of at most `most`."""
         if self.goal is None:
             return 0.0
         most = min(_MATCHES * self.goal - spent, _MOST_AT_END * self.goal)
@@ -70,8 +70,8 @@ class TimeBudget:
 class SteadyProgress:
     """The share of a run's time that is over, for schedules.
 
-    The time that is left may be estimated anew at any moment: the share then rises faster or slower, but it neither
-    falls nor jumps, and it is 1 when no time is left.
+    The estimate of the time that is left may change at any moment. The share then rises faster or slower, but it never
+    falls or jumps, and it is 1 when no time is left.
     """
 
     def __init__(self) -> None:

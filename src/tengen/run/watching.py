@@ -23,7 +23,7 @@ from tengen.run.directory import AnyConfig, C
 class ConfigWatch(Generic[C]):
     """Follows RUN/config.yaml for a process with the settings `config`, which may differ from the run's.
 
-    Only settings whose values in the file change are taken over, as far as they can change in a running process.
+    It takes over the settings whose values change in the file, if they can change in a running process.
     """
 
     def __init__(self, base: Path, config: C, say: Callable[[str], object], *, same: bool = True) -> None:

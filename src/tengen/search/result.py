@@ -15,7 +15,7 @@ from tengen.search.walk import row_at
 
 
 class SearchResult(NamedTuple):
-    """For each root of a batch."""
+    """The results of the searches, one per root of a batch."""
 
     visits: Int32[Array, "*batch actions"]
     policy: Float32[Array, "*batch actions"]  # the policy target for training; zeros if nothing is legal

@@ -1,12 +1,14 @@
 """Starting a search at the root, advancing the root with the real game, and freeing room in full trees."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float16, Float32, Int, Int32
 
+from tengen.games.batching import choose
 from tengen.games.core import PositionInfo, RandomKey
 from tengen.search import points
 from tengen.search.tree import NONE, Tree, parts, stored
@@ -77,9 +79,7 @@ def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
         """Only the rows of roots are written: those of unused slots have no meaning."""
         return table.at[batch, at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
 
-    def chosen(new: Array | int, old: Array) -> Array:
-        return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
+    chosen = partial(choose, which)
     return replace(
         tree,
         child=root(tree.child, NONE),
@@ -155,10 +155,7 @@ def move_roots(tree: Tree, moved: MovedRoots, which: Bool[Array, " batch"]) -> T
     def at_root(table: Array, value: Array) -> Array:
         return table.at[batch, unknown].set(value.astype(table.dtype), mode="drop")
 
-    def chosen(new: Array, old: Array) -> Array:
-        return jnp.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
-    zero = jnp.zeros(())
+    chosen, zero = partial(choose, which), jnp.zeros(())
     return replace(
         tree,
         root=root,

@@ -43,7 +43,7 @@ _Sums = tuple[Array, Array, Array]  # visits, total and apart of one tree
 
 @jax.jit
 def select(tree: Tree) -> Leaves:
-    """Walks every game's tree from its root to a leaf (or several). The leaves of idle games are to be ignored."""
+    """Walks every game's tree from its root to a leaf (or several). The leaves of idle games mean nothing."""
     game, count = tree.game, tree.settings.leaves
     path, above, trail = _by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)

@@ -1,14 +1,15 @@
 """Games that branch off finished ones, at positions where the search changed the network's policy most."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tengen.games.batching import choose
 from tengen.games.core import Game
 from tengen.selfplay.history import History
-from tengen.selfplay.openings import choose
 
 
 class Branches(NamedTuple):
@@ -37,7 +38,7 @@ def consider(branches: Branches, states: Any, ply: Array, weight: Array, key: Ar
     score = jnp.where(weight > 0, jnp.log(chance) / jnp.maximum(weight, 1e-12), -jnp.inf)
     better = score > branches.score
     return branches._replace(
-        states=choose(better, states, branches.states),
+        states=jax.tree.map(partial(choose, better), states, branches.states),
         ply=jnp.where(better, ply, branches.ply),
         score=jnp.where(better, score, branches.score),
     )

@@ -1,4 +1,4 @@
-"""Finished games into files: chunks of rows and records of games, written in the background."""
+"""Writes finished games to files in the background: chunks of rows, and records of games."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -42,9 +42,9 @@ class Collector:
         opponents: Sequence[Opponent] = (),
         visits: tuple[int, int] = (0, 0),
     ) -> None:
-        """`visits` are those of a full and of a cheap search, for files of KataGo; they may change."""
-        self.network = network  # whose games they are
-        self.written_rows = self.written_games = 0  # that are in files by now
+        """`visits` are those of a full and of a cheap search, for KataGo's files; they may change."""
+        self.network = network  # that plays the games
+        self.written_rows = 0  # in files by now
         self.tally = GameTally()  # of all games
         self.chunk = store.last()  # the number of the last one
         self._base, self._store, self._writer, self._session = base, store, writer, session
@@ -57,10 +57,10 @@ class Collector:
         self._waiting = 0
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
-        self._due = 0.0  # records that are owed, by their share
+        self._due = 0.0  # records that are due, by `record_share`
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
-        """Add games from `selfplay.on_host` and their evaluations. `game` is theirs if the board has another size."""
+        """Add games from `finished.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if self._format == "lc0":
             self._games += self._for_lc0(finished)
             self._waiting += int(finished.rows_count)
@@ -94,7 +94,7 @@ class Collector:
         self.network = network
 
     def counted(self) -> None:
-        """Reset the counts: what was played so far is in a checkpoint."""
+        """Reset the counts, because a checkpoint now has them."""
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
@@ -120,7 +120,7 @@ class Collector:
         write = partial(write_chunk, path, self._form, rows, self._identity, network=self.network, more=more)
         if self._format == "katago":
             write = partial(katago_writing.write, path, rows)
-        self._put(write, path, len(_numbers(rows)), finished)
+        self._put(write, path, len(_numbers(rows)))
         if whole:
             self._finished = max(self._finished - finished, 0)
         else:
@@ -130,15 +130,14 @@ class Collector:
         """Write games for Lc0 in the background."""
         path = self._store.reserve(self.network, self._format)
         write = partial(lc0_writing.write, path.parent, path.stem, self._games)
-        self._put(write, path, self._waiting, self._finished)
+        self._put(write, path, self._waiting)
         self._games, self._waiting = [], 0
         self.counted()
 
-    def _put(self, write: Callable[[], object], path: Path, rows: int, games: int) -> None:
+    def _put(self, write: Callable[[], object], path: Path, rows: int) -> None:
         def job() -> None:
             write()
             self.written_rows += rows
-            self.written_games += games
 
         self._writer.put(job, path)
         if self._format != "katago":

@@ -1,4 +1,4 @@
-"""The games of a run on this machine and the shape of its network: self-play without learning."""
+"""Self-play of a run on this machine, without learning: its games, and the architecture of its network."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class SelfplayDriver:
         self.game = config.game.make()
         self.spec = spec or config.net.architecture()
         self.form = RowFormat.of(self.game, config.net.heads)  # of rows to learn from
-        # Zeros mean nothing to a network of a user, which may divide by them: its random start plays instead.
+        # A user's network may not work with zeros as parameters: its random start plays instead.
         net = self._folded() if self.spec.function else nnx.eval_shape(self._folded)
         graph, self._first = nnx.split(net)
         self.evaluate = Evaluator(graph)
@@ -51,7 +51,7 @@ class SelfplayDriver:
         return net
 
     def no_weights(self) -> Any:
-        """Parameters of a network to which all moves are equally good and all positions even, if it is Tengen's."""
+        """Parameters with which one of Tengen's networks finds all moves equally good and all positions even."""
         first = self._first
         if not self.spec.function:
             first = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), first)
@@ -62,7 +62,7 @@ class SelfplayDriver:
         return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
 
     def _played(self, game: Game) -> RowFormat:
-        """The format of the rows that self-play makes, which has at least the fields of those to learn from."""
+        """The format of the rows that self-play makes, with at least the fields that learning needs."""
         heads, kind = self.config.net.heads, self.config.data.format
         if kind == "lc0":
             return lc0_writing.played_form(game, heads)
@@ -116,7 +116,7 @@ def _first_root(tree: Tree) -> Any:
 
 
 class PlayRounds:
-    """Plays games, a call of about a second at a time. `session` distinguishes their numbers from others'.
+    """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others.
 
     `ahead` is called when XLA begins to compile the games and Python has nothing to do.
     """
@@ -139,10 +139,10 @@ class PlayRounds:
         meanwhile: Callable[[], object] = lambda: None,
         budgets: tuple[int, int] | None = None,
     ) -> list[PlayedRound]:
-        """One call, with one entry for each lane; `meanwhile` runs on the host while the device plays.
+        """Make one call, and return one entry per lane; `meanwhile` runs on the host while the device plays.
 
-        `budgets` are the simulations of full and of cheap searches from now on, at most those of the settings; other
-        numbers need no other program. NoFiniteNumbers if the network gave other numbers; the games are dropped then.
+        `budgets` are the simulations of full and of cheap searches from now on, at most those of the settings; changing
+        them compiles nothing. NoFiniteNumbers if the network's outputs are not finite; the games are dropped then.
         """
         if self._actors is None:
             start, self._key = jax.random.split(self._key)
@@ -184,9 +184,9 @@ class PlayRounds:
         return game.render(jax.device_get(_first_root(self._actors[0].tree)))
 
     def tree(self, weights: Any, place: int = 0) -> SearchedPosition | None:
-        """The present search of a game of the first lane, completed without changing that game.
+        """The current search of a game of the first lane, completed without changing that game.
 
-        `place` is counted in a circle. None if there are no games.
+        `place` wraps around. None if there are no games.
         """
         if self._actors is None:
             return None
@@ -200,11 +200,11 @@ class PlayRounds:
         return tuple(int(actor.begun) for actor in self._actors or ())
 
     def older(self, marks: tuple[int, ...]) -> int:
-        """How many of the games that run began before `marks` was taken."""
+        """How many of the current games began before `marks` was taken."""
         numbers = ((actor.number, mark) for actor, mark in zip(self._actors or (), marks, strict=True))
         return sum(int((number < mark).sum()) for number, mark in numbers)
 
     def forget(self) -> None:
-        """Drop the games that run; the next call begins new ones, with numbers that none had before."""
+        """Drop the current games; the next call begins new ones, with new numbers."""
         self._first = self.marks() or self._first
         self._actors = None

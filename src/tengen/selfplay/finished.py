@@ -19,8 +19,8 @@ from tengen.selfplay.history import History, make_rows
 class Finished(NamedTuple):
     """Blocks of which the first `rows_count` rows and `games_count` games are real.
 
-    On the device, the last `others_count` rows are real, too: they are written and not learned from. On the host, these
-    follow the others.
+    On the device, the last `others_count` rows are real too: they are written, but not learned from. On the host, they
+    follow the other rows.
     """
 
     rows: Rows  # [R, ...]
@@ -116,7 +116,7 @@ def record_of(
 
 
 def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
-    """Room for that many rows and games; `extra` holds the shapes of one game's facts."""
+    """Empty blocks for that many rows and games; `extra` holds the shapes of one game's facts."""
     nothing = jnp.int32(0)
     return Finished(
         rows=blank(row_format, rows, jnp),

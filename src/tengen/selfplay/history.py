@@ -1,4 +1,4 @@
-"""The course of the games being played, and the rows made from it once they are over."""
+"""The history of the games being played, and the rows that are made from it when they are over."""
 
 from typing import Any, NamedTuple
 

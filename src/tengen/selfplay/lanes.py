@@ -1,7 +1,7 @@
-"""The games of a run, divided into lanes that are played at the same time: for each board size, and in it for each
-device, or core of a CPU.
+"""The games of a run, divided into lanes that are played at the same time: one for each board size and device, or core
+of a CPU.
 
-XLA uses one core for most of what a network does on a CPU, so lanes have threads.
+On a CPU, XLA uses one core for most of what a network does, so each lane has a thread.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
 from tengen.selfplay.playing import Actor, Selfplay
 
-_FEWEST_GAMES = 32  # of a lane on a CPU: a network wants more than a few positions at once
+_FEWEST_GAMES = 32  # of a lane on a CPU: networks are slow if they evaluate only a few positions at once
 _MOST_LANES = 32  # of one size
 _NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
 
@@ -89,7 +89,7 @@ class Lanes:
         )
 
     def adopt(self, actors: list[Actor]) -> tuple[Actor, ...]:
-        """Go on with the games of lanes that had other settings. The list is emptied, tree by tree, to save memory."""
+        """Continue the games of lanes that had other settings. The list is emptied, tree by tree, to save memory."""
         found = []
         for selfplay, device in self.lanes:
             actor = actors.pop(0)
@@ -100,10 +100,10 @@ class Lanes:
     def play(
         self, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: tuple[int, int] | None = None
     ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
-        """Start to play on for some phases, see `Selfplay.play`; the returned function waits for the end.
+        """Start playing some phases, see `Selfplay.play`; the returned function waits for the end.
 
         New searches have these `budgets` (simulations of full and of cheap ones), or the actors' own. The actors are
-        used up. Their evaluations are counted from 0, since a large float would lose count.
+        donated. Their evaluations are counted from 0, since a large float would lose precision.
         """
 
         def one(number: int) -> tuple[Actor, Finished]:

@@ -1,5 +1,6 @@
 """New games, prepared to take the places of finished ones."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.config.settings.selfplay import SelfplaySettings
+from tengen.games.batching import choose
 from tengen.games.core import Game
 
 
@@ -19,7 +21,7 @@ class PreparedGames(NamedTuple):
     seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
 
     def take(self, places: Array) -> "PreparedGames":
-        """The games at `places`, counted in a circle."""
+        """The games at `places`, which wrap around."""
         return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
 
 
@@ -38,13 +40,8 @@ def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> P
         actions = jax.random.categorical(jax.random.fold_in(play, ply), jnp.where(legal, 0.0, -jnp.inf))
         states, look = game.step_and_look(now.states, actions.astype(jnp.int32))
         moves = (ply < wanted) & (ply == now.length) & ~look.over  # a game that would end stops here
-        kept = choose(moves, states, now.states)
+        kept = jax.tree.map(partial(choose, moves), states, now.states)
         played = now.actions.at[:, ply].set(jnp.where(moves, actions, -1).astype(jnp.int16))
         return PreparedGames(kept, played, now.length + moves, now.seed)
 
     return lax.fori_loop(0, most, move, start) if most else start
-
-
-def choose(which: Array, new: Any, old: Any) -> Any:
-    """The states [B, ...] of `new` where Bool[B] `which`, elsewhere of `old`."""
-    return jax.tree.map(lambda a, b: jnp.where(which.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)

@@ -1,7 +1,7 @@
 """Opponents: fixed players that make the moves of one side in some of the games.
 
-Two players that learn only from each other may settle on a private game. The moves of an opponent are not learned from:
-these games give rows for the other side only.
+Two players that learn only from each other may end up with strategies that only work against each other. Opponents
+prevent that. Their moves are not learned from: these games only give rows for the other side.
 """
 
 import itertools
@@ -47,7 +47,7 @@ def answer(
     moves: Array,
     key: Array,
 ) -> tuple[Array, Array]:
-    """The `actions` Int32[B], with the opponents' moves put in, and Bool[B]: which moves are theirs.
+    """The `actions` Int32[B] with the opponents' moves filled in, and Bool[B]: which moves are theirs.
 
     `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
     """

@@ -1,9 +1,9 @@
-"""The amount of work in one call to the device: about a second's, so that progress is seen and a run can be stopped."""
+"""How much work a call to the device gets: about a second's, so that progress is seen and a run can be stopped."""
 
 import math
 from dataclasses import dataclass, replace
 
-_FASTER = 4.0  # the most by which the work of a call may grow
+_FASTER = 4.0  # the largest factor by which the work of a call may grow
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Pace:
         return max(1, round(min(self.amount, self.most)))
 
     def after(self, units: int, seconds: float) -> "Pace":
-        """Updates the estimate from one timed call."""
+        """Update the estimate from one timed call."""
         if self.calls == 0:
             return replace(self, calls=1)
         wanted = min(max(units * self.seconds / max(seconds, 1e-6), 1.0), self.most)

@@ -13,6 +13,7 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, stage_at, stride
 from tengen.data.format.rows import RowFormat
+from tengen.games.batching import choose
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.tree import Tree
@@ -21,7 +22,7 @@ from tengen.selfplay import finished as finished_games
 from tengen.selfplay.branches import Branches
 from tengen.selfplay.finished import Finished, FinishedGames, finish
 from tengen.selfplay.history import History, Moment, begun, blank, remember
-from tengen.selfplay.openings import PreparedGames, choose, prepare
+from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
 from tengen.selfplay.search_facts import network_facts, search_facts
 
@@ -41,7 +42,7 @@ class Actor:
 
     tree: Tree
     history: History
-    full: Array  # Bool[B]: the present search is a full one
+    full: Array  # Bool[B]: the current search is a full one
     lead: Array  # Int32[B]: searches in a row that were certain of a win of player 0; negative: of player 1
     number: Array  # UInt32[B]: of the game, counted from when the actor was made
     begun: Array  # UInt32: games so far
@@ -115,7 +116,7 @@ class Selfplay:
         return known or branching.none(self.game, self.settings.games)
 
     def _adopt(self, actor: Actor, states: Any) -> Actor:
-        """Go on with the games of an actor that was made with other settings; its searches begin again at `states`.
+        """Continue the games of an actor that was made with other settings; its searches begin again at `states`.
 
         `actor` needs no tree. The number of games and the format of the rows must be the same.
         """
@@ -127,7 +128,7 @@ class Selfplay:
 
     @property
     def _budgets(self) -> Array:
-        """Those of the first stage; whoever plays later ones changes them between two calls."""
+        """The budgets of the first stage; for later stages, callers change them between two calls."""
         first = stage_at(0.0, self.searching.simulations, self.settings)
         return jnp.array([first.simulations, first.cheap], jnp.int32)
 
@@ -141,9 +142,9 @@ class Selfplay:
         return facts | {"opponent": seat} if self.opponents else facts
 
     def _play(self, parameters: Any, actor: Actor, phases: Array, session: Array) -> tuple[Actor, Finished]:
-        """Play on for `phases` times `stride` simulations: the games, and those that ended.
+        """Play for `phases` times `stride` simulations; returns the games, and those that ended.
 
-        Stops earlier if there is no more room for games that end. `session` (UInt32) distinguishes the numbers of the
+        Stops earlier if there is no more room for finished games. `session` (UInt32) distinguishes the numbers of the
         games from those of other actors.
         """
         prepared, key = jax.random.split(actor.key)
@@ -165,7 +166,7 @@ class Selfplay:
     def _phase(
         self, parameters: Any, openings: PreparedGames, session: Array, actor: Actor, finished: Finished
     ) -> tuple[Actor, Finished]:
-        """Some simulations; then the games whose searches are done move, and those that end are replaced."""
+        """Run some simulations; then the games whose searches are done move, and those that end are replaced."""
         simulate = partial(search.simulate, partial(self.evaluate, parameters))
         tree = lax.fori_loop(0, self.stride, lambda _, tree: simulate(tree), actor.tree)
         evaluated = (tree.done - actor.tree.done).sum() + (_unevaluated(actor.tree) & ~_unevaluated(tree)).sum()
@@ -176,7 +177,7 @@ class Selfplay:
         return self._begin(actor, begin, moved | replaced), finished
 
     def _move(self, parameters: Any, actor: Actor, key: Array) -> tuple[Actor, Array]:
-        """Make the moves of the searches that are done; Bool[B] where."""
+        """Make the moves of the searches that are done; also returns Bool[B]: where."""
         game, settings, tree = self.game, self.settings, actor.tree
         states = tree.states(tree.root)
         nothing = jnp.zeros(settings.games, jnp.int32)
@@ -222,7 +223,7 @@ class Selfplay:
     def _end(
         self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished, key: Array
     ) -> tuple[Actor, Finished, Array]:
-        """Take out the games that are over, as far as there is room, and begin new ones; Bool[B] where."""
+        """Replace the games that are over, as far as there is room, by new ones; also returns Bool[B]: where."""
         states = actor.tree.states(actor.tree.root)
         over = jax.vmap(self.game.is_over)(states)
 
@@ -246,7 +247,7 @@ class Selfplay:
         if branches is not None:
             again = gone & (branches.ply >= 0) & (jax.random.uniform(key, gone.shape) < self.settings.branch_share)
             anew = gone & ~again
-            first = choose(again, branches.states, first)
+            first = jax.tree.map(partial(choose, again), branches.states, first)
             history = branching.rewound(history, branches, again)
             branches = branching.replaced(branches, gone, again)
         actor = replace(
@@ -291,5 +292,5 @@ def _longer(lead: Array, moment: Moment, certain: float) -> Array:
 
 
 def _unevaluated(tree: Tree) -> Array:
-    """Bool[B]: whose root has not been evaluated."""
+    """Bool[B]: where the root has not been evaluated."""
     return tree.visits[jnp.arange(len(tree.root)), tree.root] == 0

@@ -1,4 +1,4 @@
-"""What Lc0's training records know of a search beyond its policy and value; see data/format/lc0_writing.py."""
+"""What Lc0's training records hold about a search besides its policy and value; see data/format/lc0_writing.py."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from tengen.search.walk import row_at
 
 
 def search_facts(tree: Tree, result: SearchResult, action: Int32[Array, " batch"]) -> dict[str, Array]:
-    """Of the search with this result, and of the move that is played; [B] each."""
+    """Facts about the search with this result, and about the move that is played; [B] each."""
     return jax.vmap(_of_one)(tree, result.policy, action) | {"policy_kld": result.surprise}
 
 
 def network_facts(evaluate: Any, parameters: Any, observation: Observation) -> dict[str, Array]:
-    """From a network's other outputs for the positions [B, ...]: the chance of a draw and the moves left."""
+    """Other outputs of a network for the positions [B, ...]: the probability of a draw, and the moves left."""
     outputs = evaluate.outputs(parameters, observation)
     draw = jax.nn.softmax(outputs.value)[:, 1]
     moves_left = jnp.full_like(draw, jnp.nan) if outputs.moves_left is None else outputs.moves_left

@@ -13,7 +13,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class GameTally:
-    """Sums over all games so far. Lists of the calibration go from the lowest bin of values to the highest."""
+    """Sums over all games so far. The bins of the calibration go from the lowest values to the highest."""
 
     games: int = 0
     first: int = 0  # won by player 0
@@ -24,7 +24,7 @@ class GameTally:
     points: tuple[float, ...] = (0.0,) * BINS  # points of these players in their games, from 0 to 1 each
 
     def plus(self, finished: Finished) -> Self:
-        """With these games, whose arrays are on the host. Players alternate."""
+        """The sums with these games added, whose arrays are on the host. Players alternate."""
         results, lengths = np.asarray(finished.result, np.float64), np.asarray(finished.length)
         values = np.asarray(finished.value, np.float64)
         plies = np.arange(values.shape[1] if values.ndim == 2 else 0)

@@ -4,5 +4,5 @@
     trial.py       one trial, JSON in and out             executor.py    where trials run
     driver.py      the whole sweep, resumable             report.py, plot.py    its results
 
-Nothing here imports JAX: trials are processes of their own (docs/sweep.md).
+Nothing here imports JAX: trials are separate processes (docs/sweep.md).
 """

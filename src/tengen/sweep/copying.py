@@ -1,7 +1,6 @@
 """Copies of run directories, to continue from there with other settings."""
 
 import os
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,28 +9,27 @@ from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 
-# The copy gets its own configuration, and is rated by its own matches: others would count the same games twice.
+# The copy gets its own configuration, and is rated by its own matches: otherwise games would count twice.
 _LEFT = (RUN_FILE, ".lock", "ratings")
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """Copy a run, unless `target` exists; it appears when it is complete.
+    """Copy a run, unless `target` exists; the copy appears when it is complete.
 
-    Rows, which are most of it and never change once written, are links to the same files where there can be any.
+    Rows, which take most of the space and never change once written, are hard links where that is possible.
     """
     if target.exists():
         return
     for left in target.parent.glob(f".{target.name}.*.part"):  # of a copy that was interrupted
         shutil.rmtree(left, ignore_errors=True)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+
+    def fill(place: Path) -> None:
+        shutil.copytree(source, place, ignore=_ignored(source), copy_function=_copy, dirs_exist_ok=True)
+
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(source, temporary, ignore=_ignored(source), copy_function=_copy)
-        temporary.rename(target)
-        files.sync_folder(target.parent)
-    except (OSError, shutil.Error) as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise TengenError(f"{source}: cannot be copied to {target}: {_why(error)}") from None
+        files.write_folder(target, fill)
+    except OSError as error:
+        raise TengenError(f"{source}: cannot be copied to {target}: {_why(error.__cause__ or error)}") from None
 
 
 def _ignored(top: Path) -> Callable[[str, list[str]], list[str]]:
@@ -53,7 +51,7 @@ def _copy(source: str, target: str) -> str:
     return shutil.copy2(source, target)
 
 
-def _why(error: OSError) -> str:
+def _why(error: BaseException) -> str:
     if isinstance(error, shutil.Error) and error.args and error.args[0]:
         return str(error.args[0][0][2])
-    return error.strerror or str(error)
+    return getattr(error, "strerror", None) or str(error)

@@ -1,7 +1,7 @@
 """Runs a sweep from its first trial to its last, across interruptions.
 
 A round is written before it is run, and the result of a trial as soon as it is known. So a new driver sees which trials
-of the current round have no result and runs those; each continues where it was.
+of the current round have no result and runs those; each continues where it stopped.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Driver:
         self._say, self._changed = say, changed
 
     def retry(self) -> int:
-        """Forget the failures of the current round, unless a next one depends on them; how many there were."""
+        """Forget the failures of the current round, unless a later one depends on them; returns how many there were."""
         failed = [job for job in self._present() if self._status(job) == "failed"]
         number = len(self.rounds) - 1
         if failed and not self.planned.plan.decides and self.rounds[-1].scores is not None:
@@ -58,7 +58,7 @@ class Driver:
         return len(failed)
 
     def run(self, stop: Stop) -> bool:
-        """Run until the sweep is complete or `stop` returns True; whether it is complete."""
+        """Run until the sweep is complete or `stop` returns True; returns whether it is complete."""
         while not stop():
             if not self.rounds or self.rounds[-1].scores is not None:
                 following = self._strategy.following(self.rounds)
@@ -99,7 +99,7 @@ class Driver:
                 copy_run(self.folder.trial(job.source), self.folder.trial(job.trial))
 
     def _run_round(self, stop: Stop) -> bool:
-        """Run the current round; whether all of its trials have ended."""
+        """Run the current round; returns whether all of its trials have ended."""
         waiting = [job for job in self._present() if not self._status(job)]
         jobs = {job.trial: job for job in waiting}
         with self._stopping():

@@ -1,7 +1,7 @@
-"""Where trials run. The driver knows only `free`, `submit`, `collect` and `stop`.
+"""Where trials run. The driver only uses `free`, `submit`, `collect` and `stop`.
 
-`LocalExecutor` runs them as processes of this machine, a thread waiting for each; `RayExecutor` (sweep/ray_executor.py)
-on a cluster.
+`LocalExecutor` runs them as processes on this machine, with a thread that waits for each; `RayExecutor`
+(sweep/ray_executor.py) runs them on a cluster.
 """
 
 import queue

@@ -36,7 +36,7 @@ class SweepFolder:
         return (self.path / _PLAN).exists()
 
     def begin(self, planned: PlannedTrial) -> PlannedTrial:
-        """Write the plan, or check that it is the one already there; the plan to go on with."""
+        """Write the plan, or check that the folder already has the same one; returns the plan to go on with."""
         text = configuration.render(planned.config)
         if not self.exists:
             self.write(RUN_FILE, "".join(f"# {line}\n" for line in importing.noted_folders()) + text)

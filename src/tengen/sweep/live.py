@@ -1,6 +1,6 @@
 """What users see of a sweep, and the files that show the same.
 
-On a terminal a table is kept up to date below the messages; elsewhere there are the messages alone.
+On a terminal a table is kept up to date below the messages; elsewhere there are only the messages.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def publish(folder: SweepFolder, found: SweepReport) -> None:
 
 
 class SweepView(View):
-    """The table of trials, and how those that are running stand."""
+    """The table of trials, and the progress of those that are running."""
 
     def __init__(self) -> None:
         self._table: list[str] = []
@@ -62,7 +62,7 @@ class SweepView(View):
 
 
 def standing(folder: Path) -> str:
-    """How a run stands by its newest metrics, in words."""
+    """The progress of a run according to its newest metrics, in words."""
     line = metrics.last(folder / metrics.NAME)
     if line is None:
         return "starting"
@@ -76,7 +76,7 @@ def standing(folder: Path) -> str:
 
 @contextlib.contextmanager
 def screen(driver: Driver, stream: TextIO | None) -> Iterator[Callable[[str], None]]:
-    """Show the driver's work for as long as this is open; gives a function that prints a message with the time."""
+    """Show the driver's work while this is open; yields a function that prints a message with the time."""
     display = open_display(SweepView(), stream, beat=1.0, transient=True)  # the results are printed at the end
 
     def say(text: str) -> None:

@@ -13,7 +13,7 @@ _THREADS = "OMP_NUM_THREADS"
 
 
 def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The NVIDIA GPUs that JAX would use, as CUDA_VISIBLE_DEVICES names them; none without any."""
+    """The NVIDIA GPUs that JAX would use, by their names in CUDA_VISIBLE_DEVICES."""
     if environment.get("JAX_PLATFORMS", "").lower() == "cpu":
         return ()
     if _VISIBLE in environment:
@@ -29,7 +29,7 @@ def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def usual(devices: tuple[str, ...], there: tuple[int, ...]) -> int:
-    """The default number of trials at once: one for each GPU or, without any, one for each two cores."""
+    """The default number of trials at once: one per GPU or, without GPUs, one per two cores."""
     return len(devices) or max(1, len(there) // 2)
 
 
@@ -51,7 +51,7 @@ def shares(
 
 
 def _slice(there: tuple[int, ...], number: int, count: int) -> tuple[int, ...]:
-    """Cores for one of `count`; where there are fewer cores than trials, some share one."""
+    """The cores of one of `count` trials; if there are fewer cores than trials, some share one."""
     if count >= len(there):
         return (there[number % len(there)],)
     return there[len(there) * number // count : len(there) * (number + 1) // count]

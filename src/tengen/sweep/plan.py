@@ -21,7 +21,7 @@ SCHEMA = 1
 UNITS = ("minutes", "steps", "games", "rows")
 _LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
 _ROLE_LEARNED = ("games", "n_step", "dueling")  # settings of a role that its games and values depend on
-_SHOWN = 10  # problems of many settings
+_SHOWN = 10  # problems that are listed
 Kind = Literal["grid", "random", "halving", "population"]
 
 
@@ -47,7 +47,7 @@ class SweepPlan:
 
     @property
     def decides(self) -> bool:
-        """Whether scores decide how it goes on."""
+        """Whether scores decide which trials go on."""
         return self.strategy in ("halving", "population")
 
     def to_json(self) -> dict[str, Any]:
@@ -225,10 +225,10 @@ def _scheduled(planned: PlannedTrial, varied: set[str]) -> PlannedTrial:
 
 
 def _usual_metric(config: Any) -> str:
-    """The strength of networks where it is measured, otherwise the loss.
+    """The strength of networks if it is measured, otherwise the loss.
 
-    Of trainers of roles it is the result against somebody who does not learn: losses of deep Q-learning say little, and
-    against each other both sides change.
+    For trainers of roles it is the result against a player that does not learn: losses of deep Q-learning say little,
+    and in games against each other both sides change.
     """
     if isinstance(config, configuration.TrainerConfig):
         learning = [role for role, settings in config.roles.items() if settings is not None]
@@ -249,7 +249,7 @@ def _has_range(axes: Sequence[space.Axis]) -> bool:
 
 
 def _is_kept(key: str, config: Any) -> bool:
-    """Whether what was learned depends on it: the game, a network (of a role, too), the kind of an optimiser."""
+    """Whether what was learned depends on the setting: the game, a network, the kind of an optimiser."""
     parts = key.split(".")
     is_role = isinstance(config, configuration.TrainerConfig) and parts[0] in (*ROLES, *config.roles)
     if is_role and parts[-1] in _ROLE_LEARNED:

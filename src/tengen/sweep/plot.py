@@ -36,7 +36,7 @@ def svg(report: SweepReport) -> str:
 def _panel(
     drawing: Drawing, at: tuple[int, int], scores: Iterable[float], words: tuple[str, str], columns: Mapping[float, str]
 ) -> Chart:
-    """Axes from 0 to 1 across, with as many labels as there is room for, and over all the scores up."""
+    """A chart with an x axis from 0 to 1, with as many labels as fit, and a y axis over all scores."""
     (left, top), (low, high) = at, wider(list(scores))
     box = (left + _LEFT, top + _TOP, left + _WIDTH - _RIGHT, top + _HEIGHT - _BOTTOM)
     chart = Chart(drawing, box, (-0.04, 1.04), (low, high))
@@ -50,7 +50,7 @@ def _panel(
 
 
 def _setting(drawing: Drawing, at: tuple[int, int], report: SweepReport, key: str, name: str) -> None:
-    """Score against one setting; numbers in proportion, anything else side by side."""
+    """Score against one setting; numbers to scale, other values side by side."""
     scored = [(row, row.score) for row in report.rows if row.score is not None]
     written = [row.settings[key] for row, _ in scored]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in written):
@@ -67,7 +67,7 @@ def _setting(drawing: Drawing, at: tuple[int, int], report: SweepReport, key: st
 
 
 def _rounds(drawing: Drawing, at: tuple[int, int], report: SweepReport) -> None:
-    """Score against budget, a line for each trial."""
+    """Score against budget, with a line per trial."""
     points = [point for row in report.rows for point in row.history]
     budgets = sorted({float(budget) for budget, _ in points})
     place_of = dict(zip(budgets, placed(budgets), strict=True))

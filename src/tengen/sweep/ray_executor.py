@@ -1,6 +1,7 @@
-"""Trials on a Ray cluster. Ray places them, and starts them again elsewhere when a worker or a node dies.
+"""Trials on a Ray cluster. Ray places them, and restarts them elsewhere when a worker or a node dies.
 
-A trial runs in the sweep's folder where its node sees that; elsewhere its run directory travels to the node and back.
+A trial runs in the sweep's folder if its node sees that folder; otherwise its run directory is sent to the node and
+back.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from tengen.jax_setup import gpu_share
 from tengen.sweep.executor import Ended
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
 
-_ANSWER = 5.0  # seconds in which trials must hear that they should stop
+_ANSWER = 5.0  # seconds within which trials must confirm that they stop
 _RETRIES = 3  # times that a trial goes on elsewhere after its worker has died
 _TOKEN = ".cluster"  # a file in the sweep's folder by which a node sees that it has the same folder
 _RUN, _LOG = "run", "log"  # names in an archive
@@ -51,7 +52,7 @@ class TrialShare:
 
 
 class TrialActor:
-    """Runs one trial on a node of the cluster; in a second thread it hears that it should stop."""
+    """Runs one trial on a node of the cluster; a second thread receives `stop`."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
@@ -142,7 +143,7 @@ class RayExecutor:
         return spec, result
 
     def _take(self, spec: TrialSpec, packed: bytes) -> None:
-        """Put the run directory that a node sent in the place of the one here."""
+        """Replace the run directory here by the one that a node sent."""
         target = Path(spec.folder)
         files.make_folder(target.parent)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".part", dir=target.parent) as folder:
@@ -168,7 +169,7 @@ class RayExecutor:
 
 
 def pack(contents: Mapping[str, Path]) -> bytes:
-    """An archive of those of these files and folders that exist, by the names they get in it."""
+    """An archive of these files and folders, by their names in it, as far as they exist."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, path in contents.items():

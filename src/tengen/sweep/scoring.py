@@ -1,7 +1,8 @@
-"""The scores of trials: a figure of their metrics, or their strength on one scale for all of them.
+"""The scores of trials: a figure from their metrics, or their strength on one scale for all of them.
 
-A run's own rating is no common scale: how strong `mcts:100` is against `random` is estimated anew in each run, from the
-few games of its own networks. So the matches of all trials are rated together, with the references as the same players.
+The ratings of single runs have no common scale: how strong `mcts:100` is against `random` is estimated again in each
+run, from the few games of its own networks. So the matches of all trials are rated together, with the references as
+common players.
 """
 
 import math
@@ -61,7 +62,7 @@ def figure(values: Mapping[str, float | None], name: str) -> float | None:
     if wanted in values:
         return _finite(values[wanted])
     ends = [full for full in values if full.endswith(f".{wanted}")]
-    # A loss by the name that the trainer gave it comes before one that is shown.
+    # The trainer's own name for a loss comes before the one that is displayed.
     ends.sort(key=lambda full: (not full.startswith("progress."), "figures" not in full, full))
     return _finite(values[ends[0]]) if ends else None
 
@@ -76,7 +77,7 @@ def check(result: TrialResult, metric: TrialMetric) -> None:
 
 
 def _rated(results: Mapping[str, TrialResult]) -> dict[str, TrialScore]:
-    """The newest network of each trial, under the name of the trial, rated by its games against the references."""
+    """The ratings of each trial's newest network by its games against the references."""
     played = [
         MatchResult(f"trial {trial}", b, wins, draws, losses)
         for trial, result in results.items()

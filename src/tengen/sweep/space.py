@@ -24,15 +24,15 @@ from tengen.schema.declaration import Rule, below, declared, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
 MOST = 1000  # trials that a sweep may have: each is checked before the first begins
-_DRAWS = 200  # tries to draw settings that go together
-_DIGITS = 4  # of a drawn number: more cannot be read, and mean nothing
+_DRAWS = 200  # attempts to draw settings that go together
+_DIGITS = 4  # of a drawn number: more would be unreadable and meaningless
 _FACTORS = (0.8, 1.25)
 _ANEW = 0.25  # how often a perturbed setting is drawn anew instead
 
 
 @dataclass(frozen=True)
 class Known:
-    """A setting of the configuration: its present value, its type without `| None`, and its limits."""
+    """A setting of the configuration: its current value, its type without `| None`, and its limits."""
 
     value: Any
     kind: Any
@@ -67,7 +67,7 @@ class ValueChoice:
 
 @dataclass(frozen=True)
 class ValueRange:
-    """A number between two others, both included. `step`: it is a whole multiple of that; 0 for any number."""
+    """A number from `low` to `high`. With `step`, it is a multiple of that; 0 allows any number."""
 
     key: str
     low: float
@@ -82,7 +82,7 @@ class ValueRange:
         return self.fit(self.low + (self.high - self.low) * share)
 
     def perturb(self, value: Any, source: random.Random) -> Any:
-        """A slightly different number, or sometimes any other."""
+        """A slightly different number, or sometimes a newly drawn one."""
         if source.random() < _ANEW:
             return self.draw(source)
         factor = source.choice(_FACTORS)
@@ -121,13 +121,13 @@ class Space:
         return math.prod(len(axis.values) for axis in self.axes if isinstance(axis, ValueChoice))
 
     def all(self) -> Iterator[Settings]:
-        """Every combination, the last setting changing fastest. Only of lists."""
+        """Every combination, the last setting changing fastest. Only for lists."""
         keys = [axis.key for axis in self.axes]
         for values in itertools.product(*(axis.values for axis in self.axes if isinstance(axis, ValueChoice))):
             yield dict(zip(keys, values, strict=True))
 
     def draw(self, count: int, source: random.Random) -> list[Settings]:
-        """`count` settings, different ones as far as possible. ConfigError if hardly any are valid."""
+        """Draw `count` settings, all different if possible. ConfigError if hardly any are valid."""
         if self.size is not None and self.size <= MOST:
             every = list(self.all())
             source.shuffle(every)
@@ -141,7 +141,7 @@ class Space:
         return found
 
     def perturb(self, settings: Settings, source: random.Random, kept: Iterable[str] = ()) -> Settings:
-        """Valid settings near these, without a change to those in `kept`; at worst the same ones."""
+        """Valid settings near these, with those in `kept` unchanged; at worst the same ones."""
         fixed = set(kept)
         for _ in range(_DRAWS):
             moved = {
@@ -213,7 +213,7 @@ def settings(section: Any, path: str = "", names: schema.KeyNames | None = None)
 
 
 def override(key: str, value: Any) -> str:
-    """A setting as `--set` takes it: JSON is YAML."""
+    """A setting in the form of `--set`; JSON is valid YAML."""
     return f"{key}={json.dumps(value, ensure_ascii=False)}"
 
 
@@ -275,7 +275,7 @@ def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange
 
 
 def _key(written: str, known: Mapping[str, Known]) -> str:
-    """The full name of a setting: as written, or the only one that it can be short for."""
+    """The full name of a setting: as written, or the only one that the text abbreviates."""
     section, _, last = written.rpartition(".")
     if written in known or (section in known and shape(known[section].kind).container == "mapping"):
         return written  # a setting, or one of the options of a user's network
@@ -292,7 +292,7 @@ def _key(written: str, known: Mapping[str, Known]) -> str:
 
 
 def _unknown(section: str, last: str, below: Sequence[str]) -> str:
-    """The setting of the section that was meant, at any depth, or all that stand in it."""
+    """A message with the setting that was probably meant, at any depth of the section, or with all of them."""
     ends = {key.rpartition(".")[2]: key for key in reversed(below)}
     if near := difflib.get_close_matches(last, ends, n=1):
         return f"unknown key, did you mean {ends[near[0]]}?"
@@ -301,13 +301,13 @@ def _unknown(section: str, last: str, below: Sequence[str]) -> str:
 
 
 def _initials(name: str) -> str:
-    """lr, of learning_rate; none of a single word."""
+    """lr for learning_rate; empty for a single word."""
     words = name.split("_")
     return "".join(word[:1] for word in words) if len(words) > 1 else ""
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, which True is not here."""
+    """Whether it is a number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

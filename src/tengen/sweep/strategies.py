@@ -1,8 +1,8 @@
 """Strategies: which trials come next, with which settings and budget, from the scores of earlier ones.
 
 A sweep is a sequence of rounds. A strategy is a pure function from the rounds so far, each with the scores of its
-trials, to the next round; it holds no state and draws from a source that depends on the seed and the round alone. So
-only the rounds, which are plain data, have to be kept, and the same rounds always lead to the same next one.
+trials, to the next round. It has no state, and its random numbers only depend on the seed and the round. So only the
+rounds, which are plain data, have to be kept, and the same rounds always lead to the same next one.
 
 A budget is a total over all rounds of a trial; the budget of the plan is that of a full trial.
 """
@@ -22,7 +22,7 @@ Scores = Mapping[str, float | None]  # by trial: the higher the better; None if 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial's part in a round: it goes on until all of the budget is used."""
+    """A trial's part in a round: it goes on until the whole budget is used."""
 
     trial: str  # its number, as "007"
     settings: Settings
@@ -49,7 +49,7 @@ class Strategy(Protocol):
     """Chooses the next round."""
 
     def following(self, rounds: Sequence[Round]) -> Round | None:
-        """The next round, all before having been scored; None when there is nothing more to do."""
+        """The next round, after all earlier ones were scored; None when there is nothing more to do."""
         ...
 
 
@@ -68,9 +68,9 @@ class OneRound:
 
 @dataclass(frozen=True)
 class Halving:
-    """Many begin with little, and of each round the best 1/eta go on with eta times as much, up to the whole budget.
+    """Many trials begin with a small budget; after each round, the best 1/eta go on with eta times as much.
 
-    `trials` None: begin with every combination.
+    The last round has the whole budget. If `trials` is None, it begins with every combination.
     """
 
     space: Space
@@ -92,16 +92,16 @@ class Halving:
         return Round(tuple(Job(job.trial, job.settings, budget) for job in best))
 
     def _budget(self, number: int, began: int) -> Number:
-        """Of a round; the last one has the whole."""
+        """The budget of a round; the last one has the whole budget."""
         left = _rounds(began, self.eta) - 1 - number
         return _part(self.budget, 1, self.eta**left)
 
 
 @dataclass(frozen=True)
 class Population:
-    """All go on, generation by generation; after each the worst are replaced by perturbed copies of the best.
+    """All trials go on, generation by generation; after each, perturbed copies of the best replace the worst.
 
-    `kept`: settings that a copy takes over as they are, since what was learned depends on them.
+    `kept` are settings that a copy does not perturb, since what was learned depends on them.
     """
 
     space: Space
@@ -125,7 +125,7 @@ class Population:
             return None
         few = max(1, math.floor(self.share * self.population))
         best = order[:few]
-        # Those that failed are gone, and others among the worst only as far as there are better ones.
+        # Failed trials are always replaced, others among the worst only if there are better ones.
         replaced = max(self.population - len(order), min(few, self.population - len(best)))
         staying = order[: self.population - replaced]
         used = len({job.trial for earlier in rounds for job in earlier.jobs})
@@ -150,7 +150,7 @@ def make(
     seed: int = 0,
     kept: frozenset[str] = frozenset(),
 ) -> Strategy:
-    """The strategy of that name. OptionError says which of its options is missing, wrong or another one's."""
+    """The strategy of that name. OptionError says which option is missing, wrong, or for another strategy."""
     _refuse_others(kind, trials=trials, population=population, generations=generations)
     if trials is not None and not 1 <= trials <= MOST:
         raise OptionError(f"--trials: expected a whole number from 1 to {MOST}, got {trials}")
@@ -217,7 +217,7 @@ def _rounds(began: int, eta: int) -> int:
 
 
 def _part(whole: Number, over: int, under: int) -> Number:
-    """over / under of the budget; steps, games and rows are whole numbers of at least 1."""
+    """The share over / under of the budget; steps, games and rows are whole numbers of at least 1."""
     if isinstance(whole, int):
         return max(1, -(-whole * over // under))
     return whole * over / under

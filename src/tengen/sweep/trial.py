@@ -2,9 +2,9 @@
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 
-Input and output are plain data (`to_json`, `from_json`), and nothing else is shared with the caller: any executor, on
-any machine that sees the folder, can run a trial. An interrupted trial continues when it is run again, and one that has
-used its budget ends at once.
+Input and output are plain data (`to_json`, `from_json`), and nothing else is shared with the caller, so any executor on
+any machine that sees the folder can run a trial. An interrupted trial continues when it is run again, and one that has
+used up its budget ends at once.
 """
 
 import contextlib
@@ -25,9 +25,10 @@ from tengen.files import lock
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
+from tengen.words import printable
 
 Stop = Callable[[], bool]
-_BEAT = 0.1  # seconds between two looks at a process
+_BEAT = 0.1  # seconds between two checks of a process
 _TAIL = 1 << 14  # bytes of a log
 _LINES, _WIDEST = 12, 300  # of it that a failure keeps
 
@@ -62,8 +63,8 @@ class TrialSpec:
 class TrialResult:
     """The result of a trial.
 
-    `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None is
-    one that is no number. `matches` are those of its rating.
+    `values` are the last figures of its metrics.jsonl by their full names, as `progress.figures.value_loss`; None
+    stands for null. `matches` are those of its rating.
     """
 
     status: Literal["done", "failed", "stopped"]
@@ -82,7 +83,7 @@ class TrialResult:
 
 
 def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: False) -> TrialResult:
-    """Run it until its budget is used, or until `stop` asks it to write everything and end. No TengenError."""
+    """Run it until its budget is used, or until `stop` asks it to save and end. Errors become a failed result."""
     try:
         if not _wait_for_folder(Path(spec.folder), stop):
             return TrialResult("stopped")
@@ -134,7 +135,7 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
     title = json.dumps(spec.overrides, ensure_ascii=False)
     process, _ = children.launch(command(spec), Path(spec.log), title, {**os.environ, **share.environment})
     if share.cores and hasattr(os, "sched_setaffinity"):
-        # Libraries count the cores that they may use when they start, which takes Python longer than this.
+        # Libraries count the available cores when they are imported, which happens later than this.
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, share.cores)
     return _wait(process, stop)
@@ -157,18 +158,14 @@ def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
 
 
 def _wait_for_folder(folder: Path, stop: Stop) -> bool:
-    """Wait until no other process runs there: one of a killed driver needs a moment to end. False if stopped."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            with lock.locked(folder):
-                return True
-        except lock.InUse:
-            if time.monotonic() > end:
-                raise
-        if stop():
-            return False
-        time.sleep(_BEAT)
+    """Wait until no other process runs there: a trial of a killed driver needs a moment to end. False if stopped."""
+    try:
+        with lock.waiting(lambda: lock.locked(folder), PATIENCE, lambda error: stop()):
+            return True
+    except lock.InUse:
+        if not stop():
+            raise
+        return False
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
@@ -177,7 +174,7 @@ def _last_lines(log: Path) -> tuple[str, ...]:
         text = files.read_end(log, _TAIL).decode(errors="replace")
     except OSError:
         return ()
-    lines = [children.printable(line).rstrip() for line in text.splitlines()]
+    lines = [printable(line).rstrip() for line in text.splitlines()]
     starts = [number for number, line in enumerate(lines) if line.startswith("== ")]
     lines = lines[starts[-1] + 1 :] if starts else lines
     return tuple(line[:_WIDEST] for line in lines if line.strip())[-_LINES:]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from tengen import nets, schema
 from tengen.config.sections import Config
 from tengen.config.settings.train import TrainSettings
 from tengen.data.store import buffer
-from tengen.errors import Diverged, OptionError, TengenError
+from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.nets import custom, growing
 from tengen.nets.building import build_compiled
@@ -27,7 +27,6 @@ from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.hosts import SharedLearner
 from tengen.train.learner import Learner, LearnerState, Sampler
 
-T = TypeVar("T")
 _MOST_FAILED = 3  # steps in a row that are not finite: a bad batch is an exception
 _KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps have as well
 
@@ -52,6 +51,17 @@ class AlphaZeroConfig:
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
         net = config.net
         return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
+
+
+@dataclass(frozen=True)
+class _About:
+    """The plain data of a checkpoint."""
+
+    bucket: Bucket
+    plateau: schedules.Plateau
+    key: tuple[int, ...]
+    extras: dict[str, Any]
+    schedule: dict[str, Any] | None = None
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
@@ -87,7 +97,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.plateau = schedules.Plateau()
         self.failed = 0  # steps in a row, up to now, that were not finite and changed nothing
         self.progress = 0.0  # share of the run's goal that is reached, set by the caller for schedules that need it
-        self.stage_rate = 1.0  # factor of the learning rate in the present stage of the run, set by the caller
+        self.stage_rate = 1.0  # factor of the learning rate in the current stage of the run, set by the caller
         self.schedule: schedules.AnySchedule | None = None
         """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
@@ -109,7 +119,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
 
     def change(self, settings: TrainSettings) -> bool:
-        """Learn with other settings from now on; whether the next step is compiled again. See `Learner.changed`."""
+        """Learn with other settings from now on; returns whether the next step compiles. See `Learner.changed`."""
         before, self.learner = self.learner, self.learner.changed(settings)
         self.config = replace(self.config, train=settings)
         return not self.learner.shares_programs(before)
@@ -129,7 +139,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.learner.compile(self.state, self._key, self._sample, self._data)
 
     def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
-        """A step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
+        """Take a step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
 
         ValueError if the rows so far do not allow that many steps.
         """
@@ -166,7 +176,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return {name: total / count for name, total in sums.items()} if count else {}
 
     def weights(self, *, average: bool = True) -> Any:
-        """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that stay as they are."""
+        """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that do not change."""
         return self.learner.weights(self.state, average=average)
 
     def network(self, *, average: bool = True) -> nets.Network:
@@ -174,37 +184,31 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that a resumed training needs; `extras` is JSON data of the caller."""
-        about = {
-            "bucket": asdict(self.bucket),
-            "plateau": asdict(self.plateau),
-            "schedule": None if self.schedule is None else schedules.saved(self.schedule, "schedule"),
-            "key": np.asarray(jax.random.key_data(self._key)).tolist(),
-            "extras": extras or {},
-        }
-        return Checkpoint(self._step, self.state, about)
+        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
+        key = np.asarray(jax.random.key_data(self._key)).tolist()
+        schedule = None if self.schedule is None else schedules.saved(self.schedule, "schedule")
+        about = _About(self.bucket, self.plateau, key, extras or {}, schedule)
+        return Checkpoint(self._step, self.state, asdict(about))
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Go on from the newest good checkpoint: its extras, and which had to be set aside. None if there is none."""
+        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         found = checkpoints.restore(self.state)
         return None if found is None else (self.restore(found[0]), found[1])
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Go on from this checkpoint; its `extras`."""
-        about = checkpoint.about
+        """Resume from this checkpoint; returns its `extras`."""
         try:
-            bucket, plateau = _read(Bucket, about, "bucket"), _read(schedules.Plateau, about, "plateau")
-            key = jax.random.wrap_key_data(jnp.asarray(about["key"], jnp.uint32))
-            extras = dict(about["extras"])
-        except (KeyError, TypeError, ValueError) as error:
+            found = schema.from_data(_About, checkpoint.about)
+            key = jax.random.wrap_key_data(jnp.asarray(found.key, jnp.uint32))
+        except (TypeError, ValueError) as error:
             what = f"the checkpoint of step {checkpoint.step} belongs to another kind of training"
             raise TengenError(f"{what}: {error}") from None
-        if kept := about.get("schedule"):
-            self.schedule = schedules.restored(kept, self.schedule, "schedule", self.schedule is not None)
+        if found.schedule:
+            self.schedule = schedules.restored(found.schedule, self.schedule, "schedule", self.schedule is not None)
         self.state: LearnerState = self.learner.place(checkpoint.state)
-        self.bucket, self.plateau, self._key = bucket, plateau, key
+        self.bucket, self.plateau, self._key = found.bucket, found.plateau, key
         self._step = checkpoint.step
-        return extras
+        return found.extras
 
     def _train(self, steps: int) -> Metrics:
         steps = min(steps, self.affordable)
@@ -215,7 +219,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self._after(steps, figures)
 
     def _after(self, steps: int, figures: Any) -> Metrics:
-        """Count steps that were made, with these figures on the device; Diverged if too many were not finite."""
+        """Count steps that were taken, with these figures on the device; Diverged if too many were not finite."""
         self._step += steps
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
@@ -235,18 +239,10 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:
-        """Set the factor of the learning rate that does not follow from the step."""
+        """Set the factor of the learning rate that does not depend on the step alone."""
         settings = self.config.train
         factor = settings.lr_scale * self.stage_rate * self.plateau.scale
         factor *= schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))
         self.state = self.learner.scaled(self.state, factor)
-
-
-def _read(cls: type[T], about: Mapping[str, Any], name: str) -> T:
-    """A part of a checkpoint's plain data. OptionError says what is wrong with it."""
-    found, problems = schema.check(cls, about[name], (name,))
-    if found is None:
-        raise OptionError("; ".join(f"{schema.dotted(path)}: {text}" for path, text in problems))
-    return found

@@ -21,7 +21,7 @@ class BaseTrainer(abc.ABC, Generic[Config]):
     def train(self, steps: int) -> Metrics:
         """Take `steps` steps, or fewer if there is nothing to learn from; returns figures by name."""
         if steps < 0:
-            raise ValueError(f"expected no negative number of steps, got {steps}")
+            raise ValueError(f"expected a number of steps that is not negative, got {steps}")
         before = self.step
         found = self._train(steps) if steps else {}
         return {**found, "step": self.step, "steps": self.step - before}

@@ -1,4 +1,4 @@
-"""How much may be learned: a number of samples for each new row, and never more."""
+"""How much may be learned: a fixed number of samples for each new row, and never more."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from tengen.schema import setting
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows pour samples in, steps take them out a batch at a time, and what is left stays."""
+    """Rows add samples, steps take them out a batch at a time, and what is left stays."""
 
     level: float = setting(0.0, "samples that may be learned from now", low=0)
     rows: int = setting(0, "rows that have come in", low=0)
@@ -16,8 +16,8 @@ class Bucket:
     def filled(self, rows: int, samples_per_row: float, largest: float) -> "Bucket":
         """After `rows` new rows; what would not fit under `largest` is lost."""
         if rows < 0:
-            raise ValueError(f"expected no negative number of rows, got {rows}")
-        # A level above `largest`, from before that setting was lowered, is not taken away.
+            raise ValueError(f"expected a number of rows that is not negative, got {rows}")
+        # If the setting was lowered, a level above `largest` is kept.
         level = min(self.level + rows * samples_per_row, max(largest, self.level))
         return replace(self, level=level, rows=self.rows + rows)
 

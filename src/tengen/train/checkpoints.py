@@ -1,8 +1,8 @@
 """Checkpoints of a training: written in the background by orbax, checked when they are read.
 
-One that cannot be read, or that holds numbers that are not finite, is set aside (renamed to *.corrupt) and named, and
-the one before it is taken. A checkpoint appears under its name only when all of it is there, so a killed process
-leaves good ones only.
+One that cannot be read, or that holds numbers that are not finite, is set aside (renamed to *.corrupt) and reported,
+and the one before it is used. A checkpoint appears under its name only when it is complete, so a killed process leaves
+only good ones.
 """
 
 import json
@@ -51,7 +51,7 @@ class _Corrupt(Exception):
 
 
 class Checkpoints:
-    """The checkpoints in one folder: the newest few, and one per long interval for ever."""
+    """The checkpoints in one folder: the newest few, and one per long interval, which is never removed."""
 
     def __init__(self, folder: Path | str, settings: CheckpointSettings, *, read_only: bool = False) -> None:
         """`read_only`: another process may be writing here, so nothing is removed or set aside."""
@@ -83,10 +83,10 @@ class Checkpoints:
         return tuple(sorted(self._manager.all_steps()))
 
     def save(self, checkpoint: Checkpoint, *, replace: bool = False) -> None:
-        """Write it in the background. The arrays are copied first, so that training may go on and use them up.
+        """Write it in the background. The arrays are copied first, so that training may go on and donate them.
 
-        Waits for the one before, and raises TengenError if that could not be written, or if there is one of this step
-        already, unless it may `replace` that. Diverged if numbers are not finite: training could not go on from them.
+        Waits for the one before, and raises TengenError if that could not be written, or if there already is one of
+        this step and `replace` is not set. Diverged if numbers are not finite: training could not go on from them.
         """
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
@@ -110,7 +110,7 @@ class Checkpoints:
             raise self._unwritten(error) from error
 
     def wait(self) -> None:
-        """Until all that was saved is on the disk; TengenError if it could not be written."""
+        """Wait until everything is on the disk; TengenError if it could not be written."""
         try:
             self._manager.wait_until_finished()
         except Exception as error:
@@ -119,8 +119,8 @@ class Checkpoints:
     def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
         """The newest checkpoint that can be read, like `template`, and what was set aside; None if there are none.
 
-        TengenError if none of them can be read, or if the newest good one is not like it; `parts` says, for people,
-        what then is another one.
+        TengenError if none of them can be read, or if the newest good one is not like `template`; `parts` says in the
+        message what may differ.
         """
         self.wait()
         set_aside = list(self._refused)
@@ -216,12 +216,12 @@ def flat(state: Any) -> dict[str, np.ndarray]:
     leaves, _ = jax.tree.flatten_with_path(state)
     names = [_name(path) for path, _ in leaves]
     copied = jax.device_get([leaf for _, leaf in leaves])
-    # On the CPU a fetched array may share memory with the one that training is about to use up.
+    # On the CPU a fetched array may share memory with one that training is about to donate.
     return {name: np.array(array) for name, array in zip(names, copied, strict=True)}
 
 
 def unflat(arrays: Mapping[str, np.ndarray], template: Tree, problem: str) -> Tree:
-    """The pytree like `template` with these arrays; TengenError beginning with `problem` if they are not for it."""
+    """The pytree like `template` with these arrays; TengenError beginning with `problem` if they do not fit."""
     leaves, tree = jax.tree.flatten_with_path(template)
     wanted = {_name(path): leaf for path, leaf in leaves}
     odd = sorted(set(wanted) ^ set(arrays))
@@ -250,8 +250,8 @@ def _name(path: tuple[Any, ...]) -> str:
 def joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
     """All arrays as one UInt8[N], and the name, type and shape of each.
 
-    One array is read in one piece. Of many, orbax reads all at once, and where one is damaged the others complain about
-    it on the terminal long after the error was dealt with.
+    A single array is read in one piece. Of many arrays, orbax reads all at once, and if one is damaged, the others
+    complain on the terminal long after the error was handled.
     """
     layout = [[name, str(array.dtype), list(array.shape)] for name, array in arrays.items()]
     return layout, np.frombuffer(b"".join(array.tobytes() for array in arrays.values()), np.uint8)

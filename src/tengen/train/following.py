@@ -21,7 +21,7 @@ from tengen.train.learner import Learner
 
 
 def follow(stop: Callable[[], bool], say: Callable[[str], None]) -> str:
-    """Compute what process 0 announces until it ends; why it did. `stop` asks process 0 to stop."""
+    """Compute what process 0 announces until it ends; returns why it ended. `stop` asks process 0 to stop."""
     learner: Any = None
     fresh: Any = None  # a state, for its shapes
     state: Any = None
@@ -46,7 +46,7 @@ def follow(stop: Callable[[], bool], say: Callable[[str], None]) -> str:
 
 
 def _learner(config: Config) -> tuple[Learner, Any]:
-    """The learner on all devices, and a state like its own. Process 0 gives the numbers, also those to start from."""
+    """The learner on all devices, and a state of the right shapes. Process 0 provides all values."""
     wanted = AlphaZeroConfig.of(replace(config, net=replace(config.net, start_from=None)))
     full = not wanted.smaller
     net = nets.build(wanted.spec, wanted.game, nnx.Rngs(0), dtype=wanted.dtype, full_board=full)

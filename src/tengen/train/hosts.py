@@ -1,6 +1,6 @@
 """One learner on the devices of several hosts, as processes that `jax.distributed` connects.
 
-Process 0 is the trainer: it alone reads and writes files, and it decides. Before each computation on the devices of all
+Process 0 is the trainer: only it reads and writes files, and it decides. Before each computation on the devices of all
 hosts it announces it, with the data, and the others do the same (`train/following.py`).
 """
 
@@ -41,7 +41,7 @@ class Announcement(NamedTuple):
 
 
 def connect(coordinator: str, processes: int, process: int, patience: float = PATIENCE) -> None:
-    """Join the processes of one training, before JAX is used. Ends this process if not all come within `patience`."""
+    """Join the processes of one training, before JAX is used. Exits if not all have joined within `patience`."""
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise OptionError(f"--coordinator: expected HOST:PORT of process 0, as 10.0.0.1:1234, got {coordinator}")
@@ -73,7 +73,7 @@ def connect(coordinator: str, processes: int, process: int, patience: float = PA
 def announce(
     order: Mapping[str, Any] | None = None, arrays: Mapping[str, np.ndarray] = _NOTHING, *, stop: bool = False
 ) -> Announcement:
-    """What process 0 announces, in all processes, which must all call this; those that follow give no order."""
+    """Announce an order of process 0 to all processes, which must all call this; the others pass no order."""
     layout, blob = checkpoints.joined(arrays)
     text = json.dumps([order, layout]).encode()
     message = np.concatenate([np.frombuffer(text, np.uint8), blob]) if order is not None else blob
@@ -89,13 +89,13 @@ def announce(
 
 
 def _gathered(numbers: list[int]) -> np.ndarray:
-    """UInt64[processes, numbers]: those of all processes. In halves, because JAX would cut them to 32 bits."""
+    """UInt64[processes, numbers]: those of all processes. Sent in halves, because JAX would cut them to 32 bits."""
     halves = multihost_utils.process_allgather(np.array(numbers, np.uint64).view(np.uint32))
     return np.ascontiguousarray(halves).reshape(-1, 2 * len(numbers)).view(np.uint64)
 
 
 def _broadcast(piece: np.ndarray, size: int) -> np.ndarray:
-    """The `size` bytes of process 0; the others give none."""
+    """The `size` bytes of process 0; the others pass none."""
     grain = max(_GRAIN, 1 << max(size.bit_length() - 3, 0))
     room = np.zeros(-(-size // grain) * grain, np.uint8)
     room[: len(piece)] = piece
@@ -103,7 +103,7 @@ def _broadcast(piece: np.ndarray, size: int) -> np.ndarray:
 
 
 class Heartbeat:
-    """Keeps the others waiting in good order while process 0 has nothing to compute, and asks whether to stop."""
+    """Tells the others to wait while process 0 has nothing to compute, and asks them whether to stop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.asked = False  # whether another process was asked to stop
@@ -118,7 +118,7 @@ class Heartbeat:
 
 
 class SharedLearner(Learner):
-    """The learner of process 0. Its data lie on the host, so there is no `many`."""
+    """The learner of process 0. Its data are on the host, so there is no `many`."""
 
     def __init__(self, net: Network, game: Any, settings: TrainSettings, *more: Any) -> None:
         super().__init__(net, game, settings, jax.devices(), *more[1:])
@@ -149,5 +149,5 @@ class SharedLearner(Learner):
 
 
 def _local(tree: Any) -> Any:
-    """This process's copies of arrays that all have."""
+    """This process's copies of arrays that are on all processes."""
     return jax.tree.map(lambda x: x.addressable_data(0), tree)

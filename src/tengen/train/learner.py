@@ -1,7 +1,7 @@
-"""Learning as a pure function: state and batch in, state and figures out; on one device or on all that there are.
+"""Learning as a pure function: state and batch in, state and figures out; on one device or on all of them.
 
-The batch is split over the devices and the parameters are on each of them. The program is written as if there were one
-device, and XLA adds what has to be exchanged: batch norms see the whole batch, and losses are the same on any number.
+The batch is split over the devices, and the parameters are on each of them. The program is written as if there were one
+device, and XLA adds the communication: batch norms see the whole batch, and losses do not depend on how many there are.
 """
 
 import copy
@@ -37,7 +37,7 @@ _OTHERS = nnx.Not(nnx.Param)
 
 
 class LearnerState(NamedTuple):
-    """All that changes while learning. Tensors are {name: Float32[...]}, names as in `nets.saving`."""
+    """Everything that changes while learning. Tensors are {name: Float32[...]}, with names as in `nets.saving`."""
 
     parameters: Tensors
     statistics: Tensors  # the other variables: running means and variances of the norms, keys of dropout
@@ -51,7 +51,7 @@ class LearnerState(NamedTuple):
 class Learner:
     """The training of one network: compiled functions without state.
 
-    `devices` are all local ones unless said. Data for `many` must lie on all of them (`learner.everywhere`).
+    `devices` are all local ones by default. Data for `many` must be on all of them (`learner.everywhere`).
     `smaller` are boards that rows may come from besides the game's, see `rows.widened`.
     """
 
@@ -95,11 +95,11 @@ class Learner:
         return other
 
     def shares_programs(self, other: "Learner") -> bool:
-        """Whether nothing is compiled for this learner that is not compiled for the other one."""
+        """Whether this learner uses the compiled programs of the other one."""
         return self._step is other._step
 
     def _compile(self, settings: TrainSettings) -> None:
-        """Have the step compiled, with these settings, when it is first used."""
+        """Let the step be compiled with these settings when it is first used."""
         self.settings = settings
         self._tables = self._make_tables() if settings.symmetries else None
         self._factor = schedules.factor(settings.schedule)
@@ -129,7 +129,7 @@ class Learner:
         return LearnerState(*first, jnp.int32(0), jnp.float32(1))
 
     def place(self, state: LearnerState) -> LearnerState:
-        """The state on all devices. The arrays are new: giving them away does not touch `state`."""
+        """The state on all devices. The arrays are copies, so donating them does not affect `state`."""
         return _spread(_copied(state), self.everywhere)
 
     def scaled(self, state: LearnerState, factor: float) -> LearnerState:
@@ -137,7 +137,7 @@ class Learner:
         return state._replace(rate_scale=_spread(np.float32(factor), self.everywhere))
 
     def step(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> tuple[LearnerState, Figures]:
-        """One step. `state` is used up. The same key may serve all steps, since the step's number goes into it.
+        """Take one step. `state` is donated. The same key may serve all steps: the step's number is folded into it.
 
         A step after which anything would not be finite changes nothing: its `skipped` is 1, and its losses are 0.
         """
@@ -146,9 +146,9 @@ class Learner:
     def many(
         self, state: LearnerState, key: Array, sample: Sampler, data: Any, steps: int
     ) -> tuple[LearnerState, Figures]:
-        """Take `steps` steps (at least one), each on another batch; the state after them, and the mean of the figures.
+        """Take `steps` steps (at least one), each on a new batch; the state after them, and the mean of the figures.
 
-        `state` is used up, `data` is not. Compiled once for each `sample`: hand over one and the same function.
+        `state` is donated, `data` is not. Compiled once for each `sample`: always pass the same function.
         """
         if self._loops:
             return self._many(state, self._numbers, key, sample, data, jnp.int32(steps))
@@ -171,15 +171,15 @@ class Learner:
 
     @property
     def block(self) -> int:
-        """How many batches to give `in_order` at once: transfers and calls cost as much for one as for many."""
+        """How many batches to pass to `in_order` at once: transfers and calls cost as much for one as for many."""
         return _BLOCK if self._loops else 1
 
     def in_order(
         self, state: LearnerState, rows: Mapping[str, Any], key: Array, steps: int
     ) -> tuple[LearnerState, Figures]:
-        """A step on each of the first `steps` batches of the rows on the host, and the sums of the figures.
+        """Take a step on each of the first `steps` batches of the rows on the host; also returns sums of the figures.
 
-        `state` is used up. There may be at most `block` batches.
+        `state` is donated. There may be at most `block` batches.
         """
         batch = self.settings.batch
         if not self._loops:
@@ -199,7 +199,7 @@ class Learner:
         return self._judge(state.average_parameters, state.average_statistics, _spread(dict(batch), self.split))
 
     def weights(self, state: LearnerState, *, average: bool = True) -> Any:
-        """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step does not use up."""
+        """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step leaves alone."""
         chosen = (
             {**state.average_parameters, **state.average_statistics}
             if average
@@ -306,7 +306,7 @@ def _compiled_in(settings: TrainSettings) -> tuple[Any, ...]:
 
 
 def _averaged(old: Any, new: Any, step: Array, most: Array) -> Any:
-    """Moving averages. The first steps count for more, or a new network's random numbers would linger."""
+    """Moving averages. The first steps count for more, so that the random initial values are soon forgotten."""
     decay = jnp.minimum(most, (1 + step) / (10 + step))
     return jax.tree.map(lambda a, b: b + decay * (a - b) if _is_float(b) else b, old, new)
 

@@ -1,8 +1,8 @@
 """The losses: one per head, each a mean over the rows that have its target.
 
 Every row counts by its weight, in every head, and by weights of single targets where rows have them. A head's loss is
-divided by the weight of the rows that teach it and not by the size of the batch, so that `LossSettings` alone says how
-heads compare, however many rows lack a target.
+divided by the total weight of the rows that have its target, not by the size of the batch, so that only `LossSettings`
+decides how heads compare, however many rows lack a target.
 """
 
 import math
@@ -81,7 +81,7 @@ def losses(
 
 
 def _known(target: Shaped[Array, "batch ..."], weight: Rows) -> tuple[Array, Rows]:
-    """The target with zeros where it is unknown, and the weights of the rows, 0 for those that do not know it."""
+    """The target with zeros where it is unknown, and the weights of the rows, 0 where it is unknown."""
     unknown = is_unknown(target)
     return jnp.where(unknown, jnp.zeros_like(target), target), jnp.where(
         unknown.reshape(len(target), -1).any(-1), 0, weight
@@ -91,7 +91,7 @@ def _known(target: Shaped[Array, "batch ..."], weight: Rows) -> tuple[Array, Row
 def mean(values: Rows, weight: Rows) -> Scalar:
     """The weighted mean; 0 if nothing has weight."""
     total = jnp.sum(weight)
-    # A row without weight may hold anything, even what gives no finite loss.
+    # A row without weight may hold anything, and its loss may not be finite.
     weighed = jnp.sum(jnp.where(weight > 0, values, 0) * weight)
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
 
@@ -110,8 +110,8 @@ def value_target(
 ) -> Float32[Array, "batch 3"]:
     """Win, draw, loss: a mix of the outcome and, with weight `share`, the value of the search.
 
-    The search's value says how much more likely a win is than a loss, and nothing about draws: those are left where
-    the network has them, as far as the value leaves room for them.
+    The search's value says how much more likely a win is than a loss, and nothing about draws: their probability stays
+    what the network predicts, as far as the value leaves room for it.
     """
     if isinstance(share, float | int) and share == 0:
         return outcome

@@ -1,4 +1,4 @@
-"""From gradients to changes of the parameters, which come as {name: array}, named as in `nets.saving`."""
+"""Optimisers: from gradients to changes of the parameters, {name: array}, with names as in `nets.saving`."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tengen.config.settings.train import OptimizerSettings
 
 Parameters = dict[str, Array]
 
-# Muon's steps are given the size that AdamW's have, so that one learning rate suits both.
+# Muon's steps are scaled to the size of AdamW's, so that the same learning rate suits both.
 _MUON_SIZE = 0.2
 _NUMBERS = ("learning_rate", "momentum", "square_momentum", "weight_decay")
 
@@ -49,12 +49,12 @@ def step(
 
 
 def is_decayed(name: str, parameter: Any) -> bool:
-    """Whether weight decay is for this parameter: kernels, not the scales, shifts and biases."""
+    """Whether weight decay applies to this parameter: to kernels, not to scales, shifts and biases."""
     return name.rsplit(".", 1)[-1] == "kernel" and parameter.ndim > 1
 
 
 def decayed(parameters: Parameters) -> dict[str, bool]:
-    """`is_decayed` of all of them."""
+    """`is_decayed` for all parameters."""
     return {name: is_decayed(name, parameter) for name, parameter in parameters.items()}
 
 
@@ -78,7 +78,7 @@ def _unclipped(settings: OptimizerSettings) -> optax.GradientTransformation:
 
 
 def _as_matrices(parameters: Any) -> Any:
-    """How Muon sees each kernel as a matrix from all inputs to the outputs; None where it is none."""
+    """How Muon sees each kernel as a matrix from all inputs to the outputs; None for other parameters."""
     return {
         name: contrib.MuonDimensionNumbers(tuple(range(parameter.ndim - 1)), parameter.ndim - 1)
         if is_decayed(name, parameter)

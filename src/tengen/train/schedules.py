@@ -15,8 +15,8 @@ With t the step, and `left` the share of the way from `initial` to `final` that 
 
 AlphaZero's learning rate also warms up, may fall with the progress of the run, and may wait for plateaus of the loss.
 
-Trainers also take schedules of the user's (`trainer.black_lr_scheduler = function`): any callable from the step to a
-number. One with `state_dict()` and `load_state_dict(state)`, as PyTorch has them, is saved with its state.
+Trainers also accept the user's own schedules (`trainer.black_lr_scheduler = function`): any callable from the step to
+a number. One with `state_dict()` and `load_state_dict(state)`, as in PyTorch, is saved with its state.
 """
 
 import json
@@ -63,7 +63,7 @@ class Schedule:
 
     @staticmethod
     def constant(number: float) -> "Schedule":
-        """Always this number."""
+        """A schedule that is always this number."""
         return Schedule.of(kind="constant", initial=float(number))
 
     def __call__(self, step: Array | float) -> Array:
@@ -110,7 +110,7 @@ class Schedule:
 
 
 def number(schedule: AnySchedule, step: int, what: str) -> Array:
-    """Float32[]: the number at this step. `what` names the schedule in the errors about one of the user's."""
+    """Float32[]: the number at this step. `what` names the schedule in errors about the user's own."""
     if isinstance(schedule, Schedule):
         return schedule(step)
     if not callable(schedule):
@@ -151,7 +151,7 @@ def has_state(schedule: Any) -> bool:
 
 
 def restored(kept: Mapping[str, Any], schedule: Any, what: str, own: bool) -> Any:
-    """The schedule with what `saved` kept. A `Schedule` is the checkpoint's, unless the program has set its `own`."""
+    """The schedule with the state that `saved` kept. A `Schedule` comes from the checkpoint, unless it is `own`."""
     if "schedule" in kept:
         return schedule if own else Schedule.from_dict(kept["schedule"])
     if not has_state(schedule):
@@ -171,7 +171,7 @@ def _number_or_list(value: Any) -> Any:
 def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:
     """What AlphaZero's learning rate is multiplied by: a function of Int32[] step, the first being 0, to Float32[].
 
-    The plateau's fall, and a fall that ends with the run, do not follow from the step and are not in it.
+    The fall at plateaus, and a fall that ends with the run, do not depend on the step alone and are not included.
     """
     fall = Schedule.constant(1)
     if settings.kind == "steps":
@@ -189,7 +189,7 @@ def factor(settings: ScheduleSettings) -> Callable[[Array], Array]:
 
 
 def fall_with_run(settings: ScheduleSettings, progress: float) -> float:
-    """The factor of a schedule that ends with the run, of whose goal a share of `progress` is reached; else 1."""
+    """The factor of a schedule that ends with the run, `progress` being the share of its goal reached; otherwise 1."""
     if settings.kind != "cosine" or settings.length is not None:
         return 1.0
     return float(_cosine(settings, 1)(progress))

@@ -1,4 +1,4 @@
-"""The life of a training: resume from the newest good checkpoint, learn a moment at a time, save, and close.
+"""A training session: resume from the newest good checkpoint, learn a little at a time, save, and close.
 
     session = TrainingSession(trainer, folder, settings.checkpoints, say)
     session.extras                                  # what the checkpoint was saved with; None for a new training
@@ -7,8 +7,8 @@
     session.checkpoint({"epoch": 3})
     session.close()
 
-The fused loop, the train part, the daemon and runs of roles all drive one of these. They decide how many steps to take
-and what to write next to the trainer's own state; the rest is here.
+The fused loop, the train part, the daemon and runs of roles all use one of these. They decide how many steps to take
+and what to save besides the trainer's own state; the rest is here.
 """
 
 import contextlib
@@ -19,10 +19,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from tengen import schema
 from tengen.config.settings.train import CheckpointSettings
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import Split
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.run import safe_exit
 from tengen.selfplay.pacing import Pace
 from tengen.train.base import Metrics
@@ -46,6 +47,7 @@ class Resumable(Protocol):
 
 
 T = TypeVar("T", bound=Resumable)
+E = TypeVar("E")
 
 
 class TrainingSession(Generic[T]):
@@ -141,7 +143,7 @@ class TrainingSession(Generic[T]):
         return self.trainer.step - self.saved >= self._interval
 
     def checkpoint(self, extras: dict[str, Any]) -> bool:
-        """Save in the background, with `extras` (JSON data), unless nothing was learned since. Whether it was saved."""
+        """Save in the background, with `extras` (JSON data), if anything was learned; returns whether it was saved."""
         if self.trainer.step <= self.saved:
             return False
         with self._saving():
@@ -168,6 +170,14 @@ class TrainingSession(Generic[T]):
             raise
 
 
+def read_extras(cls: type[E], found: object, folder: Path, *, strict: bool = True) -> E:
+    """The dataclass that a checkpoint in `folder` was saved with. TengenError if another kind of run has saved it."""
+    try:
+        return schema.from_data(cls, found, strict=strict)
+    except OptionError as error:
+        raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+
+
 def next_rows(loader: Loader, split: Split = "train", timeout: float | None = None) -> HostRows | None:
     """The loader's next batch by name; None at the end of its source."""
     found = loader.get_next_batch(split, timeout)
@@ -175,7 +185,7 @@ def next_rows(loader: Loader, split: Split = "train", timeout: float | None = No
 
 
 class BatchCutter:
-    """Cuts what a loader gives into blocks of whole batches, for `trainer.learn` and `trainer.validate`."""
+    """Cuts rows from a loader into blocks of whole batches, for `trainer.learn` and `trainer.validate`."""
 
     def __init__(self, batch: int, read: Callable[[], HostRows | None]) -> None:
         """`read` gives the next rows, an empty mapping if there are none for now, and None at the end."""

@@ -8,12 +8,12 @@ import pytest
 
 from tengen.errors import TengenError
 from tengen.loop.parts.running import Speaker, is_full, pause, run
-from tengen.run.part import Progress, Show, unseen, waiting
+from tengen.run.part import Part, Progress, waiting
 from tengen.run.part_status import StatusWriter
 from tests.helpers.tiny_runs import after, never
 
 
-class Scripted:
+class Scripted(Part):
     """A part that does what is written."""
 
     kind, name = "train", "main"
@@ -21,7 +21,6 @@ class Scripted:
     def __init__(self, *script: Progress | TengenError, flush: list[TengenError] | None = None) -> None:
         self.script, self.left, self.failures = script, list(script), flush or []
         self.flushed = self.closed = 0
-        self.show: Show = unseen
 
     def run_once(self) -> Progress:
         now = self.left.pop(0) if self.left else waiting("more")

@@ -39,7 +39,7 @@ class GameIdentity:
         return GameIdentity(game.name, game.version, plain_options(game))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """As JSON data."""
         return {"game": self.name, "version": self.version, "options": dict(self.options)}
 
     @staticmethod

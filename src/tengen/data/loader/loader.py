@@ -201,7 +201,7 @@ class Loader:
         return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
 
     def remarks(self) -> list[str]:
-        """On files of which only some rows are used, since the last call: the first of them, and how many more."""
+        """Remarks since the last call about files of which only some rows are used: the first few, and a count."""
         with self._lock:
             found = first_few(self._remarks, "used in part", self._partly_used)
             self._remarks, self._partly_used = [], 0

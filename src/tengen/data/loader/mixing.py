@@ -199,7 +199,7 @@ class Batches:
 
 
 class Reservoir:
-    """Mixes rows: a table that is always full, out of which random rows leave as new ones come.
+    """Mixes rows in a table that is always full: each new row replaces a random one, which leaves.
 
     Two stages share the table, on two threads. `mix` puts rows into free slots and chooses the slots of the next batch;
     `gather` copies those out and frees them. No slot belongs to both, so no lock is needed. Memory: `rows` rows, and a

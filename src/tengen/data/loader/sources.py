@@ -63,7 +63,7 @@ class FileSource(Protocol):
         ...
 
     def present(self, keys: set[str]) -> set[str]:
-        """Those of `keys` whose files were there at the last look; all of them if that is unknown."""
+        """The `keys` whose files existed at the last look; all of them if that is unknown."""
         ...
 
     def words(self) -> str:
@@ -81,7 +81,7 @@ class FileList:
         self._keys: frozenset[str] = frozenset()
 
     def look(self) -> list[FoundFile]:
-        """All of them at the first look, a file that is listed twice once, missing files too."""
+        """All files at the first look, each once, missing ones too."""
         if self._keys:
             return []
         found: dict[str, FoundFile] = {}

@@ -56,7 +56,7 @@ class Channel(Generic[T]):
             self._changed.notify_all()
 
     def put_all(self, items: Iterable[T]) -> None:
-        """Add items where nobody waits for room, all before the first of them can be taken."""
+        """Add items without waiting for room, all of them before the first can be taken."""
         with self._changed:
             if self._closed:
                 raise ChannelClosed

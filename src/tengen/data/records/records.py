@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from tengen import files, schema
 from tengen.data.format.identity import plain_options
 from tengen.errors import TengenError
+from tengen.words import printable
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
@@ -220,7 +221,7 @@ def shown_value(value: float | None) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join(printable(text).split())
 
 
 def shorten(text: str) -> str:

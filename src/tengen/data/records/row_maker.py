@@ -39,7 +39,7 @@ _SAME_SCORE = 1.0  # points by which two ways to count a finished game may diffe
 
 
 class _Waiting(NamedTuple):
-    """A record that is to be replayed."""
+    """A record to replay."""
 
     record: Record
     komi: float | None  # Go's

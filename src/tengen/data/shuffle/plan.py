@@ -126,12 +126,12 @@ class ShufflePlan:
 
     @property
     def bytes_read(self) -> int:
-        """From the store."""
+        """The bytes that are read from the store."""
         return sum(source.bytes for source in self.sources)
 
     @property
     def bytes_written(self) -> int:
-        """Of the result, if nothing is compressed; the scratch folder takes as much until the end."""
+        """The bytes of the result without compression; the scratch folder takes as much until the end."""
         return self.rows * self.form.row_bytes
 
     def __str__(self) -> str:

@@ -206,7 +206,7 @@ class _Work:
     def _each(
         self, work: Callable[[_In], _Out], items: Iterable[_In], threads: int
     ) -> Iterator[Iterator[tuple[_In, _Out]]]:
-        """Every item with its result, as they are done, from that many threads, all of which end with it."""
+        """Every item with its result, in the order of completion, by that many threads, which end with it."""
 
         def done() -> Iterator[tuple[_In, _Out]]:
             while waiting:

@@ -107,7 +107,7 @@ class Store:
         return self.folder / network / (f"{LC0}/{name}.gz" if kind == LC0 else f"{name}.npz")
 
     def last(self) -> int:
-        """The number of the last chunk, which may still be in the making; -1 if there is none."""
+        """The number of the last chunk, which may not be complete yet; -1 if there is none."""
         listed = () if self._alone and self._last >= 0 else self.files()
         taken = [int(match[1]) for path in listed if (match := _TAKEN.match(path.name))]
         return last_number([*taken, *([self._last] if self._last >= 0 else [])], _NUMBERS)

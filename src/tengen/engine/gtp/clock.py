@@ -21,7 +21,7 @@ class _Side:
 
 
 class Clock:
-    """Main time, then overtime: so many stones in each period (canadian), or so many periods of one move (byoyomi)."""
+    """Main time, then overtime: some stones per period (canadian), or some periods of one move (byoyomi)."""
 
     def __init__(
         self, system: System = "none", main: float = 0.0, period: float = 0.0, count: int = 0, lag: float = 0.5
@@ -44,7 +44,7 @@ class Clock:
             self._sides[player] = _Side(0.0, True, max(seconds, 0.0), count)
 
     def spend(self, player: int, used: float) -> None:
-        """Keep the clock of a player who took so long for a move, for controllers that say nothing."""
+        """Update the clock of a player after a move, for controllers that do not report times."""
         side, used = self._sides[player], used + self.lag
         if not side.overtime:
             side.main -= used
@@ -62,7 +62,7 @@ class Clock:
             side.seconds, side.count = self.period, max(side.count - lost, 1)
 
     def seconds(self, player: int, moves: float) -> float | None:
-        """How long this move may take, when a player has about so many of them still to make; None: as one likes."""
+        """Seconds that this move may take if the player has about that many still to make; None: no limit."""
         if self.system == "none":
             return None
         side = self._sides[player]
@@ -106,7 +106,7 @@ def kgs(arguments: list[str], lag: float) -> Clock:
 
 
 def _numbers(arguments: list[str], count: int) -> list[float]:
-    """Exactly so many times or counts."""
+    """Exactly that many times or counts."""
     try:
         found = [float(text) for text in arguments]
     except ValueError:

@@ -66,7 +66,7 @@ class GoCommands(GtpCommands):
         return super()._engine(games.make("go", **options))
 
     def _use(self, size: int) -> None:
-        """An engine for boards of that size and the present rules. GtpError if the network cannot play there."""
+        """An engine for boards of that size and the current rules. GtpError if the network cannot play there."""
         wanted = (size, *go_rules.to_options(self._rules).values())
         self._engines.setdefault(_kind(self.game), self.engine)
         try:
@@ -171,7 +171,7 @@ class GoCommands(GtpCommands):
         return [self.game.action_name(self.engine.state, action) for action in actions]
 
     def to_move(self, player: int) -> None:
-        """After two passes the game goes on; where a colour moves twice, the other one passes in between.
+        """After two passes the game goes on; if a colour moves twice, the other one passes in between.
 
         Nobody has really passed then: if that counted, a pass of who moves would end the game, and often win it.
         """
@@ -280,7 +280,7 @@ class GoCommands(GtpCommands):
             raise
 
     def final_score(self, arguments: list[str]) -> str:
-        """By area, without the stones that are dead."""
+        """The area score without dead stones."""
         black = go_board.score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 

@@ -22,7 +22,7 @@ class GtpCommand:
 
 
 def parse(line: str) -> GtpCommand | None:
-    """The command in a line; None if there is none, but a comment perhaps."""
+    """The command in a line; None if the line is empty or a comment."""
     line = line.replace("\t", " ").partition("#")[0]
     line = "".join(c for c in line if c >= " " and c != "\x7f").strip()
     if not line:

@@ -43,7 +43,7 @@ class UciPosition:
         return None
 
     def warm_up(self) -> None:
-        """Compile what positions and moves will need, so that no clock runs meanwhile."""
+        """Compile what positions and moves will need, before any clock runs."""
         self.set(_ANY, ("e2e4",))
         self.names(tuple(self.legal()[:1]))
         self.game.resumed(self.engine.state)

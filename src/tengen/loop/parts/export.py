@@ -1,8 +1,8 @@
 """The export as a part: from a trainer's averaged weights to a network that others can use.
 
 A trainer leaves its weights in RUN/train/<name>/export/<network>/. The export reads them back, tries the network, and
-makes a folder of it with how it was made: in RUN/candidates for the gate, or in RUN/models if there is no gate, or in
-RUN/extra for trainers whose networks do not play. What was left is removed when the network is there.
+writes it to a folder together with how it was made: in RUN/candidates for the gate, in RUN/models if there is no gate,
+or in RUN/extra for trainers whose networks do not play. Then the weights that the trainer left are removed.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ _POSITIONS = 8  # that a network is tried on
 
 
 def submit(folder: Path, name: str, net: nets.Network, game: Game, facts: Mapping[str, Any]) -> None:
-    """Submit the weights of a trainer for export; `facts` (JSON values) describe how they came about."""
+    """Submit the weights of a trainer for export; `facts` (JSON values) describe how they were made."""
     files.write_folder(folder / PENDING / name, lambda place: saving.save(net, place, game, facts))
 
 
@@ -92,7 +92,7 @@ class ExportPart(Part):
         self._config = config
 
     def run_once(self) -> Progress:
-        """One network, if one waits, unless as many candidates wait for the gate as may."""
+        """Export one network, if one waits, unless `gate.most_waiting` candidates already wait for the gate."""
         most = self._config.gate.most_waiting
         full = self._config.gate.kind != "none" and len(networks.candidates(self._base)) >= most
         for left in self._waiting():
@@ -118,7 +118,7 @@ class ExportPart(Part):
         return waiting(f"{who} to end an epoch that is exported", exported=self.exported)
 
     def _is_candidate(self, left: Path) -> bool:
-        """Whether this would go to the gate. What cannot be read would not: it is set aside."""
+        """Whether this would go to the gate. Weights that cannot be read would not: they are set aside."""
         try:
             return self._place(saving.read(left).info.get("role")) == networks.CANDIDATES
         except TengenError:
@@ -164,7 +164,7 @@ def write(
 ) -> str:
     """Write the folder of a network with how it was made; one in RUN/models is accepted, for the reason `why`.
 
-    In a directory that KataGo plays in, its file for KataGo is there, too; returns why that is not possible.
+    In a directory shared with KataGo, a file for KataGo is written too; returns why, if that is not possible.
     """
     notes = []
 
@@ -221,7 +221,7 @@ def _host() -> Any:
 
 
 def _is_bad(left: Path, game: Game) -> bool:
-    """Whether the weights are bad, rather than the disk."""
+    """Whether the weights are at fault, not the disk."""
     try:
         check(saving.load(left, game, dtype="float32"), game, left)
     except TengenError:

@@ -25,7 +25,7 @@ from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
 from tengen.run import networks, safe_exit
 from tengen.run.networks import NetworkEntry
-from tengen.run.part import Progress, Show, Stop, unseen, waiting
+from tengen.run.part import Part, Progress, Stop, waiting
 
 _PASSING = (
     errno.EACCES,
@@ -49,14 +49,12 @@ class _Running:
     seconds: float = 0.0
 
 
-class GatePart:
-    """Judges candidates, the oldest first unless told otherwise. One process at a time."""
+class GatePart(Part):
+    """Judges candidates, the oldest first by default. One process at a time."""
 
-    kind: str = "gate"
-    name: str = "gate"
+    kind = name = "gate"
 
     def __init__(self, config: Config, base: Path, stop: Stop, say: Say) -> None:
-        self.show: Show = unseen
         self._config, self._settings, self._base = config, config.gate, base
         self._stop, self._say = stop, say
         self._game = config.game.make()
@@ -69,7 +67,7 @@ class GatePart:
         self._compiled = False  # whether a match was begun before
 
     def change(self, config: Config) -> None:
-        """Judges with other settings from now on. The match that is being played begins again if they concern it."""
+        """Judge with other settings from now on. If they concern the current match, it begins again."""
         before = (self._settings, self._search)
         self._config, self._settings = config, config.gate
         self._search = players.strongest(config.search, config.gate.simulations)
@@ -77,7 +75,7 @@ class GatePart:
             self._running, self._loaded = None, {}
 
     def run_once(self) -> Progress:
-        """Plays one round, or handles one candidate that needs none."""
+        """Play one round, or handle one candidate that needs none."""
         candidates = networks.candidates(self._base)
         if self._settings.newest_first:
             candidates.reverse()
@@ -95,14 +93,11 @@ class GatePart:
             return self._nothing_to_test()
         return self._begin(candidates[0])
 
-    def flush(self) -> None:
-        """Nothing is left to write: an unfinished match is played again."""
-
     def close(self) -> None:
         self._running, self._loaded = None, {}
 
     def _begin(self, entry: NetworkEntry) -> Progress:
-        """Loads the candidate and its opponent."""
+        """Load the candidate and its opponent."""
         try:
             candidate = self._player(entry)
         except TengenError as error:
@@ -125,7 +120,7 @@ class GatePart:
         )
 
     def _go_on(self, running: _Running) -> Progress:
-        """The next round, or the verdict."""
+        """Play the next round, or give the verdict."""
         match, began = running.match, time.monotonic()
         if match.decision is None:
             self.show(self._underway(running, 0))
@@ -145,7 +140,7 @@ class GatePart:
         return self._record_verdict(running.entry, decision.accepted, decision.why, about)
 
     def _update(self, running: _Running, over: int) -> None:
-        """Shows the progress within a round."""
+        """Show the progress within a round."""
         self._compiled, self._waiting = True, max(len(networks.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
@@ -162,7 +157,7 @@ class GatePart:
     def _record_verdict(
         self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None
     ) -> Progress:
-        """Writes the verdict and carries it out."""
+        """Write the verdict and carry it out."""
         number = {"number": networks.next_number(self._base)} if accepted else {}
         about = about or {"opponent": None, "games": 0, "seconds": 0.0}
         verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
@@ -171,7 +166,7 @@ class GatePart:
         return self._settle(entry)
 
     def _settle(self, entry: NetworkEntry) -> Progress:
-        """Does the remaining steps for a candidate that has a verdict."""
+        """Do the remaining steps for a candidate that has a verdict."""
         verdict = networks.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
@@ -185,7 +180,7 @@ class GatePart:
         return self._did(f"{word} {entry.name}")
 
     def _add(self, result: MatchResult) -> None:
-        """Adds a result to the ratings, once. A damaged file of results holds up no network."""
+        """Add a result to the ratings, once. A damaged file of results does not stop the gate."""
         path = self._base / results.OF_RUN
         try:
             if not any((known.a, known.b) == (result.a, result.b) for known in results.read(path)):
@@ -200,7 +195,7 @@ class GatePart:
         save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
 
     def _forget_if_changed(self, candidates: list[NetworkEntry]) -> None:
-        """Drops a match whose candidate is gone, or whose opponent is no longer the newest network."""
+        """Drop a match whose candidate is gone, or whose opponent is no longer the newest network."""
         running = self._running
         if running is None:
             return
@@ -251,6 +246,6 @@ def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
 
 
 def _may_pass(error: TengenError) -> bool:
-    """Whether the file may be readable later: the disk, the system or permissions are at fault, not the file."""
+    """Whether the file may become readable: the disk, the system or permissions are at fault, not the file."""
     cause = error.__cause__ or error.__context__
     return isinstance(cause, OSError) and cause.errno in _PASSING

@@ -11,7 +11,7 @@ from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.part_status import StatusWriter, alike
 
 NO_SPACE = "space on the disk"
-"""How the words of a part begin that waits for space."""
+"""What a part that waits for space says begins with this."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOOK = 0.1  # seconds between two checks whether to stop
 _LONGEST = 600.0  # seconds between two lines about the same wait
@@ -28,10 +28,10 @@ def run(
     once: bool = False,
     look: Callable[[], Any] = lambda: None,
 ) -> Progress:
-    """Call `run_once` until the part has ended, or `stop`; with `once`, until it has nothing more to do.
+    """Call `run_once` until the part has ended or `stop` says so; with `once`, until it has nothing more to do.
 
-    What it does is shown in its status file and, when it changes, through `say`. While the disk is full it waits.
-    `look` gives the run's new settings when they have changed.
+    What the part does is shown in its status file and, when it changes, through `say`. While the disk is full, the part
+    waits. `look` returns the run's new settings when they have changed.
     """
     speaker = Speaker(say)
     last = worked = Progress("starting")
@@ -66,7 +66,7 @@ def run(
 
 
 def attempt(work: Callable[[], Progress]) -> Progress:
-    """What the work gives, or that it waits for space if the disk is full."""
+    """The result of the work, or if the disk is full, a report that it waits for space."""
     try:
         return work()
     except TengenError as error:
@@ -94,11 +94,11 @@ def pause(seconds: float, stop: Stop) -> None:
 
 
 class Speaker:
-    """Prints what a part does: at once when it begins to wait for something else, and sometimes while it works."""
+    """Prints what a part does: at once when it begins to wait for something else, and now and then while it works."""
 
     def __init__(self, say: Say, every: float = 10.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._every, self._clock = say, every, clock
-        self._before = Progress("")  # the last that was printed, and when
+        self._before = Progress("")  # the last that was printed
         self._printed = self._due = -every
         self._pause = every  # until the next line about the same wait
 

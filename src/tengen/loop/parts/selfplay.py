@@ -1,7 +1,7 @@
 """Self-play as a part: plays with the newest accepted network, and writes rows and games.
 
-Any number of processes do so in the same run, on any machines, independently of each other: the names of their files
-differ, and so do the numbers of their games.
+Any number of processes can do so in the same run, on any machines and independently of each other: the names of their
+files differ, and so do the numbers of their games.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class SelfplayPart(Part):
         trees: Path | None = None,
         max_trees: int = 100,
     ) -> None:
-        """Up to `max_trees` search trees, one for each call to the games, are written into the folder `trees`."""
+        """Up to `max_trees` search trees, one per call to the games, are written to the folder `trees`."""
         config.check_stages_in_parts()
         self.name = secrets.token_hex(4)
         self.network = networks.RANDOM  # that plays
@@ -69,16 +69,16 @@ class SelfplayPart(Part):
         self.evaluations = 0.0
         self._progress = 0.0  # of the run towards its goal
         self._looked = -1e9
-        self._next: tuple[str, Any] | None = None  # the network that takes over when the games that run have ended
+        self._next: tuple[str, Any] | None = None  # the network that takes over when the current games have ended
         starting.local(config, base)  # it plays the first games
         self._build(None)
 
     def _build(self, spec: Any) -> None:
-        """For networks of that spec; games that run are dropped."""
+        """Prepare self-play for networks of that spec; games in progress are dropped."""
         self._playing = SelfplayDriver(self._config, spec)
         advice = "lower selfplay.games or search.simulations"
         check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
-        self._session = secrets.randbits(31)  # another each time: games are counted from 0 again
+        self._session = secrets.randbits(31)  # a new one each time, since games are counted from 0 again
         self._collector = Collector(
             *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
             *(self.network, self._session, self._playing.opponents),
@@ -88,7 +88,7 @@ class SelfplayPart(Part):
         self._rounds = PlayRounds(self._playing.lanes, self._session, key)
 
     def change(self, config: Config) -> None:
-        """The games go on; another search or other settings of self-play are compiled, and all searches begin again."""
+        """The games go on. If search or self-play change, they are compiled, and all searches begin again."""
         before, self._config = self._config, config
         self._collector.settings = config.data
         if (before.search, before.selfplay) == (config.search, config.selfplay):
@@ -104,7 +104,7 @@ class SelfplayPart(Part):
         self._rounds.change(playing.lanes)
 
     def run_once(self) -> Progress:
-        """A call of about a second to the games."""
+        """Make a call of about a second to the games."""
         if self._writer.full:
             return waiting(f"{NO_SPACE}: {self._writer.full}", **self._figures())
         self._look()
@@ -131,7 +131,7 @@ class SelfplayPart(Part):
         return Progress(f"playing with {self.network}: {self._done()}", figures=self._figures())
 
     def _enter_stage(self) -> tuple[int, int]:
-        """The simulations of full and of cheap searches in the present stage of the run."""
+        """Enter the current stage of the run; returns the simulations of its full and cheap searches."""
         stage = self._config.stage(self._progress)
         self._collector.visits = budgets = stage.simulations, stage.cheap
         return budgets
@@ -143,7 +143,7 @@ class SelfplayPart(Part):
 
     @property
     def played(self) -> dict[str, Any] | None:
-        """Results of the games since the network was last built anew; None before the first."""
+        """Results of the games since self-play was last rebuilt; None before the first."""
         tally = self._collector.tally
         return tally.values() if tally.games else None
 
@@ -173,7 +173,7 @@ class SelfplayPart(Part):
         self._writer.close()
 
     def _dump_tree(self) -> None:
-        """Write the present search of one of the games, if trees are wanted."""
+        """Write the current search tree of one of the games, if trees are wanted."""
         if self._trees is None or self._trees_written >= self._max_trees:
             return
         with safe_exit.possible(not self._trees_written):
@@ -210,7 +210,7 @@ class SelfplayPart(Part):
         """Evaluations per second; 0 while that is not known."""
         return self._rounds.evaluations / self._rounds.seconds if self._rounds.seconds > 1 else 0.0
 
-    _before_rows = 0  # written by collectors before the present one
+    _before_rows = 0  # written by earlier collectors
 
     def _figures(self) -> dict[str, Any]:
         return {
@@ -261,13 +261,13 @@ class SelfplayPart(Part):
         return (own[-1].name, partial(saving.load, own[-1].path, game, dtype=dtype)) if own else None
 
     def _switch_when_ready(self) -> None:
-        """Let the next network take over, at once or when the games have ended that it did not begin."""
+        """Let the next network take over, at once or when the games that were under way have ended."""
         if self._next is None:
             return
         if not self._config.ring.switch_in_game:
             if self._marks and self._rounds.older(self._marks):
                 return
-            self._rounds.forget()  # those that the old network has begun since
+            self._rounds.forget()  # games that the old network has begun since
         self._collect()
         name, self._weights = self._next
         self._collector.under(name)
@@ -284,7 +284,7 @@ class SelfplayPart(Part):
 
 
 class PatientWriter(Writer):
-    """Writes files in the background, and waits for as long as the disk is full."""
+    """Writes files in the background, and waits while the disk is full."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__()
@@ -295,7 +295,7 @@ class PatientWriter(Writer):
         super().put(lambda: self._patiently(job), what)
 
     def flush(self) -> None:
-        """Return when all jobs are done. TengenError while there is no space for them; they go on being tried."""
+        """Return when all jobs are done. TengenError while there is no space for them; they are tried again."""
         while self.waiting and not self._stop():
             if self.full:
                 raise TengenError(self.full)

@@ -1,4 +1,4 @@
-"""The shuffle as a part: when enough new rows have come, it draws from the window and puts rows in random order."""
+"""The shuffle as a part: when there are enough new rows, it draws rows from the window and shuffles them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ from tengen.words import counted, first_few
 
 
 class ShufflePart(Part):
-    """One process. Several at once do no harm, but twice the work."""
+    """One shuffling process. Several at once do no harm, but do the work twice."""
 
     kind, name = "shuffle", "shuffle"
 
@@ -69,7 +69,7 @@ class ShufflePart(Part):
         )
 
     def run_once(self, *, again: bool = False) -> Progress:
-        """One shuffle, if there are enough new rows, or in any case if the same rows are wanted `again`."""
+        """Make one shuffle if there are enough new rows; with `again`, even if there are none."""
         what, last = self.plan(), newest(self._base, self._survey.game)
         self._name((problem.reason for problem in what.problems), "not used")
         self._name(what.partly_used, "used in part")

@@ -19,7 +19,7 @@ from tengen.run.part import Part, Progress, Stop
 
 
 def is_supervised(base: Path) -> bool:
-    """Whether the run has rows, all of them from games of others, and no other part is at work on it."""
+    """Whether all rows of the run come from games of others, and no other part works on it."""
     others = (part for part in part_status.look(base) if part.alive and part.kind in ("shuffle", "export"))
     return Store(base / "selfplay").is_imported and not any(others)
 
@@ -42,7 +42,7 @@ class SupervisedPart(Part):
         self._export = ExportPart(alone, base, stop, say, name=self.name)
 
     def run_once(self) -> Progress:
-        """A second of learning, a shuffle, or an export."""
+        """Learn for a second, shuffle, or export."""
         self._train.show = self._shuffle.show = self.show
         progress = self._train.run_once()
         if progress.worked:

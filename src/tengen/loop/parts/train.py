@@ -1,7 +1,7 @@
 """Learning as a part: trains on the newest shuffle, and leaves its network for the export every few epochs.
 
-Everything that must not be forgotten is in the checkpoint: which files were learned from (by their content), how far
-the epoch is, and how much the rows so far allow. What was learned after the last checkpoint is learned again.
+Everything that must not be lost is in the checkpoint: which files were learned from (by their content), how far the
+epoch has come, and how many more samples the rows allow. What was learned after the last checkpoint is learned again.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows
+from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -39,7 +39,7 @@ _REMEMBERED = 20_000  # files that were learned from
 
 @dataclass(frozen=True)
 class EpochState:
-    """How far a trainer is, besides its own state; part of every checkpoint."""
+    """How far the training has come, besides the trainer's own state; part of every checkpoint."""
 
     epoch: int = 0  # finished
     steps: int = 0  # of the current one
@@ -52,19 +52,12 @@ class EpochState:
     @staticmethod
     def of(extras: Mapping[str, Any], folder: Path) -> "EpochState":
         """From a checkpoint; one of a fused run has none."""
-        found = extras.get("ring")
-        if found is None:
-            return EpochState()
-        try:
-            used = tuple(str(text) for text in found["used"])
-            return EpochState(int(found["epoch"]), int(found["steps"]), used, int(found["exported"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise TengenError(f"{folder}: this checkpoint belongs to another kind of run ({error})") from None
+        return read_extras(EpochState, extras.get("ring", {}), folder, strict=False)
 
 
 @dataclass
 class EpochSums:
-    """What this process has measured of the current epoch, which another process may have begun."""
+    """What this process has measured in the current epoch, which another process may have begun."""
 
     figures: dict[str, float] = field(default_factory=dict)  # sums over the steps
     steps: int = 0
@@ -81,7 +74,7 @@ class EpochSums:
 
 
 class TrainPart(Part):
-    """One trainer. `role`: `main` is exported for the gate, `extra` aside, `trainonly` not at all."""
+    """One trainer. With role `main` its networks are exported for the gate, with `extra` elsewhere, else not at all."""
 
     kind = "train"
 
@@ -98,7 +91,7 @@ class TrainPart(Part):
         end_when_limited: bool = False,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`elapsed` gives the seconds of the run, for schedules that end with it; by default those of the trainer."""
+        """`elapsed` gives the time of the run, for schedules that end with it; by default that of the trainer."""
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
@@ -132,7 +125,7 @@ class TrainPart(Part):
         return max(1, self._config.ring.samples_per_epoch // self._config.train.batch)
 
     def change(self, config: Config) -> None:
-        """Learn with other settings from now on; a checkpoint of this trainer is exported with them as well."""
+        """Learn with other settings from now on; they also apply when a checkpoint of this trainer is exported."""
         self._config = config
         if self.trainer.change(config.train):
             self._say("the learner is compiled again for these settings")
@@ -140,7 +133,7 @@ class TrainPart(Part):
             directory.write(config, self.folder, ())
 
     def run_once(self) -> Progress:
-        """A second of learning, or the end of an epoch."""
+        """Learn for a second, or end an epoch."""
         with self.session.watching():
             if self._max_epochs is not None and self._state.epoch - self._first_epoch >= self._max_epochs:
                 return self._progress(f"{self._max_epochs:,} epochs are done", ended=True)
@@ -155,7 +148,7 @@ class TrainPart(Part):
             return self._learn(self._files)
 
     def export_now(self) -> bool:
-        """Leave the current network for the export, unless that was done since the last step; whether it was."""
+        """Leave the current network for the export, if it was not left already; returns whether it was left now."""
         if self.role == "trainonly" or self._state.exported == self.trainer.samples:
             return False
         self._leave({"epoch": self._state.epoch, **self._counts(), "losses": losses(self.figures)})
@@ -163,7 +156,7 @@ class TrainPart(Part):
         return True
 
     def flush(self) -> None:
-        """Write a checkpoint of all that was learned, and how far that is."""
+        """Write a checkpoint of everything that was learned, and a line of metrics."""
         self._checkpoint()
         self.session.wait()
         if self._sums.steps:
@@ -226,14 +219,14 @@ class TrainPart(Part):
         return self._progress("an epoch has ended")
 
     def _export_waits(self) -> str:
-        """Why no network is left for the export now: the one before still waits, because the gate has too many."""
+        """Why no network can be exported now: the last one still waits, because the gate has too many."""
         waiting = self.role == "main" and self._config.gate.kind != "none" and export.pending(self.folder)
         if not waiting or len(networks.candidates(self._base)) < self._config.gate.most_waiting:
             return ""
         return f"; not exported, because {self._config.gate.most_waiting:,} candidates wait for the gate"
 
     def _leave(self, line: dict[str, Any]) -> str:
-        """Leave the averaged weights for the export; the name of the network."""
+        """Leave the averaged weights for the export; returns the name of the network."""
         name = networks.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
         if networks.known(self._base, name) is None:
             facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
@@ -262,7 +255,7 @@ class TrainPart(Part):
         return Loader(paths, self._form, self._identity, settings, max_chunk_rows=most)
 
     def _open_newest(self) -> Progress | None:
-        """Take the newest shuffle, if it is another one; what is waited for, if there is nothing to learn from."""
+        """Switch to the newest shuffle; returns what it waits for if there is nothing to learn from."""
         found = newest(self._base, self._identity, self._complain)
         if found is None:
             return self._waiting("the first shuffle")
@@ -290,7 +283,7 @@ class TrainPart(Part):
         return None
 
     def _least_used(self, files: Sequence[ShuffledFile]) -> list[ShuffledFile]:
-        """Those that were learned from least often, if that is less often than they may be."""
+        """The files that were learned from least often, if that is less often than is allowed."""
         used = Counter(self._state.used)
         least = min((used[file.sha256] for file in files), default=0)
         return [file for file in files if used[file.sha256] == least < self._config.ring.passes_per_shuffle]
@@ -322,7 +315,7 @@ class TrainPart(Part):
         return Progress(text, done=done, of=of, ended=ended, figures=self._numbers())
 
     def _waiting(self, words: str, done: float | None = None, of: float | None = None) -> Progress:
-        """Progress that waits; the end, if the trainer should not wait."""
+        """Report what the trainer waits for; or the end, if it should not wait."""
         if self._end_when_limited:
             return self._progress(f"nothing to learn now, which would take {words}", ended=True)
         return waiting(words, done, of, **self._numbers())
@@ -344,7 +337,7 @@ class TrainPart(Part):
 
 
 class ShuffledRows:
-    """The rows of some files of one shuffle, read in order; the shuffle is not removed meanwhile."""
+    """The rows of some files of one shuffle, read in order. Meanwhile the shuffle is not removed."""
 
     def __init__(
         self, shuffle: Shuffle, files: Sequence[ShuffledFile], batch: int, make_loader: Callable[[], Loader]

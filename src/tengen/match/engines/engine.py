@@ -49,7 +49,7 @@ class NotStarted(TengenError):
 
 
 class ForeignEngine(Protocol):
-    """One process that plays one game after the other. Players are 0 and 1, moves have the names that the game uses.
+    """One process that plays one game after another. Players are 0 and 1; moves have the names that the game uses.
 
     All methods raise Fault, after which the engine cannot be used any more.
     """

@@ -58,7 +58,7 @@ def settle(ask: Ask, known: set[str], name: str, line: str, options: Any) -> tup
 
 
 def _by_katago(ask: Ask, known: set[str], options: Any) -> tuple[str, ...]:
-    """By kata-set-rules, with the rules that this version supports."""
+    """Sets the rules by kata-set-rules, with those that this version supports."""
     wanted = go_rules.of_game(options)
     asks = "kata-get-rules" in known
     try:
@@ -94,7 +94,7 @@ def _by_leela(options: Any) -> tuple[str, ...]:
 
 
 def _by_kgs(ask: Ask, name: str, line: str, options: Any) -> tuple[str, ...]:
-    """By the names that the server KGS has for rules, which do not cover dead stones."""
+    """Sets the rules by the names of the server KGS, which say nothing about dead stones."""
     rules = _KGS.get((options.ko, options.suicide))
     remarks = []
     try:

@@ -29,7 +29,7 @@ Given = TypeVar("Given")
 _STAYING: list[Any] = []  # processes that outlive the dashboard; Python would warn about dropping them
 _PIECE = 1 << 16  # bytes per read
 _TAIL = 1 << 14  # bytes of an old log that are shown
-_LOOK = 0.1  # seconds between two looks at a file or a socket
+_LOOK = 0.1  # seconds between two checks of a file or a socket
 _REST = 1.0  # seconds to read what a process has left in its pipes
 
 
@@ -85,7 +85,7 @@ class StatusClient(abc.ABC):
 
     @abc.abstractmethod
     def _beginning(self) -> str:
-        """What starting means here, in words."""
+        """What is said when it starts."""
 
     @abc.abstractmethod
     async def _run(self) -> ProcessEnded:
@@ -292,14 +292,14 @@ async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio
 
 
 async def _end_of(process: subprocess.Popen[bytes]) -> int:
-    """The exit code. asyncio's own processes end only when all that share their pipes do."""
+    """The exit code. asyncio's own processes only end when all processes that share their pipes have ended."""
     while (code := process.poll()) is None:
         await asyncio.sleep(_LOOK / 2)
     return code
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Lines without their ends; of a line that is too long, as much as makes `decode` refuse it."""
+    """Lines without their newlines; a line that is too long is cut just so that `decode` still refuses it."""
     rest = b""
     with contextlib.suppress(ConnectionError):
         while piece := await reader.read(_PIECE):

@@ -30,7 +30,7 @@ log            standard error; cyan, yellow, red: messages; magenta: not a messa
 
 
 class Quit(ModalScreen[Answer]):
-    """Asks whether a daemon that can stay shall go on."""
+    """Asks whether the daemon should go on without the dashboard."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("g", "answer('go on')", "Go on"),

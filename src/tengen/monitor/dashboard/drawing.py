@@ -20,7 +20,7 @@ def figure(value: float | None) -> str:
 
 
 def fit(text: str, width: int, right: bool = False) -> str:
-    """Exactly `width` columns; an ellipsis stands at the end of what is too long, or at its beginning if `right`."""
+    """Exactly `width` columns; text that is too long gets an ellipsis at its end, or at its beginning if `right`."""
     text = text.replace("\n", " ")
     if cell_len(text) <= width:
         pad = " " * (width - cell_len(text))
@@ -38,7 +38,7 @@ def harmless(text: Text, between: str = "\n") -> Text:
 
 
 def bar(done: float, width: int, style: str = GOOD) -> Text:
-    """A share from 0 to 1."""
+    """A bar for a share from 0 to 1."""
     share = min(max(done, 0.0), 1.0) if math.isfinite(done) else 0.0
     halves = int(2 * max(width, 0) * share + 1e-9)
     full = "━" * (halves // 2) + "╸" * (halves % 2)
@@ -46,7 +46,7 @@ def bar(done: float, width: int, style: str = GOOD) -> Text:
 
 
 def share(part: float, whole: float) -> float:
-    """0 if there is no whole."""
+    """The share of `part` in `whole`; 0 if that is 0."""
     return part / whole if whole > 0 else 0.0
 
 

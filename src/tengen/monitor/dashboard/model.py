@@ -15,13 +15,13 @@ from tengen.protocol.messages import Error, LoaderStage, Log, NetworkExported, N
 VIEWS = ("train", "validation", "test")
 LINES = 1000
 """Lines of the log that are kept."""
-_LAST = 8  # lines that are shown of a process that has ended
+_LAST = 8  # lines of a process that has ended which are shown
 _POINTS = 2000  # of a curve
 _RECENT = 50  # lines among which the same text from the other channel is a duplicate
 _STAMP = re.compile(r"^\d\d:\d\d:\d\d ((warning|error): )?")  # of the daemon's lines on standard error
 _LONGEST = 2000  # characters of a line
-_SILENCE = 5.0  # seconds without a status, of which there is one a second, that are worth a warning
-_STILL = 5.0  # seconds after which a stage stands still
+_SILENCE = 5.0  # seconds without a status after which there is a warning; normally one comes every second
+_STILL = 5.0  # seconds after which a stage counts as stuck
 _FLOW = ("working", "waiting for input", "waiting for output")  # stages that should produce something
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
@@ -94,7 +94,7 @@ class Curve:
 
 
 class Model:
-    """`name` is the run's until a status has another; `who` is what it listens to, as "the daemon"."""
+    """`name` is the name of the run until a status gives another; `who` is what it listens to, as "the daemon"."""
 
     def __init__(self, name: str, who: str = "the daemon") -> None:
         self.name, self.who = name, who
@@ -154,12 +154,12 @@ class Model:
         return list(dict.fromkeys((*VIEWS, *found)))
 
     def stages(self) -> list[LoaderStage]:
-        """The stages of the present view, and those that all views share."""
+        """The stages of the current view, and those that all views share."""
         loader = self.status.loader if self.status else None
         return [stage for stage in loader.stages if stage.split in ("", self.view)] if loader else []
 
     def losses(self) -> tuple[float | None, dict[str, float]]:
-        """The total of the present view, and its parts by name."""
+        """The total loss of the current view, and its parts by name."""
         training = self.status.training if self.status else None
         if training is None:
             return None, {}
@@ -172,11 +172,11 @@ class Model:
 
     @property
     def curve(self) -> list[tuple[int, float]]:
-        """The loss of the present view by steps since the beginning."""
+        """The loss of the current view by steps since the beginning."""
         return self.curves[self.view].points if self.view in self.curves else []
 
     def networks(self, now: float) -> list[NetworkStatus]:
-        """The last networks, newest first, with their present age."""
+        """The last networks, newest first, with their current age."""
         told = self.status.networks if self.status else ()
         names = {network.name for network in told}
         fresh = [network for name, network in self._exported.items() if name not in names]
@@ -196,7 +196,7 @@ class Model:
         return quiet if self.status is not None and not self.ended and quiet >= _SILENCE else 0.0
 
     def tail(self) -> list[str]:
-        """The last lines of the process: on standard error, or else what was no message on its output."""
+        """The last lines of the process on standard error, or if there are none, invalid lines on its output."""
         return list(self._tail or self._garbage)
 
     def _take(self, status: TrainingStatus, now: float) -> None:
@@ -228,7 +228,7 @@ class Model:
             self._export(event)
 
     def _twice(self, way: str, text: str) -> bool:
-        """Whether the same text has just come the other way: a daemon also writes its messages to standard error."""
+        """Whether the same text has just come by the other way: a daemon also writes its messages to standard error."""
         words = _STAMP.sub("", text)
         for known in self._heard_words:
             if known[0] != way and known[1] == words:
@@ -243,7 +243,7 @@ class Model:
             del self._exported[next(iter(self._exported))]
 
     def _write(self, kind: Kind, text: str) -> str:
-        """Add lines to the log that a terminal can show; the last of them."""
+        """Add lines to the log, without control characters; returns the last of them."""
         shown = ""
         for part in text.split("\n") or [""]:
             shown = clean(part)

@@ -15,7 +15,7 @@ from tengen.protocol.messages import NetworkStatus, SelfplayStatus, TrainingFigu
 from tengen.words import age, short, short_clock, short_rate
 
 _LEAST_CHART = 2  # lines
-_WIDE = 60  # columns from which the networks have room for more
+_WIDE = 60  # columns from which there is room for more about the networks
 _UPLOADS = {"done": GOOD, "failed": BAD, "uploading": WARM, "waiting": WARM}
 _FIGURES = 22  # columns
 _STONES = {"x": "bold cyan", "X": "bold cyan", "o": "bold yellow", "O": "bold yellow", ".": "dim"}
@@ -70,7 +70,7 @@ def lines(parts: list[Text]) -> Text:
 
 
 class SchedulePane(Pane):
-    """Networks so far, and the present cycle next to the previous one."""
+    """Networks so far, and the current cycle next to the previous one."""
 
     title = "schedule"
 
@@ -135,7 +135,7 @@ def _speed(training: TrainingFigures, width: int) -> Text:
 
 
 def _wrapped(words: list[str], width: int) -> list[Text]:
-    """As many words in a line as fit."""
+    """Lines with as many words as fit."""
     found: list[str] = []
     for word in words:
         if found and cell_len(found[-1]) + 2 + cell_len(word) <= width:
@@ -220,7 +220,7 @@ def _figures(selfplay: SelfplayStatus) -> list[str]:
 
 
 def _coloured(line: str) -> Text:
-    """A row of a board, stones in colours; notes below the board and names of columns are dim."""
+    """A row of a board with coloured stones; notes below the board and names of columns are dim."""
     cells = line.split()[1:]
     if ":" in line or not cells or any(cell not in _STONES for cell in cells):
         return Text(line, DIM)

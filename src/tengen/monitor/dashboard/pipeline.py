@@ -1,4 +1,4 @@
-"""The data pipeline: a row for every stage of the loader with the queue behind it, in the order of the flow."""
+"""The data pipeline: a row for every stage of the loader with the queue behind it, in the order of the data flow."""
 
 from rich.text import Text
 
@@ -44,7 +44,7 @@ def _heading(width: int) -> Text:
 
 
 def _row(stage: LoaderStage, width: int) -> Text:
-    """One stage; red if it stands still."""
+    """One stage; red if it is stuck."""
     if stage.doing not in _COUNTING:
         return _worded(stage, width)
     style = BAD if still(stage) else DIM if stage.doing in ("idle", "ended") else ""
@@ -85,7 +85,7 @@ def _queue(stage: LoaderStage, width: int, style: str) -> Text:
 
 
 def _notes(loader: LoaderStatus, stages: list[LoaderStage]) -> list[Text]:
-    """What is waited for, how many chunks there were, and which files were rejected."""
+    """What a stage waits for, how many chunks there were, and which files were rejected."""
     waits = [f"{stage.name} waits for {stage.waits_for}" for stage in stages if still(stage) and stage.waits_for]
     counts = ", ".join(f"{short(count)} {split}" for split, count in loader.chunks.items())
     rejected = ", ".join(f"{short(count)} {why}" for why, count in loader.rejected.items() if count)
