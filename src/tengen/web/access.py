@@ -39,12 +39,12 @@ class Access:
     def refusal(self, method: str, headers: Mapping[str, str], query: str) -> tuple[int, str] | None:
         """Why a request is refused, as a status and a message; None if it is not. Header names are in lower case."""
         host = headers.get("host", "")
-        name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+        name = _split(f"//{host}").hostname or ""
         # A page of another site may have its own name point here (DNS rebinding): its requests carry that name.
         if self.is_local and name not in (*_NAMES, self.host):
             return 403, f"this server is called localhost, not {name[:80]!r}"
         origin = headers.get("origin")
-        if origin is not None and urllib.parse.urlsplit(origin).netloc != host:
+        if origin is not None and _split(origin).netloc != host:
             return 403, "requests from other sites are refused"
         if headers.get("sec-fetch-site") == "cross-site":
             return 403, "requests from other sites are refused"
@@ -63,3 +63,11 @@ class Access:
         """The address to open."""
         name = "localhost" if self.host in _NAMES else f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{port}/" + ("" if self.is_local else f"?token={self.token}")
+
+
+def _split(address: str) -> urllib.parse.SplitResult:
+    """The parts of an address, all of them empty if it is not well formed."""
+    try:
+        return urllib.parse.urlsplit(address)
+    except ValueError:
+        return urllib.parse.SplitResult("", "", "", "", "")

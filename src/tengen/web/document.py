@@ -340,4 +340,4 @@ def _flat(data: Any, prefix: str = "") -> Any:
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", hide(value) if isinstance(value, str) else value

@@ -9,12 +9,13 @@ from typing import Any
 from tengen.data.records.records import ENDINGS
 from tengen.errors import TengenError
 from tengen.run import networks
-from tengen.web.folders import inside
+from tengen.web.folders import inside, leads_out
 
 FOLDER = "games"
 _NAMES = (".sgf", ".pgn", ".txt")
 _MOST_NETWORKS = 500
 _LISTED = 100  # games of one network in a list
+_LONGEST = 4000  # characters of a comment
 _LARGEST = 1 << 24  # bytes of a file of games
 
 
@@ -24,7 +25,7 @@ class NoSuchGame(TengenError):
 
 def networks_with_games(base: Path) -> list[str]:
     """The names of networks whose games were recorded, the newest first."""
-    found = [path.name for path in inside(base / FOLDER) if path.is_dir()]
+    found = [path.name for path in _folders(base) if path.is_dir()]
     return sorted(found, key=lambda name: (networks.parse(name) or (-1, ""))[0], reverse=True)[:_MOST_NETWORKS]
 
 
@@ -45,20 +46,17 @@ def listed(base: Path, network: str, most: int = _LISTED) -> list[dict[str, Any]
 
 def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     """One game with all positions. Needs JAX. TengenError says what is wrong with it."""
+    from tengen.data.records.records import load_comments, load_variations
     from tengen.web import frames
 
     record = find_record(base, network, key)
-    return frames.play_through(record, _variations(base, network, key)) | {
-        "key": key,
-        "text": text_of(base, network, key),
-    }
-
-
-def _variations(base: Path, network: str, key: str) -> list[tuple[int, ...]]:
-    from tengen.data.records.records import load_variations
-
     name, _, number = key.rpartition(":")
-    return load_variations(_folder(base, network) / name, int(number))
+    path = _folder(base, network) / name
+    played = frames.play_through(record, load_variations(path, int(number)))
+    for ply, words in load_comments(path, int(number), own=True).items():
+        if ply < len(played["moves"]):
+            played["moves"][ply]["comment"] = words[:_LONGEST]
+    return played | {"key": key, "text": text_of(base, network, key)}
 
 
 def text_of(base: Path, network: str, key: str) -> dict[str, str]:
@@ -107,9 +105,13 @@ def find_record(base: Path, network: str, key: str) -> Any:
     return records[int(number)]
 
 
+def _folders(base: Path) -> list[Path]:
+    return [] if leads_out(base / FOLDER, base) else inside(base / FOLDER)
+
+
 def _folder(base: Path, network: str) -> Path:
     """The folder of a network's games; a name that is not listed there cannot lead anywhere else."""
-    found = next((path for path in inside(base / FOLDER) if path.name == network and path.is_dir()), None)
+    found = next((path for path in _folders(base) if path.name == network and path.is_dir()), None)
     if found is None:
         raise NoSuchGame(f"{base}: no games of a network {network!r}")
     return found

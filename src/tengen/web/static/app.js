@@ -1,5 +1,5 @@
 // The page: which runs are shown, and in which tab.
-import { colour, h, remembered } from "dom.js";
+import { colour, h, pointer, remembered, renew } from "dom.js";
 import { AXES, drawCharts, resizeCharts, view, zoomTo } from "charts.js";
 import { GamesTab } from "viewer.js";
 import { dataTab, ladderTab, runTable, settingsTab, summary } from "tables.js";
@@ -57,9 +57,11 @@ const chips = h("div", { class: "chips", role: "group", "aria-label": "runs" });
 const tabs = h("nav", { class: "tabs", "aria-label": "views" });
 const summaryHost = h("div", {});
 const grid = h("div", { class: "charts" });
+const noCurves = h("p", { class: "empty", hidden: true }, "There are no figures yet: the first come when the run has played a while.");
 const markKey = h("span", { class: "mark-key" });
 const MARKS = { start: "┆ resumed", setting: "┆ setting changed", accepted: "╷ accepted", rejected: "╷ rejected" };
 const panels = Object.fromEntries(Object.keys(TABS).map((name) => [name, h("div", { class: "panel", id: `panel-${name}`, hidden: true })]));
+let bar = null;
 let games = null;
 let play = null;
 
@@ -102,27 +104,30 @@ function draw(anew = false) {
     if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - 8; // on a phone, the row of tabs is longer than the page
   }
   chips.hidden = state.runs.length < 2 || state.runs.length > 12;
-  chips.replaceChildren(...state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
+  renew(chips, state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
     h("span", { class: "dot", "data-colour": run.colour.slice(2) }), run.label)));
   if (!shown.length) {
-    summaryHost.replaceChildren(h("p", { class: "empty" }, "There is no run here yet; this page shows those that begin."));
+    renew(summaryHost, h("p", { class: "empty" }, "There is no run here yet; this page shows those that begin."));
     return;
   }
   const first = shown[0];
   document.title = `${shown.map((run) => run.label).join(", ")} · Tengen`;
-  if (state.tab === "runs") summaryHost.replaceChildren(h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
-  else summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
-    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
-  if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
+  if (state.tab === "runs") renew(summaryHost, h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
+  else renew(summaryHost, shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
+    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : null);
+  if (state.tab === "runs") renew(panels.runs, runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
   if (state.tab === "curves") {
     drawCharts(grid, shown, anew);
+    const none = !shown.some((run) => run.charts.length);
+    bar.hidden = none;
+    noCurves.hidden = !none;
     const kinds = Object.entries(MARKS).filter(([kind]) => shown.some((run) => run.marks.some((mark) => mark.kind === kind)));
     markKey.replaceChildren(...kinds.map(([kind, text]) => h("span", { class: `mark-${kind}` }, text)));
   }
-  if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
+  if (state.tab === "ladder") renew(panels.ladder, shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
-  if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
-  if (state.tab === "settings") panels.settings.replaceChildren(h("div", { class: "cards" }, settingsTab(shown)));
+  if (state.tab === "data") renew(panels.data, shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
+  if (state.tab === "settings") renew(panels.settings, h("div", { class: "cards" }, settingsTab(shown)));
   if (state.tab === "play" && play) play.show(first);
 }
 
@@ -142,11 +147,12 @@ function go(tab) {
 
 function toolbar() {
   const axis = h("select", { id: "axis", onchange: () => { view.x = axis.value; view.zoom = null; draw(); } }, Object.entries(AXES).map(([value, text]) => h("option", { value }, text)));
-  const smooth = h("input", { id: "smooth", type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => { view.smooth = Number(smooth.value); drawCharts(grid, runs()); } });
+  const amount = h("output", { for: "smooth" }, "0");
+  const smooth = h("input", { id: "smooth", type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => { view.smooth = Number(smooth.value); amount.textContent = smooth.value; drawCharts(grid, runs()); } });
   const marks = h("input", { id: "marks", type: "checkbox", checked: true, onchange: () => { view.marks = marks.checked; drawCharts(grid, runs(), true); } });
   const reset = h("button", { type: "button", class: "small", hidden: true, onclick: () => zoomTo(null) }, "reset zoom");
   document.addEventListener("zoomed", () => { reset.hidden = view.zoom === null; });
-  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
+  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth, " ", amount), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset; in a chart, the arrow keys read it, + and − zoom"));
 }
 
 function theme() {
@@ -174,10 +180,10 @@ function follow() {
   const changed = new Set();
   let busy = false;
   let before = 0;
-  const events = new EventSource(`/api/events${token ? `?token=${encodeURIComponent(token)}` : ""}`);
+  let events = null;
   const refresh = async () => {
     if (busy || document.hidden || !changed.size) return;
-    const wait = before + REFRESH - Date.now();
+    const wait = pointer.down ? 200 : before + REFRESH - Date.now();
     if (wait > 0) { setTimeout(refresh, wait); return; }
     busy = true;
     before = Date.now();
@@ -192,9 +198,7 @@ function follow() {
     busy = false;
     if (changed.size) setTimeout(refresh, REFRESH);
   };
-  events.addEventListener("open", () => { live.dataset.state = "open"; });
-  events.addEventListener("error", () => { live.dataset.state = "lost"; });
-  events.addEventListener("runs", (event) => {
+  const told = (event) => {
     const news = JSON.parse(event.data);
     const before = state.runs.length;
     state.runs = news.runs.map((run) => ({ ...state.runs.find((one) => one.id === run.id), ...run }));
@@ -203,8 +207,23 @@ function follow() {
     if (!state.chosen.size && state.runs.length) choose(state.runs[0].id);
     else if (state.runs.length !== before) draw();
     refresh();
-  });
-  document.addEventListener("visibilitychange", refresh);
+  };
+  // A browser has six connections to a server, for all of its tabs: those that nobody sees let theirs go.
+  const listen = () => {
+    if (document.hidden) {
+      if (events) events.close();
+      events = null;
+      return;
+    }
+    if (events) return;
+    state.chosen.forEach((id) => live.dataset.state && changed.add(id)); // what happened meanwhile is not told
+    events = new EventSource(`/api/events${token ? `?token=${encodeURIComponent(token)}` : ""}`);
+    events.addEventListener("open", () => { live.dataset.state = "open"; });
+    events.addEventListener("error", () => { live.dataset.state = "lost"; });
+    events.addEventListener("runs", told);
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
 }
 
 async function begin() {
@@ -213,7 +232,8 @@ async function begin() {
     h("header", { class: "top" }, h("span", { class: "brand" }, "Tengen"), tabs, page.live && live, theme()),
     h("main", { id: "main" }, chips, summaryHost, Object.values(panels)),
     h("footer", {}, page.live ? "" : `Made ${page.made.replace("T", " ").replace("+00:00", " UTC")} by tengen report.`));
-  panels.curves.append(toolbar(), grid);
+  bar = toolbar();
+  panels.curves.append(bar, noCurves, grid);
   games = new GamesTab(panels.games, source);
   if (page.live) {
     play = new PlayTab(panels.play, source);

@@ -1,5 +1,7 @@
 // Charts of one run or of several over each other.
 import { clock, colour, h, s, short, withUnit } from "dom.js";
+import { calibrationCard } from "calibration.js";
+import { chartKey, chartTouch } from "chart_input.js";
 
 export const AXES = { elapsed: "time", games: "games", rows: "rows", samples: "samples", steps: "steps" };
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [1, 2]];
@@ -76,8 +78,8 @@ class ChartCard {
   constructor(id, runs) {
     this.id = id;
     this.plot = null;
-    this.host = h("div", { class: "plot" });
-    this.tip = h("div", { class: "tip", hidden: true });
+    this.host = h("div", { class: "plot", tabindex: 0, role: "group", onkeydown: (event) => chartKey(this.plot, event, view, zoomTo), onblur: () => this.plot && this.plot.setCursor({ left: -10, top: -10 }) });
+    this.tip = h("div", { class: "tip", hidden: true, "aria-live": "polite" });
     this.legend = h("div", { class: "legend" });
     this.numbers = h("div", { class: "numbers", hidden: true });
     const spec = this.spec(runs);
@@ -154,13 +156,15 @@ class ChartCard {
         points: { show: Boolean(one.errors) || few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
       }))],
       hooks: {
-        drawClear: [(u) => this.drawReferences(u)],
+        drawClear: [(u) => this.drawReferences(u), (u) => this.drawUnsmoothed(u)],
         draw: [(u) => this.drawErrors(u), (u) => this.drawMarks(u)],
         setCursor: [(u) => this.hover(u)],
         setSelect: [(u) => { if (u.select.width > 3) zoomTo(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); }],
       },
     }, this.data, this.host);
     this.plot.over.addEventListener("dblclick", () => zoomTo(null));
+    chartTouch(this.plot, zoomTo);
+    this.host.setAttribute("aria-label", `${this.spec(this.runs).title}: arrow keys read the values`);
     const canvas = this.plot.root.querySelector("canvas");
     canvas.setAttribute("role", "img");
     this.canvas = canvas;
@@ -205,6 +209,29 @@ class ChartCard {
     if (high <= low) high = low + 1;
     if (!zoom) high += 0.012 * (high - low); // room for the last point and its bar
     this.plot.setScale("x", { min: low, max: high });
+  }
+
+  // The values themselves, faint, below their mean.
+  drawUnsmoothed(u) {
+    if (!view.smooth) return;
+    const { ctx } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    ctx.clip();
+    ctx.globalAlpha = 0.25;
+    ctx.lineWidth = devicePixelRatio;
+    this.series.forEach((one, at) => {
+      if (one.errors || !u.series[at + 1].show) return;
+      ctx.strokeStyle = colour(one.colour);
+      ctx.beginPath();
+      one.xs.forEach((x, place) => {
+        const y = one.ys[place];
+        if (x !== null && y !== null && y !== undefined && !(this.log && y <= 0)) ctx.lineTo(u.valToPos(x, "x", true), u.valToPos(y, "y", true));
+      });
+      ctx.stroke();
+    });
+    ctx.restore();
   }
 
   drawReferences(u) {
@@ -375,40 +402,4 @@ export function drawCharts(host, runs, anew = false) {
 
 export function resizeCharts() {
   shown.forEach((card) => card.plot && card.plot.setSize({ width: Math.max(card.host.clientWidth, 200), height: HEIGHT }));
-}
-
-// How often positions were won that searches gave a chance, against that chance.
-function calibrationCard(runs) {
-  const lines = runs.flatMap((run) => Object.entries(run.calibration).map(([name, bins]) => ({ run, name, bins })))
-    .filter((line) => runs.length === 1 || line.name === "recent");
-  if (!lines.length) return null;
-  const [width, height, left, bottom] = [360, 250, 44, 34];
-  const x = (share) => left + share * (width - left - 12);
-  const y = (share) => height - bottom - share * (height - bottom - 10);
-  const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const most = Math.max(...lines.flatMap((line) => line.bins.map((bin) => bin.count)));
-  const words = lines[lines.length - 1].bins.map((bin) => `${Math.round(100 * bin.predicted)} %: ${Math.round(100 * bin.actual)} %`);
-  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "reliability",
-    "aria-label": `Calibration, predicted and actual points: ${words.join(", ")}` },
-  ticks.map((tick) => [
-    s("line", { x1: x(tick), x2: x(tick), y1: y(0), y2: y(1), class: "gridline" }),
-    s("line", { x1: x(0), x2: x(1), y1: y(tick), y2: y(tick), class: "gridline" }),
-    s("text", { x: x(tick), y: y(0) + 16, "text-anchor": "middle" }, `${100 * tick}`),
-    s("text", { x: x(0) - 6, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick}`)]),
-  s("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), class: "diagonal" }),
-  s("text", { x: (x(0) + x(1)) / 2, y: height - 3, "text-anchor": "middle" }, "predicted points, %"),
-  lines.map((line, at) => {
-    const stroke = `var(${runs.length > 1 ? line.run.colour : `--c${at}`})`;
-    const points = line.bins.map((bin) => `${x(bin.predicted)},${y(bin.actual)}`).join(" ");
-    return s("g", {}, s("polyline", { points, fill: "none", stroke, "stroke-width": 1.75, "stroke-opacity": line.name === "all" && lines.length > 1 ? 0.55 : 1 }),
-      line.bins.map((bin) => s("circle", { cx: x(bin.predicted), cy: y(bin.actual), r: 2 + 4 * Math.sqrt(bin.count / most), fill: stroke, "fill-opacity": 0.75 },
-        s("title", {}, `predicted ${Math.round(100 * bin.predicted)} %, actual ${(100 * bin.actual).toFixed(1)} %, ${bin.count.toLocaleString("en")} searches`))));
-  }));
-  const label = (line) => (runs.length > 1 ? line.run.label : line.name === "all" ? "whole run" : "last third");
-  return h("section", { class: "card chart", "data-chart": "calibration" },
-    h("div", { class: "chart-head" }, h("h3", {}, "Calibration of the value")),
-    h("p", { class: "about" }, "What searches in self-play predicted, against the results of the games."),
-    picture,
-    h("div", { class: "legend" }, lines.map((line, at) => h("span", { class: "entry" },
-      h("span", { class: "dot", "data-colour": (runs.length > 1 ? line.run.colour : `--c${at}`).slice(2) }), label(line)))));
 }

@@ -156,7 +156,7 @@ function ringPicture(run, last) {
   const alive = run.parts.filter((part) => part.alive);
   const inOne = alive.some((part) => ["fused", "roles", "sync", "cluster", "daemon"].includes(part.kind)) || !alive.length;
   const nodes = alive.filter((part) => part.kind === "node");
-  const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
+  const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle || alive.some((part) => part.kind === "sync");
   const driver = alive.find((part) => part.kind !== "node" && !RING.some(([kind]) => kind === part.kind));
   const served = driver && driver.kind === "daemon";
   const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
