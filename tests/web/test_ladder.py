@@ -66,3 +66,10 @@ def test_the_summary_of_a_match(tmp_path: Path) -> None:
     assert found is not None
     assert (found["a"], found["wins"], found["share"]) == ("net", 6, 0.6)
     assert found["elo_low"] < found["elo"] < found["elo_high"]
+
+
+def test_tables_without_games_or_samples_have_those_of_the_run_at_that_time() -> None:
+    progress = {"elapsed": [0.0, 10.0], "games": [0, 100], "samples": [None, None]}
+    found = ladder.with_axes({"elapsed": [5.0, 20.0], "steps": [3, 9], "x": [1, 2]}, progress)
+    assert found == {"elapsed": [5.0, 20.0], "steps": [3, 9], "x": [1, 2], "games": [50.0, 100.0]}
+    assert ladder.with_axes({"x": [1]}, progress) == {"x": [1]}

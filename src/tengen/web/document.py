@@ -134,7 +134,7 @@ class RunReader:
             "epochs": curves.epoch_columns(epochs),
             "evaluations": curves.evaluation_columns(others),
         }
-        tables = {name: table for name, table in tables.items() if table}
+        tables = {name: ladder.with_axes(table, tables["progress"]) for name, table in tables.items() if table}
         ladders, complaints = self._ladders()
         problems += complaints
         own = self._own_ladder()

@@ -15,7 +15,7 @@ from tengen.match import ratings, results
 from tengen.match.folder import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
-from tengen.web.curves import brief
+from tengen.web.curves import AXES, brief
 from tengen.web.folders import inside
 
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
@@ -141,6 +141,18 @@ def rating_columns(
         )
     rows = sorted((row for row in rows if row["elapsed"] is not None), key=lambda row: row["elapsed"])
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def with_axes(table: Mapping[str, list[Any]], progress: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """The table with the games, rows, samples and steps that the run had at its times, where it does not say so."""
+    found: dict[str, list[Any]] = {}
+    times = table.get("elapsed")
+    if times is None:
+        return dict(table)
+    for name in (axis for axis in AXES if axis not in table):
+        if known := Interpolation(progress.get("elapsed", ()), progress.get(name, ())):
+            found[name] = [known(elapsed) for elapsed in times]
+    return {**table, **found}
 
 
 def made_at(progress: Mapping[str, Sequence[Any]]) -> Callable[[str], float | None]:

@@ -7,6 +7,7 @@ import { PlayTab } from "play.js";
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const TABS = { runs: "Runs", curves: "Curves", ladder: "Ladder", games: "Games", data: "Data", settings: "Settings", play: "Play & analyse" };
+const COLOURS = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"];
 const REFRESH = 4000; // milliseconds between two readings of a run
 
 // Where the page has its data from: what it contains, or the server that it came from.
@@ -51,7 +52,7 @@ const served = {
 };
 const source = page.live ? served : embedded;
 
-const state = { runs: page.runs, chosen: new Set(), documents: new Map(), tab: "", machine: null };
+const state = { runs: page.runs, chosen: new Set(), documents: new Map(), colours: new Map(), tab: "", machine: null };
 const live = h("span", { class: "live", title: "this page changes with the runs" });
 const chips = h("div", { class: "chips", role: "group", "aria-label": "runs" });
 const tabs = h("nav", { class: "tabs", "aria-label": "views" });
@@ -74,8 +75,14 @@ function runs() {
   return [...state.chosen].map((id) => state.documents.get(id)).filter(Boolean);
 }
 
+// Each run that is shown has a colour, which it keeps as long as it is.
 function numbered() {
-  state.runs.forEach((run, at) => { run.label = label(run); run.colour = `--c${at % 8}`; });
+  for (const id of state.colours.keys()) if (!state.chosen.has(id)) state.colours.delete(id);
+  for (const id of state.chosen) {
+    const free = COLOURS.find((name) => ![...state.colours.values()].includes(name));
+    if (!state.colours.has(id)) state.colours.set(id, free || COLOURS[state.colours.size % COLOURS.length]);
+  }
+  for (const run of [...state.runs, ...state.documents.values()]) Object.assign(run, { label: label(run), colour: state.colours.get(run.id) || "--muted" });
 }
 
 async function choose(id, alone = false) {
@@ -90,8 +97,9 @@ async function load(ids) {
     const found = await source.run(id);
     const known = state.runs.find((run) => run.id === id);
     if (known) Object.assign(known, { state: found.state, elapsed: found.elapsed, games: found.games, rows: found.rows, steps: found.steps, loss: found.loss, rating: found.rating });
-    state.documents.set(id, { ...found, label: known ? known.label : id, colour: known ? known.colour : "--c0" });
+    state.documents.set(id, { ...found });
   }
+  numbered();
 }
 
 function draw(anew = false) {
@@ -152,7 +160,7 @@ function toolbar() {
   const marks = h("input", { id: "marks", type: "checkbox", checked: true, onchange: () => { view.marks = marks.checked; drawCharts(grid, runs(), true); } });
   const reset = h("button", { type: "button", class: "small", hidden: true, onclick: () => zoomTo(null) }, "reset zoom");
   document.addEventListener("zoomed", () => { reset.hidden = view.zoom === null; });
-  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth, " ", amount), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset; in a chart, the arrow keys read it, + and − zoom"));
+  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth, " ", amount), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom", h("span", { class: "by-keys" }, ", double-click to reset; with the keyboard, arrows read a chart, + and − zoom")));
 }
 
 function theme() {
@@ -213,6 +221,7 @@ function follow() {
     if (document.hidden) {
       if (events) events.close();
       events = null;
+      live.dataset.state = "asleep";
       return;
     }
     if (events) return;

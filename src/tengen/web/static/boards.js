@@ -41,7 +41,8 @@ export function drawBoard(position, options = {}) {
   }
   coordinates(position, centre, board);
   const targets = [...board.querySelectorAll(".target")];
-  const reached = targets.find((one) => Number(one.dataset.cell) === options.chosen) || targets[Math.floor(targets.length / 2)];
+  const away = (one) => Math.hypot(Number(one.getAttribute("x")) + CELL / 2 - w / 2, Number(one.getAttribute("y")) + CELL / 2 - t / 2);
+  const reached = targets.find((one) => Number(one.dataset.cell) === options.chosen) || targets.sort((a, b) => away(a) - away(b))[0];
   if (reached) reached.setAttribute("tabindex", 0); // one stop of the tab key; the arrow keys go on from there
   return board;
 }

@@ -1,5 +1,5 @@
 // Charts of one run or of several over each other.
-import { clock, colour, h, s, short, withUnit } from "dom.js";
+import { clock, colour, h, s, short, spanned, withUnit } from "dom.js";
 import { calibrationCard } from "calibration.js";
 import { chartKey, chartTouch } from "chart_input.js";
 
@@ -189,11 +189,10 @@ class ChartCard {
   range(low, high) {
     if (low === null || high === null) return [0, 1];
     if (this.series.some((one) => one.errors)) {
-      const elos = this.series.flatMap((one) => one.ys.filter((y) => y !== null));
-      const slack = Math.max(60, 0.25 * (Math.max(...elos) - Math.min(...elos)));
+      const known = this.series.flatMap((one) => one.ys.map((y, at) => [y, one.errors[at]])).filter(([y]) => y !== null);
+      const elos = spanned(known.map(([y]) => y), known.map(([, error]) => error));
       const references = this.runs.flatMap((run) => run.references.map((one) => one.elo));
-      low = Math.min(...elos.map((elo) => elo - slack), ...references);
-      high = Math.max(...elos.map((elo) => elo + slack), ...references);
+      [low, high] = [Math.min(...elos, ...references), Math.max(...elos, ...references)];
     } else if (low >= 0 && low < 0.35 * high) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
     if (this.series[0].unit === "%") return [low === 0 ? 0 : Math.max(0, low - room), Math.min(high + room, Math.max(1.01, high))];
@@ -242,14 +241,18 @@ class ChartCard {
     ctx.fillStyle = colour("--muted");
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
-    for (const { name, elo } of this.runs[0].references.slice(0, 8)) {
+    let [above, end] = [Infinity, 0]; // of the last name: one that is too near to it stands beside it
+    for (const { name, elo } of this.runs[0].references.slice(0, 8).sort((a, b) => a.elo - b.elo)) {
       const y = Math.round(u.valToPos(elo, "y", true));
+      end = above - y < 13 * devicePixelRatio ? end + 10 * devicePixelRatio : 0;
+      above = y;
       ctx.beginPath();
       ctx.moveTo(u.bbox.left, y);
       ctx.lineTo(u.bbox.left + u.bbox.width, y);
       ctx.stroke();
       ctx.textAlign = "left"; // the newest networks are on the right
-      ctx.fillText(name.slice(0, 24), u.bbox.left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+      ctx.fillText(name.slice(0, 24), u.bbox.left + 4 * devicePixelRatio + end, y - 4 * devicePixelRatio);
+      end += ctx.measureText(name.slice(0, 24)).width;
     }
     ctx.restore();
   }

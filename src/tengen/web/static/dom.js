@@ -90,6 +90,14 @@ export function withUnit(value, unit) {
   return short(value) + (unit || "");
 }
 
+// The range of numbers with their errors. Of an error that is far larger than most, only a part is in it.
+export function spanned(numbers, errors) {
+  const sorted = errors.filter((error) => error > 0).sort((a, b) => a - b);
+  const most = Math.max(50, 0.2 * (Math.max(...numbers) - Math.min(...numbers)), 2 * (sorted[Math.floor(sorted.length / 2)] || 0));
+  const part = (at) => Math.min(errors[at] || 0, most);
+  return [Math.min(...numbers.map((x, at) => x - part(at))), Math.max(...numbers.map((x, at) => x + part(at)))];
+}
+
 export function save(name, content) {
   const link = h("a", { href: URL.createObjectURL(new Blob([content], { type: "text/plain" })), download: name });
   document.body.append(link);

@@ -1,5 +1,5 @@
 // The list of runs, the ladder, the data and the settings.
-import { bytes, clock, h, percent, s, short } from "dom.js";
+import { bytes, clock, h, percent, s, short, spanned } from "dom.js";
 
 const STATES = { running: "running", stopped: "stopped", killed: "was killed", new: "not begun" };
 
@@ -57,9 +57,7 @@ export function ladderTab(run, matches) {
 function ladderCard(ladder) {
   const players = ladder.players;
   const elos = players.filter((one) => one.elo !== null);
-  const slack = Math.max(50, 0.2 * (Math.max(...elos.map((one) => one.elo)) - Math.min(...elos.map((one) => one.elo))));
-  const low = Math.min(...elos.map((one) => one.elo - Math.min(one.error || 0, slack)));
-  const high = Math.max(...elos.map((one) => one.elo + Math.min(one.error || 0, slack)));
+  const [low, high] = spanned(elos.map((one) => one.elo), elos.map((one) => one.error));
   const x = (elo) => 4 + (Math.max(0, Math.min(1, (elo - low) / (high - low || 1)))) * 192;
   const bar = (one) => (one.elo === null ? "" : s("svg", { viewBox: "0 0 200 16", class: "elo-bar", "aria-hidden": "true" },
     s("line", { x1: x(one.elo - one.error), x2: x(one.elo + one.error), y1: 8, y2: 8, class: `interval ${one.kind}` }), s("circle", { cx: x(one.elo), cy: 8, r: 4, class: `dot-${one.kind}` })));
