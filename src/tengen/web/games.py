@@ -9,7 +9,7 @@ from typing import Any
 from tengen.data.records.records import ENDINGS
 from tengen.errors import TengenError
 from tengen.run import networks
-from tengen.web.folders import inside, leads_out
+from tengen.web.folders import inside
 
 FOLDER = "games"
 _NAMES = (".sgf", ".pgn", ".txt")
@@ -25,7 +25,7 @@ class NoSuchGame(TengenError):
 
 def networks_with_games(base: Path) -> list[str]:
     """The names of networks whose games were recorded, the newest first."""
-    found = [path.name for path in _folders(base) if path.is_dir()]
+    found = [path.name for path in inside(base / FOLDER) if path.is_dir()]
     return sorted(found, key=lambda name: (networks.parse(name) or (-1, ""))[0], reverse=True)[:_MOST_NETWORKS]
 
 
@@ -105,13 +105,9 @@ def find_record(base: Path, network: str, key: str) -> Any:
     return records[int(number)]
 
 
-def _folders(base: Path) -> list[Path]:
-    return [] if leads_out(base / FOLDER, base) else inside(base / FOLDER)
-
-
 def _folder(base: Path, network: str) -> Path:
     """The folder of a network's games; a name that is not listed there cannot lead anywhere else."""
-    found = next((path for path in _folders(base) if path.name == network and path.is_dir()), None)
+    found = next((path for path in inside(base / FOLDER) if path.name == network and path.is_dir()), None)
     if found is None:
         raise NoSuchGame(f"{base}: no games of a network {network!r}")
     return found

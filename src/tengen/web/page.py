@@ -13,6 +13,7 @@ MODULES = (
     "boards.js",
     "calibration.js",
     "chart_input.js",
+    "chart_layers.js",
     "charts.js",
     "viewer.js",
     "tables.js",

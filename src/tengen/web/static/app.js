@@ -237,9 +237,9 @@ function follow() {
 
 async function begin() {
   document.body.replaceChildren(
-    h("a", { class: "skip", href: "#main" }, "to the content"),
+    h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "to the content"),
     h("header", { class: "top" }, h("span", { class: "brand" }, "Tengen"), tabs, page.live && live, theme()),
-    h("main", { id: "main" }, chips, summaryHost, Object.values(panels)),
+    h("main", { id: "main", tabindex: -1 }, chips, summaryHost, Object.values(panels)),
     h("footer", {}, page.live ? "" : `Made ${page.made.replace("T", " ").replace("+00:00", " UTC")} by tengen report.`));
   bar = toolbar();
   panels.curves.append(bar, noCurves, grid);

@@ -2,6 +2,7 @@
 import { clock, colour, h, s, short, spanned, withUnit } from "dom.js";
 import { calibrationCard } from "calibration.js";
 import { chartKey, chartTouch } from "chart_input.js";
+import { drawErrors, drawUnsmoothed } from "chart_layers.js";
 
 export const AXES = { elapsed: "time", games: "games", rows: "rows", samples: "samples", steps: "steps" };
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [1, 2]];
@@ -148,7 +149,7 @@ class ChartCard {
       scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
-        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
+        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : this.tick(y, unit, u.scales.y))) },
       ],
       series: [{}, ...this.series.map((one) => ({
         label: one.label, stroke: colour(one.colour), width: 1.75, dash: one.dash, spanGaps: true,
@@ -156,8 +157,8 @@ class ChartCard {
         points: { show: Boolean(one.errors) || few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
       }))],
       hooks: {
-        drawClear: [(u) => this.drawReferences(u), (u) => this.drawUnsmoothed(u)],
-        draw: [(u) => this.drawErrors(u), (u) => this.drawMarks(u)],
+        drawClear: [(u) => this.drawReferences(u), (u) => view.smooth && drawUnsmoothed(u, this.series, this.log)],
+        draw: [(u) => drawErrors(u, this.series), (u) => this.drawMarks(u)],
         setCursor: [(u) => this.hover(u)],
         setSelect: [(u) => { if (u.select.width > 3) zoomTo(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); }],
       },
@@ -171,6 +172,11 @@ class ChartCard {
     this.legend.replaceChildren(...this.series.map((one, at) => this.legendEntry(one, at)));
     this.legend.hidden = this.series.length === 1 && this.runs.length === 1;
     this.rescale();
+  }
+
+  // A number at an axis, with as many digits as tell it from the next.
+  tick(y, unit, { min, max }) {
+    return unit === "%" && max - min < 0.06 && !this.log ? `${(100 * y).toFixed(1)} %` : withUnit(y, unit);
   }
 
   legendEntry(one, at) {
@@ -210,29 +216,6 @@ class ChartCard {
     this.plot.setScale("x", { min: low, max: high });
   }
 
-  // The values themselves, faint, below their mean.
-  drawUnsmoothed(u) {
-    if (!view.smooth) return;
-    const { ctx } = u;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
-    ctx.clip();
-    ctx.globalAlpha = 0.25;
-    ctx.lineWidth = devicePixelRatio;
-    this.series.forEach((one, at) => {
-      if (one.errors || !u.series[at + 1].show) return;
-      ctx.strokeStyle = colour(one.colour);
-      ctx.beginPath();
-      one.xs.forEach((x, place) => {
-        const y = one.ys[place];
-        if (x !== null && y !== null && y !== undefined && !(this.log && y <= 0)) ctx.lineTo(u.valToPos(x, "x", true), u.valToPos(y, "y", true));
-      });
-      ctx.stroke();
-    });
-    ctx.restore();
-  }
-
   drawReferences(u) {
     if (!this.series.some((one) => one.errors) || !this.runs.length) return;
     const { ctx } = u;
@@ -255,31 +238,6 @@ class ChartCard {
       end += ctx.measureText(name.slice(0, 24)).width;
     }
     ctx.restore();
-  }
-
-  drawErrors(u) {
-    const { ctx } = u;
-    this.series.forEach((one, at) => {
-      if (!one.errors || !u.series[at + 1].show) return;
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
-      ctx.clip();
-      ctx.strokeStyle = colour(one.colour);
-      ctx.globalAlpha = 0.55;
-      ctx.lineWidth = 1.25 * devicePixelRatio;
-      one.xs.forEach((x, place) => {
-        if (x === null || one.ys[place] === null || !one.errors[place]) return;
-        const across = u.valToPos(x, "x", true);
-        const [top, bottom] = [1, -1].map((sign) => u.valToPos(one.ys[place] + sign * one.errors[place], "y", true));
-        const cap = 3 * devicePixelRatio;
-        ctx.beginPath();
-        ctx.moveTo(across, top); ctx.lineTo(across, bottom);
-        for (const y of [top, bottom]) { ctx.moveTo(across - cap, y); ctx.lineTo(across + cap, y); }
-        ctx.stroke();
-      });
-      ctx.restore();
-    });
   }
 
   // Marks have times, which another x must be read off the run's table for.

@@ -7,12 +7,21 @@ export function pill(state) {
   return h("span", { class: `pill ${state}` }, STATES[state] || state);
 }
 
+// For those who hear the page: a table's head that the eye does not need.
+function unseen(text) {
+  return h("span", { class: "unseen" }, text);
+}
+
+function minus(elo) {
+  return String(Math.round(elo)).replace("-", "−");
+}
+
 export function rating(run) {
-  return run.rating && run.rating.elo !== null ? `${Math.round(run.rating.elo)} ± ${Math.round(run.rating.error || 0)}` : "–";
+  return run.rating && run.rating.elo !== null ? `${minus(run.rating.elo)} ± ${Math.round(run.rating.error || 0)}` : "–";
 }
 
 export function runTable(runs, chosen, toggle, open) {
-  const head = ["", "run", "game", "state", "time", "games", "rows", "steps", "loss", "Elo"];
+  const head = [unseen("shown"), "run", "game", "state", "time", "games", "rows", "steps", "loss", "Elo"];
   return h("div", { class: "card scroll" }, h("table", { class: "runs" },
     h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 3 ? "number" : null }, text)))),
     h("tbody", {}, runs.map((run) => h("tr", { "data-run": run.id },
@@ -49,7 +58,7 @@ export function ladderTab(run, matches) {
       h("table", {}, h("thead", {}, h("tr", {}, ["A", "B", "wins", "draws", "losses", "score of A", "Elo of A – B"].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
         h("tbody", {}, all.map((one) => h("tr", {}, h("td", {}, one.a), h("td", {}, one.b), [one.wins, one.draws, one.losses].map((count) => h("td", { class: "number" }, short(count))),
           h("td", { class: "number" }, percent((one.wins + one.draws / 2) / (one.wins + one.draws + one.losses))),
-          h("td", { class: "number" }, one.elo === null ? "–" : `${Math.round(one.elo)} (${one.elo_low === null ? "−∞" : Math.round(one.elo_low)} to ${one.elo_high === null ? "∞" : Math.round(one.elo_high)})`)))))));
+          h("td", { class: "number" }, one.elo === null ? "–" : `${minus(one.elo)} (${one.elo_low === null ? "−∞" : minus(one.elo_low)} to ${one.elo_high === null ? "∞" : minus(one.elo_high)})`)))))));
   }
   return found.length ? found : [h("p", { class: "empty" }, "No match was played yet.")];
 }
@@ -64,9 +73,9 @@ function ladderCard(ladder) {
   const about = ladder.fitted ? `${ladder.anchor} is 0; intervals hold 95 %.` : "Too many players to rate all of them together: each has the rating that it was given when it was rated.";
   return h("section", { class: "card ladder" }, h("h3", {}, `Ladder: ${ladder.title}`), h("p", { class: "about" }, about),
     h("div", { class: "scroll" }, h("table", { class: "ladder" },
-      h("thead", {}, h("tr", {}, ["", "player", "Elo", "±", "games", "score", ""].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
+      h("thead", {}, h("tr", {}, [unseen("rank"), "player", "Elo", "±", "games", "score", unseen("interval")].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
       h("tbody", {}, players.map((one, at) => h("tr", { class: one.kind }, h("td", { class: "number faint" }, at + 1), h("td", {}, one.name),
-        h("td", { class: "number" }, one.elo === null ? "–" : Math.round(one.elo)), h("td", { class: "number faint" }, one.error ? Math.round(one.error) : ""),
+        h("td", { class: "number" }, one.elo === null ? "–" : minus(one.elo)), h("td", { class: "number faint" }, one.error ? Math.round(one.error) : ""),
         h("td", { class: "number" }, short(one.games)), h("td", { class: "number" }, percent(one.points / one.games)), h("td", {}, bar(one))))))),
     ladder.more_players > 0 && h("p", { class: "faint" }, `and ${ladder.more_players} more`),
     crossTable(ladder));
@@ -90,7 +99,7 @@ function crossTable(ladder) {
   };
   return h("details", { class: "cross", open: met.length <= 10 }, h("summary", {}, "Who beat whom"),
     h("div", { class: "scroll" }, h("table", { class: "cross" },
-      h("thead", {}, h("tr", {}, h("th", {}), met.map((name, at) => h("th", { scope: "col", title: name }, at + 1)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, unseen("player")), met.map((name, at) => h("th", { scope: "col", title: name }, at + 1)))),
       h("tbody", {}, met.map((row, at) => h("tr", {}, h("th", { scope: "row" }, `${at + 1}  ${row}`), met.map((column) => one(row, column))))))));
 }
 
