@@ -22,7 +22,7 @@ export function positionAt(game, ply) {
 // Options: last (cells of the last move), heat ({cell: share}), labels ({cell: text}), ownership (a number for each
 // cell, 1 is player 0's), legal (cells that can be clicked), flip (the second player sits below), chosen (a cell), goals (where it can move), click (a function), label (in words).
 export function drawBoard(position, options = {}) {
-  if (position.kind === "text") return h("pre", { class: "board-text", role: "img", "aria-label": "the position" }, position.text);
+  if (position.kind === "text") return h("pre", { class: "board-text" }, position.text);
   if (position.kind === "hironaka") return drawPoints(position, options);
   const { width, height, kind } = position;
   const hex = kind === "hexagons";

@@ -156,6 +156,7 @@ export class PlayTab {
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
     renew(this.moves, record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
+    this.moves.scrollTop = this.moves.scrollHeight;
     renew(this.others, game.variations.length > 0 && h("span", { class: "faint" }, "variations:"), variationButtons(record, game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
     const now = this.actions();
     const told = ply && now.every((action, at) => action === (this.pasted || [])[at]) ? game.comments[ply - 1] : "";
