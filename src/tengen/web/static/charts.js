@@ -71,7 +71,7 @@ function xText(x) {
 
 function timeSteps() {
   return view.x === "elapsed"
-    ? [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800]
+    ? [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600, 2419200, 4838400, 9676800, 38707200, 154828800]
     : undefined;
 }
 
@@ -141,20 +141,20 @@ class ChartCard {
     const ink = colour("--muted");
     const axis = { stroke: ink, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const unit = this.series[0].unit;
-    const few = (one) => one.ys.filter((y) => y !== null).length <= 40;
+    const few = (one) => one.ys.filter((y) => y !== null).length <= (one.errors ? 150 : 40);
     this.plot = new uPlot({
       width: Math.max(this.host.clientWidth, 200), height: HEIGHT,
       legend: { show: false },
       cursor: { drag: { x: true, y: false }, sync: { key: "tengen", setSeries: false }, points: { size: 6 } },
       scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
       axes: [
-        { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
+        { ...axis, values: (u, ticks) => ticks.map((x) => xText(x).replace(/ 0:00:00$/, "")), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
         { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : this.tick(y, unit, u.scales.y))) },
       ],
       series: [{}, ...this.series.map((one) => ({
         label: one.label, stroke: colour(one.colour), width: 1.75, dash: one.dash, spanGaps: true,
         show: !view.hidden.has(`${this.id}/${one.label}`),
-        points: { show: Boolean(one.errors) || few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
+        points: { show: few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
       }))],
       hooks: {
         drawClear: [(u) => this.drawReferences(u), (u) => view.smooth && drawUnsmoothed(u, this.series, this.log)],
